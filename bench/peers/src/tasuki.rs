@@ -1,0 +1,78 @@
+//! Our own server, and its own bench command as the load.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use rustix::process::Signal;
+
+use crate::{
+    load::{Load, Measured},
+    scratch::Scratch,
+    server::{self, Server},
+    wire::Wire,
+};
+
+pub(crate) struct Tasuki {
+    program: PathBuf,
+    address: SocketAddr,
+    _server: Server,
+}
+
+impl Tasuki {
+    pub(crate) fn version(program: &Path) -> Result<String> {
+        server::version(program, "--version")
+    }
+
+    /// Starts a server that keeps its data in the directory `name`.
+    pub(crate) async fn start(
+        program: &Path,
+        scratch: &Scratch,
+        name: &'static str,
+        arguments: &[&str],
+    ) -> Result<Self> {
+        let address = server::free_address()?;
+        let data = scratch.make(name)?;
+        let mut command = Command::new(program);
+        command
+            .args(["serve", "--listen", &address.to_string(), "--data"])
+            .arg(&data)
+            .args(arguments);
+        let log = scratch.path().join(name).with_extension("log");
+        let mut server = Server::start(name, &mut command, log, Signal::TERM)?;
+        server.wait_until(async || is_ready(address).await.is_ok()).await?;
+        Ok(Self { program: program.to_owned(), address, _server: server })
+    }
+
+    pub(crate) async fn measure(&self, load: &Load, batch: u32) -> Result<Measured> {
+        let bench = tokio::process::Command::new(&self.program)
+            .args(["bench", "--json", "--url", &format!("http://{}", self.address)])
+            .args(["--clients", &load.clients.to_string()])
+            .args(["--payload", &load.payload.len().to_string()])
+            .args(["--batch", &batch.to_string()])
+            .args(["--seconds", &load.seconds.to_string()])
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .output();
+        let output = tokio::time::timeout(load.seconds_max(), bench)
+            .await
+            .context("tasuki bench is stuck")?
+            .context("cannot run tasuki bench")?;
+        if !output.status.success() {
+            bail!("tasuki bench: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        serde_json::from_slice(&output.stdout).context("tasuki bench printed something else")
+    }
+}
+
+async fn is_ready(address: SocketAddr) -> Result<()> {
+    let mut wire = Wire::connect(address).await?;
+    let request = format!("GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    wire.send(request.as_bytes()).await?;
+    let status = wire.line().await?;
+    ensure!(status.starts_with("HTTP/1.1 200"), "not ready: {status}");
+    Ok(())
+}

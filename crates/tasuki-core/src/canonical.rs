@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+//! JSON that can be hashed and signed. Reading is strict, because canonical JSON (RFC 8785) cannot
+//! tell some different texts apart: duplicate keys and integers beyond 2^53 are refused, and
+//! nesting is bounded.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use serde_json::{Map, Number, Value};
+use sha2::{Digest, Sha256};
+
+use crate::ids::Hash;
+
+/// How deep arrays and objects may nest.
+pub const DEPTH_MAX: usize = 64;
+/// The largest integer that every JSON reader keeps exactly.
+const INTEGER_MAX: u64 = (1 << 53) - 1;
+
+/// An immutable piece of JSON and its address.
+#[derive(Clone)]
+pub struct Body {
+    pub hash: Hash,
+    pub json: Arc<RawValue>,
+}
+
+impl Body {
+    /// Makes the canonical form of a value and hashes it. The value must have been read strictly
+    /// or built by us: a map with a key that is not a string is a bug.
+    #[must_use]
+    pub fn of<T: Serialize>(value: &T) -> Self {
+        let text = serde_json_canonicalizer::to_string(value)
+            .expect("a value with string keys and finite numbers has a canonical form");
+        Self::of_canonical(text)
+    }
+
+    fn of_canonical(text: String) -> Self {
+        let hash = hash(text.as_bytes());
+        let json = RawValue::from_string(text).expect("canonical JSON is JSON");
+        Self { hash, json: json.into() }
+    }
+
+    /// The canonical text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        self.json.get()
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Body({})", self.hash)
+    }
+}
+impl PartialEq for Body {
+    fn eq(&self, other: &Self) -> bool {
+        self.hash == other.hash
+    }
+}
+
+/// SHA-256 of some bytes.
+#[must_use]
+pub fn hash(bytes: &[u8]) -> Hash {
+    Hash(Sha256::digest(bytes).into())
+}
+
+/// SHA-256 of two pieces, one after the other; links an event to its predecessor.
+#[must_use]
+pub fn hash_linked(previous: Hash, bytes: &[u8]) -> Hash {
+    let mut digest = Sha256::new();
+    digest.update(previous.0);
+    digest.update(bytes);
+    Hash(digest.finalize().into())
+}
+
+/// Reads JSON strictly. The error text says what is wrong and where (line and column).
+pub fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
+    let mut from = serde_json::Deserializer::from_slice(bytes);
+    // Our own bound is lower than serde_json's and gives a better text.
+    let value = Strict { depth: DEPTH_MAX }.deserialize(&mut from)?;
+    from.end()?;
+    Ok(value)
+}
+
+#[derive(Clone, Copy)]
+struct Strict {
+    depth: usize,
+}
+
+impl Strict {
+    fn deeper<E: de::Error>(self) -> Result<Self, E> {
+        let depth = self.depth.checked_sub(1).ok_or_else(|| {
+            E::custom(format_args!("nested deeper than {DEPTH_MAX} arrays and objects"))
+        })?;
+        Ok(Self { depth })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Strict {
+    type Value = Value;
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Value, D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Strict {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Value, E> {
+        check_integer(value.unsigned_abs())?;
+        Ok(Value::Number(value.into()))
+    }
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Value, E> {
+        check_integer(value)?;
+        Ok(Value::Number(value.into()))
+    }
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
+        // An integer too long for 64 bits arrives here, already rounded.
+        if value.fract() == 0.0 && value.abs() > INTEGER_MAX as f64 {
+            return Err(beyond_exact());
+        }
+        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("number out of range"))
+    }
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Value, A::Error> {
+        let inner = self.deeper()?;
+        let mut items = Vec::new();
+        while let Some(item) = from.next_element_seed(inner)? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Value, A::Error> {
+        let inner = self.deeper()?;
+        let mut members = Map::new();
+        while let Some(key) = from.next_key::<String>()? {
+            if members.contains_key(&key) {
+                return Err(de::Error::custom(format_args!("duplicate key {key:?}")));
+            }
+            members.insert(key, from.next_value_seed(inner)?);
+        }
+        Ok(Value::Object(members))
+    }
+}
+
+fn check_integer<E: de::Error>(magnitude: u64) -> Result<(), E> {
+    if magnitude > INTEGER_MAX { Err(beyond_exact()) } else { Ok(()) }
+}
+
+fn beyond_exact<E: de::Error>() -> E {
+    E::custom("integer beyond 2^53 cannot be kept exactly; send it as a string")
+}
+
+/// An object that keeps whatever members it was given, for parts whose shape is the sender's.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, schemars::JsonSchema)]
+#[serde(transparent)]
+pub struct Object(pub Map<String, Value>);
+
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Map::deserialize(from).map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn refused(text: &str, why: &str) {
+        let error = parse(text.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains(why), "{text}: {error}");
+    }
+
+    #[test]
+    fn what_canonical_json_cannot_tell_apart_is_refused() {
+        refused(r#"{"a":1,"a":2}"#, "duplicate key \"a\"");
+        refused(r#"{"x":[{"a":1,"b":2,"a":1}]}"#, "duplicate key \"a\"");
+        refused("9007199254740993", "2^53");
+        refused("-9007199254740993", "2^53");
+        refused("123456789012345678901234567890", "2^53");
+        refused("1e999", "number out of range");
+        refused(r#"{"a":1} {}"#, "trailing");
+    }
+
+    #[test]
+    fn nesting_is_bounded() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(parse(nested(DEPTH_MAX).as_bytes()).is_ok());
+        refused(&nested(DEPTH_MAX + 1), "nested deeper than 64");
+        refused(&"[".repeat(100_000), "nested deeper than 64");
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf_8_are_refused() {
+        assert!(parse(b"\"\xff\xfe\"").is_err());
+    }
+
+    #[test]
+    fn the_same_value_in_any_spelling_has_one_address() {
+        let one = parse(br#"{"b": 1.0, "a": "\u00e9", "c": [true, null]}"#).unwrap();
+        let two = parse("{\"c\":[true,null],\"a\":\"é\",\"b\":1}".as_bytes()).unwrap();
+        let (one, two) = (Body::of(&one), Body::of(&two));
+        assert_eq!(one.text(), r#"{"a":"é","b":1,"c":[true,null]}"#);
+        assert_eq!(one.hash, two.hash);
+    }
+}

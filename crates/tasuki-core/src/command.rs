@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Wishes. A command says what somebody wants; [`crate::decide`] says what follows from it.
+//! Everything that a decision must not make up by itself (ids, entropy) comes with the command.
+
+use crate::canonical::Body;
+use crate::envelope::{Control, Target};
+use crate::event::{FailureClass, Key};
+use crate::ids::{
+    AgentId, Capability, ClaimId, CorrelationId, Fence, HandoffId, Hash, OrderingKey, RequestId,
+    TaskId, Timestamp,
+};
+use crate::terms::Terms;
+
+/// How many handoffs one completion may create.
+pub const FOLLOW_UPS_MAX: usize = 100;
+
+#[derive(Debug, Clone)]
+pub enum Command {
+    OpenTask(OpenTask),
+    CancelTask { task: TaskId, by: AgentId, reason: Option<Body> },
+    Offer(Box<Offer>),
+    /// Claims the next waiting handoffs that this agent may take.
+    Claim(Claim),
+    /// Claims one handoff by its id.
+    ClaimOne { handoff: HandoffId, claim: Claim },
+    /// Shows an agent what waits for it, and records that it was shown.
+    Peek { seeker: Seeker, max: usize },
+    /// What only the holder of a claim may do.
+    Held { handoff: HandoffId, proof: Proof, act: Act },
+    /// Declines a handoff that was not claimed.
+    Decline { handoff: HandoffId, agent: AgentId, reason: Option<Body> },
+    Approve { handoff: HandoffId, by: AgentId },
+    Reject { handoff: HandoffId, by: AgentId },
+    Cancel { handoff: HandoffId, by: AgentId, reason: Option<Body> },
+    Abort { handoff: HandoffId, by: AgentId, reason: Option<Body> },
+    Redrive { handoff: HandoffId, by: AgentId, new: HandoffId },
+    Discard { handoff: HandoffId, by: AgentId, reason: Body },
+    /// Does what is due: lost leases, retries, deadlines.
+    Sweep { max: usize },
+    /// Makes all claims so far stale, after a restore.
+    RaiseEpoch { epoch: u64 },
+}
+
+#[derive(Debug, Clone)]
+pub struct OpenTask {
+    pub task: TaskId,
+    pub owner: AgentId,
+    /// A body with the member `intent`.
+    pub intent: Body,
+    pub correlation_id: Option<CorrelationId>,
+    pub parent: Option<TaskId>,
+    pub key: Option<Key>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Offer {
+    pub handoff: HandoffId,
+    pub task: OfferTask,
+    pub from: AgentId,
+    pub to: Target,
+    pub control: Control,
+    pub envelope: Body,
+    /// What the envelope says of itself; checked against the task.
+    pub hop: u32,
+    pub previous: Option<Hash>,
+    pub priority: u8,
+    pub terms: Terms,
+    pub expires_at: Timestamp,
+    pub not_before: Option<Timestamp>,
+    pub needs_approval: bool,
+    pub ordering_key: Option<OrderingKey>,
+    pub key: Option<Key>,
+}
+
+/// Which task an offer moves.
+#[derive(Debug, Clone)]
+pub enum OfferTask {
+    /// One that is there already; its owner hands it on.
+    Existing(TaskId),
+    /// A new one, below its parent if it has one.
+    New {
+        task: TaskId,
+        intent: Hash,
+        correlation_id: Option<CorrelationId>,
+        parent: Option<TaskId>,
+    },
+}
+
+impl OfferTask {
+    #[must_use]
+    pub fn id(&self) -> TaskId {
+        match self {
+            Self::Existing(task) | Self::New { task, .. } => *task,
+        }
+    }
+}
+
+/// Who looks for work, and what it can do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seeker {
+    pub agent: AgentId,
+    pub capabilities: Vec<Capability>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Claim {
+    pub seeker: Seeker,
+    /// One random id for each handoff that may be claimed.
+    pub claim_ids: Vec<ClaimId>,
+    /// A lease other than the terms'; never longer than the hard deadline.
+    pub lease_ms: Option<u64>,
+    pub request_id: Option<RequestId>,
+}
+
+/// What shows that somebody is the holder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Proof {
+    pub claim_id: ClaimId,
+    pub fence: Fence,
+}
+
+#[derive(Debug, Clone)]
+pub enum Act {
+    Start,
+    Heartbeat,
+    Progress { percent: Option<u8>, note: Option<Body> },
+    Complete { result: Body, follow_ups: Vec<Offer> },
+    Fail { class: FailureClass, failure: Body, retry_after_ms: Option<u64>, entropy: u64 },
+    Decline { reason: Option<Body> },
+    Release,
+}
+
+/// Which things a command was about, in the order of its parts.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Outcome {
+    pub handoffs: Vec<HandoffId>,
+    pub task: Option<TaskId>,
+    /// The command had been carried out before; nothing changed now.
+    pub repeated: bool,
+}
+
+impl Outcome {
+    #[must_use]
+    pub fn of(handoff: HandoffId) -> Self {
+        Self { handoffs: vec![handoff], task: None, repeated: false }
+    }
+
+    #[must_use]
+    pub fn repeated(handoff: HandoffId) -> Self {
+        Self { repeated: true, ..Self::of(handoff) }
+    }
+}

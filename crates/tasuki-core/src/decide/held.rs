@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What only the holder of a claim may do. Every call shows the claim id and the fence; if either
+//! differs, or the hard deadline has passed, the claim is stale.
+
+use super::{Decision, NewEvent, View, claim, find_handoff, offer};
+use crate::canonical::Body;
+use crate::command::{Act, FOLLOW_UPS_MAX, Offer, OfferTask, Outcome, Proof};
+use crate::envelope::Control;
+use crate::event::{Actor, DeadReason, Event, FailureClass};
+use crate::handoff::{Attempt, AttemptEnd, Claim, Handoff, State};
+use crate::ids::{HandoffId, Timestamp};
+use crate::refusal::Refusal;
+
+pub(super) fn held(
+    id: HandoffId,
+    proof: Proof,
+    act: Act,
+    view: &dyn View,
+    now: Timestamp,
+) -> Result<Decision, Refusal> {
+    let handoff = find_handoff(view, id)?;
+    let current = handoff.state.claim().filter(|claim| {
+        claim.claim_id == proof.claim_id
+            && claim.fence == proof.fence
+            && claim.fence.epoch() == view.epoch()
+            && now < claim.hard_until
+    });
+    match current {
+        Some(claim) => act_as_holder(handoff, claim, act, now),
+        None => Ok(stale(handoff, proof, act)),
+    }
+}
+
+fn act_as_holder(
+    handoff: &Handoff,
+    claim: &Claim,
+    act: Act,
+    now: Timestamp,
+) -> Result<Decision, Refusal> {
+    let actor = || Actor::Agent(claim.agent.clone());
+    let done = Outcome::of(handoff.id);
+    Ok(match act {
+        Act::Start => match handoff.state {
+            State::Claimed(_) => {
+                let mut decision =
+                    Decision::of(vec![NewEvent::on(handoff, actor(), Event::Started)], done);
+                decision.renewals.push(handoff.id);
+                decision
+            }
+            _ => Decision::unchanged(Outcome::repeated(handoff.id)),
+        },
+        Act::Heartbeat => {
+            let mut decision = Decision::unchanged(done);
+            decision.renewals.push(handoff.id);
+            decision
+        }
+        Act::Progress { percent, note } => {
+            let event =
+                Event::Progressed { percent, note: note.as_ref().map(|body| body.hash) };
+            Decision::of(vec![NewEvent::on(handoff, actor(), event).with(note)], done)
+        }
+        Act::Complete { result, follow_ups } => {
+            Decision::of(completed(handoff, claim, result, follow_ups, now)?, done)
+        }
+        Act::Fail { class, failure, retry_after_ms, entropy } => {
+            let after = Retry { asked_ms: retry_after_ms, entropy };
+            Decision::of(failed(handoff, claim, class, failure, after, now), done)
+        }
+        Act::Decline { reason } => {
+            Decision::of(claim::declined(handoff, claim.agent.clone(), reason), done)
+        }
+        Act::Release => {
+            let event = Event::Released { fence: claim.fence };
+            Decision::of(vec![NewEvent::on(handoff, actor(), event)], done)
+        }
+    })
+}
+
+/// Ending this hop and starting the next ones is one decision, so it is one atomic step.
+fn completed(
+    handoff: &Handoff,
+    claim: &Claim,
+    result: Body,
+    follow_ups: Vec<Offer>,
+    now: Timestamp,
+) -> Result<Vec<NewEvent>, Refusal> {
+    if follow_ups.len() > FOLLOW_UPS_MAX {
+        return Err(Refusal::InvalidFollowUps("a completion takes at most 100 follow-ups"));
+    }
+    let mut next = None;
+    let mut calls = Vec::new();
+    for offer in &follow_ups {
+        offer::check_terms(offer, now)?;
+        if offer.from != claim.agent || offer.previous != Some(handoff.envelope) {
+            return Err(Refusal::TaskMoved(handoff.task_id));
+        }
+        match (&offer.task, offer.control) {
+            (OfferTask::Existing(task), Control::Passed) if *task == handoff.task_id => {
+                if next.replace(offer.handoff).is_some() {
+                    return Err(Refusal::InvalidFollowUps(
+                        "a task has one owner, so a completion can transfer it only once",
+                    ));
+                }
+            }
+            (OfferTask::New { parent, .. }, Control::Awaited)
+                if *parent == Some(handoff.task_id) =>
+            {
+                calls.push(offer.handoff);
+            }
+            (OfferTask::Existing(_) | OfferTask::New { .. }, _) => {
+                return Err(Refusal::InvalidFollowUps(
+                    "a follow-up transfers this task or calls below it",
+                ));
+            }
+        }
+    }
+    let event = Event::Completed { fence: claim.fence, result: result.hash, next, calls };
+    let actor = Actor::Agent(claim.agent.clone());
+    let mut events = vec![NewEvent::on(handoff, actor, event).with(Some(result))];
+    events.extend(follow_ups.into_iter().map(offer::offered));
+    Ok(events)
+}
+
+struct Retry {
+    asked_ms: Option<u64>,
+    entropy: u64,
+}
+
+fn failed(
+    handoff: &Handoff,
+    claim: &Claim,
+    class: FailureClass,
+    failure: Body,
+    retry: Retry,
+    now: Timestamp,
+) -> Vec<NewEvent> {
+    let event = Event::AttemptFailed { fence: claim.fence, class, failure: failure.hash };
+    let actor = Actor::Agent(claim.agent.clone());
+    let failures = handoff.failures + 1;
+    let due = handoff.terms.retry_at(now, failures, retry.asked_ms, retry.entropy);
+    let then = match class {
+        FailureClass::Permanent => Event::DeadLettered { reason: DeadReason::PermanentFailure },
+        FailureClass::Retryable | FailureClass::Unknown => {
+            if failures >= handoff.terms.attempts {
+                Event::DeadLettered { reason: DeadReason::AttemptsExhausted }
+            } else {
+                Event::RetryScheduled { due }
+            }
+        }
+    };
+    vec![
+        NewEvent::on(handoff, actor, event).with(Some(failure)),
+        NewEvent::on(handoff, Actor::Broker, then),
+    ]
+}
+
+/// A stale claim is powerless, with two exceptions that change nothing: repeating the call that
+/// ended the claim gets the same answer again, and a late report is kept in the log as late.
+fn stale(handoff: &Handoff, proof: Proof, act: Act) -> Decision {
+    let matches = |a: &&Attempt| a.claim_id == proof.claim_id && a.fence == proof.fence;
+    let attempt = handoff.attempts.iter().rev().find(matches);
+    let ended = attempt.and_then(|attempt| attempt.ended.as_ref());
+    let ended_by = |how: AttemptEnd, report: Option<&Body>| {
+        ended.is_some_and(|ended| {
+            ended.how == how && ended.report.map(|(_, hash)| hash) == report.map(|body| body.hash)
+        })
+    };
+    let repeats = match &act {
+        Act::Complete { result, .. } => ended_by(AttemptEnd::Completed, Some(result)),
+        Act::Fail { class, failure, .. } => ended_by((*class).into(), Some(failure)),
+        Act::Release => ended_by(AttemptEnd::Released, None),
+        Act::Decline { reason } => ended_by(AttemptEnd::Declined, reason.as_ref()),
+        Act::Start | Act::Heartbeat | Act::Progress { .. } => false,
+    };
+    if repeats {
+        return Decision::unchanged(Outcome::repeated(handoff.id));
+    }
+    let refusal = match (&act, ended.map(|ended| ended.how)) {
+        (Act::Complete { .. }, Some(AttemptEnd::Completed)) => {
+            Refusal::AlreadyCompleted { handoff: handoff.id }
+        }
+        _ => Refusal::StaleClaim { handoff: handoff.id, state: handoff.state.name() },
+    };
+    let report = match act {
+        Act::Complete { result, .. } => Some(result),
+        Act::Fail { failure, .. } => Some(failure),
+        Act::Start | Act::Heartbeat | Act::Progress { .. } | Act::Decline { .. } | Act::Release => {
+            None
+        }
+    };
+    let mut decision = Decision::from(refusal);
+    // Once for each attempt: a stuck worker that repeats itself must not fill the log.
+    if let (Some(attempt), Some(report)) = (attempt.filter(|attempt| !attempt.late), report) {
+        let event = Event::LateReport {
+            claim_id: proof.claim_id,
+            fence: proof.fence,
+            report: report.hash,
+        };
+        let actor = Actor::Agent(attempt.agent.clone());
+        decision.events.push(NewEvent::on(handoff, actor, event).with(Some(report)));
+    }
+    decision
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Everything that follows from a command, or why it is refused. Pure: the store shows what the
+//! command needs to see through [`View`], and writes down what comes back.
+
+mod claim;
+mod held;
+mod offer;
+mod review;
+mod sweep;
+
+use crate::canonical::Body;
+use crate::command::{Command, Outcome, Seeker};
+use crate::event::{self, Actor, Event, Record, Sealed};
+use crate::handoff::Handoff;
+use crate::ids::{
+    AgentId, Epoch, HandoffId, Hash, IdempotencyKey, Position, RequestId, TaskId, Timestamp,
+};
+use crate::refusal::Refusal;
+use crate::task::Task;
+
+/// What a decision may see. A store shows it its own state, inside its own transaction.
+pub trait View {
+    fn task(&self, id: TaskId) -> Option<&Task>;
+    fn handoff(&self, id: HandoffId) -> Option<&Handoff>;
+    /// What an idempotency key of this agent stands for.
+    fn replay(&self, agent: &AgentId, key: &IdempotencyKey) -> Option<Replay>;
+    /// Pending handoffs that this seeker may take now, first rank first.
+    fn waiting(&self, seeker: &Seeker, max: usize) -> Vec<HandoffId>;
+    /// The handoff that must end before this one may be claimed, because of its ordering key.
+    fn ahead_of(&self, handoff: &Handoff) -> Option<HandoffId>;
+    /// What this agent holds by a claim with this request id.
+    fn held_by_request(&self, agent: &AgentId, request: &RequestId) -> Vec<HandoffId>;
+    /// Handoffs to which something is due by `now`, the longest due first.
+    fn due(&self, now: Timestamp, max: usize) -> Vec<HandoffId>;
+    /// Every handoff that is claimed or in progress.
+    fn held(&self) -> Vec<HandoffId>;
+    fn epoch(&self) -> Epoch;
+}
+
+/// The reply that an idempotency key was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Replay {
+    pub request: Hash,
+    pub task: TaskId,
+    pub handoff: Option<HandoffId>,
+}
+
+/// What a command must see besides what a store has at hand: things by their id.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Reads {
+    pub handoff: Option<HandoffId>,
+    pub task: Option<TaskId>,
+}
+
+/// Names what a store has to load before a command is decided. A handoff's task is loaded with it.
+#[must_use]
+pub fn reads(command: &Command) -> Reads {
+    use crate::command::OfferTask;
+    match command {
+        Command::OpenTask(open) => Reads { task: open.parent, handoff: None },
+        Command::CancelTask { task, .. } => Reads { task: Some(*task), handoff: None },
+        Command::Offer(offer) => match &offer.task {
+            OfferTask::Existing(task) => Reads { task: Some(*task), handoff: None },
+            OfferTask::New { parent, .. } => Reads { task: *parent, handoff: None },
+        },
+        Command::ClaimOne { handoff, .. }
+        | Command::Held { handoff, .. }
+        | Command::Decline { handoff, .. }
+        | Command::Approve { handoff, .. }
+        | Command::Reject { handoff, .. }
+        | Command::Cancel { handoff, .. }
+        | Command::Abort { handoff, .. }
+        | Command::Redrive { handoff, .. }
+        | Command::Discard { handoff, .. } => Reads { handoff: Some(*handoff), task: None },
+        Command::Claim(_)
+        | Command::Peek { .. }
+        | Command::Sweep { .. }
+        | Command::RaiseEpoch { .. } => Reads::default(),
+    }
+}
+
+/// A refusal may still carry events: a late result is refused *and* recorded.
+#[derive(Debug)]
+pub struct Decision {
+    pub events: Vec<NewEvent>,
+    /// Leases to extend without an event.
+    pub renewals: Vec<HandoffId>,
+    pub outcome: Result<Outcome, Refusal>,
+}
+
+/// An event that has no place in its chain yet.
+#[derive(Debug)]
+pub struct NewEvent {
+    pub task: TaskId,
+    pub handoff: Option<HandoffId>,
+    pub actor: Actor,
+    pub event: Event,
+    pub body: Option<Body>,
+}
+
+impl NewEvent {
+    fn on(handoff: &Handoff, actor: Actor, event: Event) -> Self {
+        Self { task: handoff.task_id, handoff: Some(handoff.id), actor, event, body: None }
+    }
+
+    fn with(self, body: Option<Body>) -> Self {
+        Self { body, ..self }
+    }
+
+    /// Gives the event its place after the last one of its task. Returns it with the exact bytes
+    /// that its hash covers.
+    #[must_use]
+    pub fn seal(
+        self,
+        task: Option<&Task>,
+        position: Position,
+        at: Timestamp,
+    ) -> (Sealed, Vec<u8>, Option<Body>) {
+        let record = Record {
+            v: Record::VERSION,
+            task_id: self.task,
+            index: task.map_or(0, |task| task.events),
+            handoff_id: self.handoff,
+            at,
+            actor: self.actor,
+            event: self.event,
+        };
+        let encoded = record.encode();
+        let hash = event::link(task.map_or(Hash::ZERO, |task| task.head), &encoded);
+        let previous = task.map(|task| task.at);
+        (Sealed { position, previous, hash, record }, encoded, self.body)
+    }
+}
+
+impl Decision {
+    fn of(events: Vec<NewEvent>, outcome: Outcome) -> Self {
+        Self { events, renewals: Vec::new(), outcome: Ok(outcome) }
+    }
+
+    fn unchanged(outcome: Outcome) -> Self {
+        Self::of(Vec::new(), outcome)
+    }
+}
+
+impl From<Refusal> for Decision {
+    fn from(refusal: Refusal) -> Self {
+        Self { events: Vec::new(), renewals: Vec::new(), outcome: Err(refusal) }
+    }
+}
+
+/// Says what a command would change, and changes nothing.
+#[must_use]
+pub fn decide(command: Command, view: &dyn View, now: Timestamp) -> Decision {
+    let decided = match command {
+        Command::OpenTask(open) => offer::open_task(open, view),
+        Command::CancelTask { task, by, reason } => review::cancel_task(task, by, reason, view),
+        Command::Offer(offer) => offer::offer(*offer, view, now),
+        Command::Claim(wish) => Ok(claim::claim(&wish, view, now)),
+        Command::ClaimOne { handoff, claim } => claim::claim_one(handoff, &claim, view, now),
+        Command::Peek { seeker, max } => Ok(claim::peek(&seeker, max, view)),
+        Command::Held { handoff, proof, act } => held::held(handoff, proof, act, view, now),
+        Command::Decline { handoff, agent, reason } => {
+            claim::decline(handoff, agent, reason, view)
+        }
+        Command::Approve { handoff, by } => review::approve(handoff, by, view),
+        Command::Reject { handoff, by } => review::reject(handoff, by, view),
+        Command::Cancel { handoff, by, reason } => review::cancel(handoff, by, reason, view),
+        Command::Abort { handoff, by, reason } => review::abort(handoff, by, reason, view),
+        Command::Redrive { handoff, by, new } => review::redrive(handoff, by, new, view, now),
+        Command::Discard { handoff, by, reason } => review::discard(handoff, by, reason, view),
+        Command::Sweep { max } => Ok(sweep::sweep(max, view, now)),
+        Command::RaiseEpoch { epoch } => Ok(sweep::raise_epoch(epoch, view)),
+    };
+    decided.unwrap_or_else(Decision::from)
+}
+
+fn find_task(view: &dyn View, id: TaskId) -> Result<&Task, Refusal> {
+    view.task(id).ok_or(Refusal::TaskNotFound(id))
+}
+
+fn find_handoff(view: &dyn View, id: HandoffId) -> Result<&Handoff, Refusal> {
+    view.handoff(id).ok_or(Refusal::HandoffNotFound(id))
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Decisions about a handoff from outside the work itself: approval, cancelling, and what becomes
+//! of dead letters.
+
+use super::{Decision, NewEvent, View, find_handoff, find_task};
+use crate::canonical::Body;
+use crate::command::Outcome;
+use crate::envelope::Control;
+use crate::event::{Actor, DeadReason, Event, Offered, Redrive};
+use crate::handoff::{Handoff, Review, State};
+use crate::ids::{AgentId, HandoffId, TaskId, Timestamp};
+use crate::refusal::Refusal;
+
+pub(super) fn approve(
+    id: HandoffId,
+    by: AgentId,
+    view: &dyn View,
+) -> Result<Decision, Refusal> {
+    let handoff = awaiting(id, &by, "approve", view)?;
+    let event = NewEvent::on(handoff, Actor::Agent(by), Event::Approved);
+    Ok(Decision::of(vec![event], Outcome::of(id)))
+}
+
+pub(super) fn reject(id: HandoffId, by: AgentId, view: &dyn View) -> Result<Decision, Refusal> {
+    let handoff = awaiting(id, &by, "reject", view)?;
+    let event = Event::DeadLettered { reason: DeadReason::Rejected };
+    let event = NewEvent::on(handoff, Actor::Agent(by), event);
+    Ok(Decision::of(vec![event], Outcome::of(id)))
+}
+
+/// Nobody approves what it asked for itself.
+fn awaiting<'v>(
+    id: HandoffId,
+    by: &AgentId,
+    wish: &'static str,
+    view: &'v dyn View,
+) -> Result<&'v Handoff, Refusal> {
+    let handoff = find_handoff(view, id)?;
+    match handoff.state {
+        State::AwaitingApproval if handoff.from == *by => {
+            Err(Refusal::NotPermitted { handoff: id, agent: by.clone(), wish })
+        }
+        State::AwaitingApproval => Ok(handoff),
+        _ => Err(Refusal::WrongState {
+            handoff: id,
+            state: handoff.state.name(),
+            wanted: if wish == "approve" { "approved" } else { "rejected" },
+        }),
+    }
+}
+
+pub(super) fn cancel(
+    id: HandoffId,
+    by: AgentId,
+    reason: Option<Body>,
+    view: &dyn View,
+) -> Result<Decision, Refusal> {
+    let handoff = find_handoff(view, id)?;
+    if let State::Cancelled { .. } = handoff.state {
+        return Ok(Decision::unchanged(Outcome::repeated(id)));
+    }
+    not_ended(handoff, "cancelled")?;
+    let opened_by = &find_task(view, handoff.task_id)?.opened_by;
+    if by != handoff.from && by != *opened_by {
+        return Err(Refusal::NotPermitted { handoff: id, agent: by, wish: "cancel" });
+    }
+    let event = Event::Cancelled { reason: reason.as_ref().map(|body| body.hash) };
+    let event = NewEvent::on(handoff, Actor::Agent(by), event).with(reason);
+    Ok(Decision::of(vec![event], Outcome::of(id)))
+}
+
+/// Ends a handoff as failed. Only the one who opened the task decides that it is over.
+pub(super) fn abort(
+    id: HandoffId,
+    by: AgentId,
+    reason: Option<Body>,
+    view: &dyn View,
+) -> Result<Decision, Refusal> {
+    let handoff = find_handoff(view, id)?;
+    if let State::Failed { aborted: true, .. } = handoff.state {
+        return Ok(Decision::unchanged(Outcome::repeated(id)));
+    }
+    not_ended(handoff, "aborted")?;
+    if by != find_task(view, handoff.task_id)?.opened_by {
+        return Err(Refusal::NotPermitted { handoff: id, agent: by, wish: "abort" });
+    }
+    let event = Event::Aborted { reason: reason.as_ref().map(|body| body.hash) };
+    let event = NewEvent::on(handoff, Actor::Agent(by), event).with(reason);
+    Ok(Decision::of(vec![event], Outcome::of(id)))
+}
+
+fn not_ended(handoff: &Handoff, wanted: &'static str) -> Result<(), Refusal> {
+    if handoff.state.is_terminal() {
+        let state = handoff.state.name();
+        return Err(Refusal::WrongState { handoff: handoff.id, state, wanted });
+    }
+    Ok(())
+}
+
+pub(super) fn cancel_task(
+    id: TaskId,
+    by: AgentId,
+    reason: Option<Body>,
+    view: &dyn View,
+) -> Result<Decision, Refusal> {
+    let task = find_task(view, id)?;
+    if task.state.is_terminal() {
+        return Err(Refusal::TaskFinished { task: id, state: task.state });
+    }
+    if by != task.opened_by && by != task.owner {
+        return Err(Refusal::NotPermittedTask { task: id, agent: by });
+    }
+    let actor = Actor::Agent(by);
+    let mut events = Vec::new();
+    if let Some(handoff) = task.live.and_then(|live| view.handoff(live)) {
+        let event = Event::Cancelled { reason: None };
+        events.push(NewEvent::on(handoff, actor.clone(), event));
+    }
+    let event = Event::TaskCancelled { reason: reason.as_ref().map(|body| body.hash) };
+    events.push(NewEvent { task: id, handoff: None, actor, event, body: reason });
+    Ok(Decision::of(events, Outcome { task: Some(id), ..Outcome::default() }))
+}
+
+/// Sends a dead letter on its way again: a new handoff with the same envelope, linked to the old.
+pub(super) fn redrive(
+    id: HandoffId,
+    by: AgentId,
+    new: HandoffId,
+    view: &dyn View,
+    now: Timestamp,
+) -> Result<Decision, Refusal> {
+    let handoff = find_handoff(view, id)?;
+    match dead_letter(handoff)? {
+        None => {}
+        Some(Review::Redriven { to }) => {
+            return Ok(Decision::unchanged(Outcome::repeated(*to)));
+        }
+        Some(Review::Discarded { .. }) => {
+            return Err(Refusal::AlreadyReviewed { handoff: id, decided: "discarded" });
+        }
+    }
+    let task = find_task(view, handoff.task_id)?;
+    if let Some(live) = task.live {
+        return Err(Refusal::HandoffOpen { task: task.id, handoff: live });
+    }
+    if task.state.is_terminal() {
+        return Err(Refusal::TaskFinished { task: task.id, state: task.state });
+    }
+    // The old deadline has often passed; the new handoff gets as much time as the old one had.
+    let span_ms = handoff.expires_at.ms_after(handoff.offered_at);
+    let offered = Box::new(Offered {
+        opens: None,
+        from: handoff.from.clone(),
+        to: handoff.to.clone(),
+        envelope: handoff.envelope,
+        hop: handoff.hop,
+        priority: handoff.priority,
+        terms: handoff.terms,
+        expires_at: now.plus_ms(span_ms),
+        not_before: None,
+        needs_approval: false,
+        ordering_key: handoff.ordering_key.clone(),
+        key: None,
+        redrive_of: Some(Redrive { handoff_id: id, envelope_at: handoff.envelope_at }),
+    });
+    let actor = Actor::Agent(by);
+    let redriven = NewEvent::on(handoff, actor.clone(), Event::Redriven { to: new });
+    let offered = NewEvent {
+        task: handoff.task_id,
+        handoff: Some(new),
+        actor,
+        event: match handoff.control {
+            Control::Passed => Event::TransferOffered(offered),
+            Control::Awaited => Event::CallOffered(offered),
+        },
+        body: None,
+    };
+    Ok(Decision::of(vec![redriven, offered], Outcome::of(new)))
+}
+
+pub(super) fn discard(
+    id: HandoffId,
+    by: AgentId,
+    reason: Body,
+    view: &dyn View,
+) -> Result<Decision, Refusal> {
+    let handoff = find_handoff(view, id)?;
+    match dead_letter(handoff)? {
+        None => {}
+        Some(Review::Discarded { .. }) => {
+            return Ok(Decision::unchanged(Outcome::repeated(id)));
+        }
+        Some(Review::Redriven { .. }) => {
+            return Err(Refusal::AlreadyReviewed { handoff: id, decided: "redriven" });
+        }
+    }
+    let event = Event::Discarded { reason: reason.hash };
+    let event = NewEvent::on(handoff, Actor::Agent(by), event).with(Some(reason));
+    Ok(Decision::of(vec![event], Outcome::of(id)))
+}
+
+fn dead_letter(handoff: &Handoff) -> Result<Option<&Review>, Refusal> {
+    match &handoff.state {
+        State::DeadLettered { review, .. } => Ok(review.as_ref()),
+        _ => Err(Refusal::NotDeadLettered { handoff: handoff.id, state: handoff.state.name() }),
+    }
+}

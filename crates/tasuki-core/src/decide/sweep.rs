@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What happens by itself when time passes: retries come due, leases are lost, deadlines pass.
+
+use super::{Decision, NewEvent, View};
+use crate::command::Outcome;
+use crate::event::{Actor, DeadReason, Event, LossCause};
+use crate::handoff::{Claim, Handoff, State};
+use crate::ids::{TaskId, Timestamp};
+
+pub(super) fn sweep(max: usize, view: &dyn View, now: Timestamp) -> Decision {
+    let due = view.due(now, max);
+    let events =
+        due.iter().filter_map(|&id| view.handoff(id)).flat_map(|h| due_events(h, now)).collect();
+    Decision::of(events, Outcome { handoffs: due, ..Outcome::default() })
+}
+
+fn due_events(handoff: &Handoff, now: Timestamp) -> Vec<NewEvent> {
+    let expired = now >= handoff.expires_at;
+    let events = match &handoff.state {
+        State::AwaitingApproval | State::Pending { .. } if expired => expire(),
+        State::Scheduled { .. } if expired => expire(),
+        State::Scheduled { due } if now >= *due => vec![Event::Readied],
+        State::Claimed(claim) | State::InProgress(claim) if now >= claim.ends_at() => {
+            lose(handoff, claim, now, expired)
+        }
+        State::AwaitingApproval
+        | State::Pending { .. }
+        | State::Scheduled { .. }
+        | State::Claimed(_)
+        | State::InProgress(_)
+        | State::Completed { .. }
+        | State::Failed { .. }
+        | State::Cancelled { .. }
+        | State::DeadLettered { .. } => Vec::new(),
+    };
+    events.into_iter().map(|event| NewEvent::on(handoff, Actor::Broker, event)).collect()
+}
+
+fn expire() -> Vec<Event> {
+    vec![Event::Expired, Event::DeadLettered { reason: DeadReason::Expired }]
+}
+
+fn lose(handoff: &Handoff, claim: &Claim, now: Timestamp, expired: bool) -> Vec<Event> {
+    let hard = now >= claim.hard_until;
+    let cause = if hard { LossCause::HardDeadline } else { LossCause::Silence };
+    let mut events = vec![Event::LeaseLost { fence: claim.fence, cause }];
+    if expired {
+        events.extend(expire());
+    } else if handoff.losses_in_row + 1 >= handoff.terms.losses {
+        events.push(Event::DeadLettered { reason: DeadReason::Poison });
+    }
+    events
+}
+
+pub(super) fn raise_epoch(epoch: u64, view: &dyn View) -> Decision {
+    let mut events = vec![NewEvent {
+        task: TaskId::STORE,
+        handoff: None,
+        actor: Actor::Broker,
+        event: Event::EpochRaised { epoch },
+        body: None,
+    }];
+    for handoff in view.held().into_iter().filter_map(|id| view.handoff(id)) {
+        if let Some(claim) = handoff.state.claim() {
+            let event = Event::LeaseLost { fence: claim.fence, cause: LossCause::Restored };
+            events.push(NewEvent::on(handoff, Actor::Broker, event));
+        }
+    }
+    Decision::of(events, Outcome::default())
+}

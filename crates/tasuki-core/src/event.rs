@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What happened. The state machine's events are the audit events: there is no second audit path
+//! to forget. They carry hashes of texts and payloads, never the text, so that a body can be
+//! erased and the chain still verifies.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::canonical;
+use crate::envelope::{Control, Target};
+use crate::handoff::Handoff;
+use crate::ids::{
+    AgentId, ClaimId, CorrelationId, Fence, HandoffId, Hash, IdempotencyKey, Malformed,
+    OrderingKey, Position, RequestId, TaskId, Timestamp,
+};
+use crate::task::Task;
+use crate::terms::Terms;
+
+/// One fact with who, when and where in its task's chain. This is the exact form that is stored,
+/// hashed and exported; its golden file is `docs/reference/events.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Record {
+    /// The version of this stored form.
+    pub v: u8,
+    pub task_id: TaskId,
+    /// The how-manieth event of its task this is, from 0.
+    pub index: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handoff_id: Option<HandoffId>,
+    pub at: Timestamp,
+    pub actor: Actor,
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+impl Record {
+    pub const VERSION: u8 = 1;
+
+    /// The bytes that are stored and hashed.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("a record has string keys only")
+    }
+}
+
+/// Applies an event to its task and its handoff, making them where the event is their beginning.
+/// A store that keeps the old ones (to undo a batch) finds them unchanged.
+pub fn apply(
+    sealed: &Sealed,
+    task: &mut Option<Arc<Task>>,
+    handoff: &mut Option<Arc<Handoff>>,
+) {
+    let record = &sealed.record;
+    let opened = match &record.event {
+        Event::TaskOpened(opened) => Some(opened),
+        event => event.offered().and_then(|(offered, _)| offered.opens.as_ref()),
+    };
+    if let Some(opened) = opened {
+        *task = Some(Arc::new(Task::opened(opened, sealed)));
+    } else if record.task_id == TaskId::STORE && task.is_none() {
+        *task = Some(Arc::new(Task::of_store(sealed)));
+    }
+    if let (Some(id), Some((offered, control))) = (record.handoff_id, record.event.offered()) {
+        *handoff = Some(Arc::new(Handoff::offered(id, offered, control, sealed)));
+    } else if let Some(handoff) = handoff {
+        Arc::make_mut(handoff).apply(sealed);
+    }
+    if let Some(task) = task {
+        Arc::make_mut(task).apply(sealed, handoff.as_deref());
+    }
+}
+
+/// A record where a store keeps it: its position and its place in the hash chain.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sealed {
+    pub position: Position,
+    /// The position of the same task's event before this one.
+    pub previous: Option<Position>,
+    pub hash: Hash,
+    pub record: Record,
+}
+
+/// The hash of an event, from the hash of its predecessor in the task and its stored bytes.
+#[must_use]
+pub fn link(previous: Hash, encoded: &[u8]) -> Hash {
+    canonical::hash_linked(previous, encoded)
+}
+
+/// Who caused an event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub enum Actor {
+    Agent(AgentId),
+    /// The broker itself: a lease ran out, a retry came due.
+    Broker,
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Agent(agent) => write!(f, "agent:{agent}"),
+            Self::Broker => f.write_str("broker"),
+        }
+    }
+}
+impl FromStr for Actor {
+    type Err = Malformed;
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        match text.strip_prefix("agent:") {
+            Some(agent) => Ok(Self::Agent(agent.parse()?)),
+            None if text == "broker" => Ok(Self::Broker),
+            None => Err(Malformed("expected broker or agent: and a name".into())),
+        }
+    }
+}
+impl TryFrom<String> for Actor {
+    type Error = Malformed;
+    fn try_from(text: String) -> Result<Self, Malformed> {
+        text.parse()
+    }
+}
+impl From<Actor> for String {
+    fn from(actor: Actor) -> Self {
+        actor.to_string()
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Event {
+    /// A task was opened without a handoff; the body is its intent.
+    TaskOpened(Opened),
+    TaskCancelled {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<Hash>,
+    },
+    /// Ownership of the task was offered; the body is the envelope.
+    TransferOffered(Box<Offered>),
+    /// Work was offered as a task below the sender's own; the body is the envelope.
+    CallOffered(Box<Offered>),
+    Approved,
+    /// The receiver fetched the envelope without claiming.
+    Delivered { agent: AgentId },
+    /// A start time or a retry came due.
+    Readied,
+    /// The receiver accepted. From here it owns the task.
+    Claimed(Claimed),
+    Started,
+    /// The holder reported progress; the body, if any, is its note.
+    Progressed {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        percent: Option<u8>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<Hash>,
+    },
+    /// The body is the result.
+    Completed {
+        fence: Fence,
+        result: Hash,
+        /// The transfer by which the task goes on; without it the task is completed too.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next: Option<HandoffId>,
+        /// Calls that were made in the same step.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        calls: Vec<HandoffId>,
+    },
+    /// The holder declared that its attempt failed; the body is the failure.
+    AttemptFailed { fence: Fence, class: FailureClass, failure: Hash },
+    /// The receiver does not take the work; the body, if any, is the reason.
+    Declined {
+        agent: AgentId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<Hash>,
+    },
+    /// The holder gave the work back unfinished.
+    Released { fence: Fence },
+    LeaseLost { fence: Fence, cause: LossCause },
+    RetryScheduled { due: Timestamp },
+    /// Its deadline passed before it was finished.
+    Expired,
+    DeadLettered { reason: DeadReason },
+    Cancelled {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<Hash>,
+    },
+    /// The coordinator ended it as failed.
+    Aborted {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<Hash>,
+    },
+    /// A result or failure came from a claim that no longer holds: refused, and kept here.
+    LateReport { claim_id: ClaimId, fence: Fence, report: Hash },
+    /// A reviewer sent a dead letter on its way again, as a new handoff.
+    Redriven { to: HandoffId },
+    /// A reviewer put a dead letter away; the body is the reason.
+    Discarded { reason: Hash },
+    /// The store may have lost its last writes (a restore): older claims are stale from here.
+    EpochRaised { epoch: u64 },
+}
+
+/// The facts a task starts with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Opened {
+    pub owner: AgentId,
+    pub intent: Hash,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<CorrelationId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_task_id: Option<TaskId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Key>,
+}
+
+/// An idempotency key and the request it stands for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Key {
+    pub key: IdempotencyKey,
+    /// The hash of the request's body: the same key with another body is a conflict.
+    pub request: Hash,
+}
+
+/// The facts a handoff starts with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Offered {
+    /// Present if this offer also opened its task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opens: Option<Opened>,
+    pub from: AgentId,
+    pub to: Target,
+    pub envelope: Hash,
+    pub hop: u32,
+    pub priority: u8,
+    pub terms: Terms,
+    pub expires_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_approval: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ordering_key: Option<OrderingKey>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Key>,
+    /// The dead letter that this handoff sends on its way again, and where its envelope is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redrive_of: Option<Redrive>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Redrive {
+    pub handoff_id: HandoffId,
+    pub envelope_at: Position,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Claimed {
+    pub agent: AgentId,
+    pub claim_id: ClaimId,
+    pub fence: Fence,
+    /// Which attempt this is, from 1.
+    pub attempt: u32,
+    pub lease_ms: u64,
+    /// No heartbeat moves the claim past this.
+    pub hard_until: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<RequestId>,
+}
+
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureClass {
+    /// It may work next time (a timeout, a rate limit).
+    Retryable,
+    /// It will not work however often it is tried (invalid input, a missing dependency).
+    Permanent,
+    /// The agent cannot tell; treated as retryable.
+    Unknown,
+}
+
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum LossCause {
+    /// No heartbeat came in time.
+    Silence,
+    /// The attempt took longer than its terms allow.
+    HardDeadline,
+    /// The store was restored from a backup after the claim was given.
+    Restored,
+}
+
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum DeadReason {
+    /// Every attempt failed.
+    AttemptsExhausted,
+    /// The agent said that no attempt can succeed.
+    PermanentFailure,
+    /// Its workers kept vanishing without progress.
+    Poison,
+    /// Everyone it was meant for declined.
+    Declined,
+    /// Its deadline passed.
+    Expired,
+    /// An approver said no.
+    Rejected,
+}
+
+macro_rules! words {
+    ($type:ty { $($variant:ident = $word:literal),+ $(,)? }) => {
+        impl $type {
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The word that stands for this everywhere: JSON, SQL, CLI, documents.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+        impl std::str::FromStr for $type {
+            type Err = $crate::ids::Malformed;
+            fn from_str(text: &str) -> Result<Self, $crate::ids::Malformed> {
+                match text {
+                    $($word => Ok(Self::$variant),)+
+                    _ => Err($crate::ids::Malformed(format!(
+                        "expected one of {}", [$($word),+].join(", ")
+                    ))),
+                }
+            }
+        }
+    };
+}
+pub(crate) use words;
+
+words!(FailureClass { Retryable = "retryable", Permanent = "permanent", Unknown = "unknown" });
+words!(LossCause { Silence = "silence", HardDeadline = "hard_deadline", Restored = "restored" });
+words!(DeadReason {
+    AttemptsExhausted = "attempts_exhausted",
+    PermanentFailure = "permanent_failure",
+    Poison = "poison",
+    Declined = "declined",
+    Expired = "expired",
+    Rejected = "rejected",
+});
+
+impl Event {
+    /// The word for what happened, as in its JSON.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::TaskOpened(_) => "task_opened",
+            Self::TaskCancelled { .. } => "task_cancelled",
+            Self::TransferOffered(_) => "transfer_offered",
+            Self::CallOffered(_) => "call_offered",
+            Self::Approved => "approved",
+            Self::Delivered { .. } => "delivered",
+            Self::Readied => "readied",
+            Self::Claimed(_) => "claimed",
+            Self::Started => "started",
+            Self::Progressed { .. } => "progressed",
+            Self::Completed { .. } => "completed",
+            Self::AttemptFailed { .. } => "attempt_failed",
+            Self::Declined { .. } => "declined",
+            Self::Released { .. } => "released",
+            Self::LeaseLost { .. } => "lease_lost",
+            Self::RetryScheduled { .. } => "retry_scheduled",
+            Self::Expired => "expired",
+            Self::DeadLettered { .. } => "dead_lettered",
+            Self::Cancelled { .. } => "cancelled",
+            Self::Aborted { .. } => "aborted",
+            Self::LateReport { .. } => "late_report",
+            Self::Redriven { .. } => "redriven",
+            Self::Discarded { .. } => "discarded",
+            Self::EpochRaised { .. } => "epoch_raised",
+        }
+    }
+
+    /// The offer, if this event is one, and how control moves with it.
+    #[must_use]
+    pub fn offered(&self) -> Option<(&Offered, Control)> {
+        match self {
+            Self::TransferOffered(offered) => Some((offered, Control::Passed)),
+            Self::CallOffered(offered) => Some((offered, Control::Awaited)),
+            _ => None,
+        }
+    }
+
+    /// The hash of the body that is stored with this event, if it has one.
+    #[must_use]
+    pub fn body(&self) -> Option<Hash> {
+        match self {
+            Self::TaskOpened(opened) => Some(opened.intent),
+            Self::TransferOffered(offered) | Self::CallOffered(offered) => {
+                offered.redrive_of.is_none().then_some(offered.envelope)
+            }
+            Self::Completed { result, .. } => Some(*result),
+            Self::AttemptFailed { failure, .. } => Some(*failure),
+            Self::LateReport { report, .. } => Some(*report),
+            Self::Discarded { reason } => Some(*reason),
+            Self::Progressed { note: reason, .. }
+            | Self::Declined { reason, .. }
+            | Self::Cancelled { reason }
+            | Self::Aborted { reason }
+            | Self::TaskCancelled { reason } => *reason,
+            Self::Approved
+            | Self::Delivered { .. }
+            | Self::Readied
+            | Self::Claimed(_)
+            | Self::Started
+            | Self::Released { .. }
+            | Self::LeaseLost { .. }
+            | Self::RetryScheduled { .. }
+            | Self::Expired
+            | Self::DeadLettered { .. }
+            | Self::Redriven { .. }
+            | Self::EpochRaised { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is allowed. The rules of tasks and handoffs as pure functions: told the time and the data,
+//! they say what follows. Nothing here reads a clock, draws a random number, or knows that a
+//! database or HTTP exists.
+//!
+//! Reading order: [`ids`], [`canonical`], [`envelope`], [`terms`], [`event`], [`handoff`],
+//! [`task`], [`command`], [`decide`], [`refusal`]; [`world`] shows all of it at work.
+
+pub mod canonical;
+pub mod command;
+pub mod decide;
+pub mod envelope;
+pub mod event;
+pub mod handoff;
+pub mod ids;
+pub mod refusal;
+pub mod table;
+pub mod task;
+pub mod terms;
+pub mod world;
+
+pub use canonical::Body;
+pub use command::{Command, Outcome};
+pub use decide::{Decision, View, decide};
+pub use envelope::{Envelope, Target};
+pub use event::{Actor, Event, Record};
+pub use handoff::{Handoff, State};
+pub use ids::{AgentId, Capability, ClaimId, Fence, HandoffId, Hash, Position, TaskId, Timestamp};
+pub use refusal::Refusal;
+pub use task::{Task, TaskState};
+pub use terms::Terms;

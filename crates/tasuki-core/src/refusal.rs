@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Every reason to say no. Each has a code that is never reused and a page in `docs/errors/`.
+
+use crate::handoff::StateName;
+use crate::ids::{AgentId, HandoffId, IdempotencyKey, TaskId};
+use crate::task::TaskState;
+
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Refusal {
+    #[error("there is no task {0}")]
+    TaskNotFound(TaskId),
+    #[error("there is no handoff {0}")]
+    HandoffNotFound(HandoffId),
+    #[error("task {task} is owned by {owner}, not by {agent}")]
+    NotOwner { task: TaskId, owner: AgentId, agent: AgentId },
+    #[error("task {task} is already being handed off by {handoff}")]
+    HandoffOpen { task: TaskId, handoff: HandoffId },
+    #[error("task {task} is {state}")]
+    TaskFinished { task: TaskId, state: TaskState },
+    #[error("task {0} moved on while the envelope was being made")]
+    TaskMoved(TaskId),
+    #[error("the claim on handoff {handoff} no longer holds; the handoff is {state}")]
+    StaleClaim { handoff: HandoffId, state: StateName },
+    #[error("handoff {handoff} is {state}")]
+    AlreadyClaimed { handoff: HandoffId, state: StateName },
+    #[error("handoff {handoff} was completed with another result")]
+    AlreadyCompleted { handoff: HandoffId },
+    #[error("handoff {handoff} is {state}, so it cannot be {wanted}")]
+    WrongState { handoff: HandoffId, state: StateName, wanted: &'static str },
+    #[error("handoff {handoff} is not meant for {agent}")]
+    NotTarget { handoff: HandoffId, agent: AgentId },
+    #[error("{agent} declined handoff {handoff} before")]
+    AlreadyDeclined { handoff: HandoffId, agent: AgentId },
+    #[error("{agent} may not {wish} handoff {handoff}")]
+    NotPermitted { handoff: HandoffId, agent: AgentId, wish: &'static str },
+    #[error("{agent} may not cancel task {task}")]
+    NotPermittedTask { task: TaskId, agent: AgentId },
+    #[error("handoff {handoff} has to wait for {first}, which has the same ordering key")]
+    OutOfTurn { handoff: HandoffId, first: HandoffId },
+    #[error("idempotency key {key:?} was used for another request")]
+    IdempotencyConflict { key: IdempotencyKey },
+    #[error("handoff {handoff} is {state}, not a dead letter")]
+    NotDeadLettered { handoff: HandoffId, state: StateName },
+    #[error("dead letter {handoff} was already {decided}")]
+    AlreadyReviewed { handoff: HandoffId, decided: &'static str },
+    #[error("the deadline has already passed")]
+    DeadlinePassed,
+    #[error("{0}")]
+    InvalidTerms(String),
+    #[error("{0}")]
+    InvalidFollowUps(&'static str),
+}
+
+impl Refusal {
+    /// The stable code, as in `docs/errors/<code>.md`.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::TaskNotFound(_) => "task_not_found",
+            Self::HandoffNotFound(_) => "handoff_not_found",
+            Self::NotOwner { .. } => "not_owner",
+            Self::HandoffOpen { .. } => "handoff_open",
+            Self::TaskFinished { .. } => "task_finished",
+            Self::TaskMoved(_) => "task_moved",
+            Self::StaleClaim { .. } => "stale_claim",
+            Self::AlreadyClaimed { .. } => "already_claimed",
+            Self::AlreadyCompleted { .. } => "already_completed",
+            Self::WrongState { .. } => "wrong_state",
+            Self::NotTarget { .. } => "not_target",
+            Self::AlreadyDeclined { .. } => "already_declined",
+            Self::NotPermitted { .. } | Self::NotPermittedTask { .. } => "not_permitted",
+            Self::OutOfTurn { .. } => "out_of_turn",
+            Self::IdempotencyConflict { .. } => "idempotency_conflict",
+            Self::NotDeadLettered { .. } => "not_dead_lettered",
+            Self::AlreadyReviewed { .. } => "already_reviewed",
+            Self::DeadlinePassed => "deadline_passed",
+            Self::InvalidTerms(_) => "invalid_terms",
+            Self::InvalidFollowUps(_) => "invalid_follow_ups",
+        }
+    }
+
+    /// What the caller can do next.
+    #[must_use]
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::TaskNotFound(_) => "check the id; `tasuki task list` shows the tasks there are",
+            Self::HandoffNotFound(_) => {
+                "check the id; `tasuki handoff list` shows the handoffs there are"
+            }
+            Self::NotOwner { .. } => {
+                "only the owner hands a task on: let the owner do it, or open a task of your own"
+            }
+            Self::HandoffOpen { .. } => {
+                "complete that handoff with a follow-up, or cancel it, before offering again"
+            }
+            Self::TaskFinished { .. } => "open a new task for more work",
+            Self::TaskMoved(_) => "read the task again and repeat the request",
+            Self::StaleClaim { .. } => "stop working on it; claim again if you want more work",
+            Self::AlreadyClaimed { .. } => "somebody else was faster or it is over; claim another",
+            Self::AlreadyCompleted { .. } => "read the result that was accepted; it stands",
+            Self::WrongState { .. } => "read the handoff to see where it is",
+            Self::NotTarget { .. } => {
+                "claim as the agent it names, or with the capability it asks for"
+            }
+            Self::AlreadyDeclined { .. } => "leave it to another agent",
+            Self::NotPermitted { .. } | Self::NotPermittedTask { .. } => {
+                "ask the sender or the one who opened the task"
+            }
+            Self::OutOfTurn { .. } => "claim the earlier one first",
+            Self::IdempotencyConflict { .. } => {
+                "use a new key for a new request, or repeat the first request unchanged"
+            }
+            Self::NotDeadLettered { .. } => "only dead letters are reviewed; see `tasuki dlq list`",
+            Self::AlreadyReviewed { .. } => "read the dead letter to see what was decided",
+            Self::DeadlinePassed => "give a deadline that lies ahead",
+            Self::InvalidTerms(_) => "correct the term and send it again",
+            Self::InvalidFollowUps(_) => "correct the follow-ups and complete again",
+        }
+    }
+
+    /// Whether the same request may succeed later.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::TaskMoved(_) | Self::OutOfTurn { .. } | Self::HandoffOpen { .. })
+    }
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A piece of work from the user's intent to its end. It has one owner at every event: ownership
+//! moves to the receiver when it claims, and back to the sender of that hop when the claim ends
+//! without a result.
+
+use crate::event::{Event, Opened, Sealed, words};
+use crate::handoff::Handoff;
+use crate::ids::{AgentId, CorrelationId, HandoffId, Hash, Position, TaskId, Timestamp};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Task {
+    pub id: TaskId,
+    pub state: TaskState,
+    pub owner: AgentId,
+    /// Who opened it; decides about it when things go wrong.
+    pub opened_by: AgentId,
+    pub parent_task_id: Option<TaskId>,
+    pub correlation_id: Option<CorrelationId>,
+    pub intent: Hash,
+    /// Where the intent is kept: a body with a member `intent`.
+    pub intent_at: Position,
+    pub opened_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+    /// The handoff that is not at its end yet. There is at most one, so there is one owner.
+    pub live: Option<HandoffId>,
+    /// The last envelope of the chain and its hop.
+    pub envelope: Option<(Hash, u32)>,
+    /// How many events there are, and the last one's hash and position.
+    pub events: u32,
+    pub head: Hash,
+    pub at: Position,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TaskState {
+    Open,
+    /// Its handoff is a dead letter: somebody must decide.
+    DeadLettered,
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+words!(TaskState {
+    Open = "open",
+    DeadLettered = "dead_lettered",
+    Completed = "completed",
+    Failed = "failed",
+    Cancelled = "cancelled",
+});
+
+impl TaskState {
+    #[must_use]
+    pub fn is_terminal(self) -> bool {
+        match self {
+            Self::Open | Self::DeadLettered => false,
+            Self::Completed | Self::Failed | Self::Cancelled => true,
+        }
+    }
+}
+
+impl Task {
+    /// A new task, from the event that opened it. That event still has to be applied.
+    #[must_use]
+    pub fn opened(opened: &Opened, sealed: &Sealed) -> Self {
+        Self {
+            id: sealed.record.task_id,
+            state: TaskState::Open,
+            owner: opened.owner.clone(),
+            opened_by: opened.owner.clone(),
+            parent_task_id: opened.parent_task_id,
+            correlation_id: opened.correlation_id.clone(),
+            intent: opened.intent,
+            intent_at: sealed.position,
+            opened_at: sealed.record.at,
+            ended_at: None,
+            live: None,
+            envelope: None,
+            events: 0,
+            head: Hash::ZERO,
+            at: sealed.position,
+        }
+    }
+
+    /// The chain of the store's own events, which nobody works on.
+    pub(crate) fn of_store(sealed: &Sealed) -> Self {
+        let broker = "broker".parse::<AgentId>().expect("a plain name");
+        let opened = Opened {
+            owner: broker,
+            intent: Hash::ZERO,
+            correlation_id: None,
+            parent_task_id: None,
+            key: None,
+        };
+        Self { state: TaskState::Completed, ..Self::opened(&opened, sealed) }
+    }
+
+    /// Moves to where an event leads. A task goes back to the sender of the event's handoff when a
+    /// claim ends without a result.
+    pub fn apply(&mut self, sealed: &Sealed, handoff: Option<&Handoff>) {
+        let record = &sealed.record;
+        self.events = record.index + 1;
+        self.head = sealed.hash;
+        self.at = sealed.position;
+        match &record.event {
+            Event::TransferOffered(offered) | Event::CallOffered(offered) => {
+                self.state = TaskState::Open;
+                self.live = record.handoff_id;
+                self.envelope = Some((offered.envelope, offered.hop));
+            }
+            Event::Claimed(claimed) => self.owner = claimed.agent.clone(),
+            Event::Completed { next, .. } => {
+                self.live = None;
+                if next.is_none() {
+                    self.end(TaskState::Completed, record.at);
+                }
+            }
+            Event::AttemptFailed { .. }
+            | Event::Declined { .. }
+            | Event::Released { .. }
+            | Event::LeaseLost { .. } => self.give_back(handoff),
+            Event::DeadLettered { .. } => {
+                self.give_back(handoff);
+                self.live = None;
+                self.state = TaskState::DeadLettered;
+            }
+            Event::Cancelled { .. } => {
+                self.give_back(handoff);
+                self.live = None;
+                if handoff.is_some_and(|handoff| handoff.opened_task) {
+                    self.end(TaskState::Cancelled, record.at);
+                }
+            }
+            Event::Aborted { .. } => {
+                self.give_back(handoff);
+                self.live = None;
+                self.end(TaskState::Failed, record.at);
+            }
+            Event::Discarded { .. } => self.end(TaskState::Failed, record.at),
+            Event::TaskCancelled { .. } => self.end(TaskState::Cancelled, record.at),
+            Event::TaskOpened(_)
+            | Event::Approved
+            | Event::Delivered { .. }
+            | Event::Readied
+            | Event::Started
+            | Event::Progressed { .. }
+            | Event::RetryScheduled { .. }
+            | Event::Expired
+            | Event::LateReport { .. }
+            | Event::Redriven { .. }
+            | Event::EpochRaised { .. } => {}
+        }
+    }
+
+    fn give_back(&mut self, handoff: Option<&Handoff>) {
+        if let Some(handoff) = handoff {
+            self.owner = handoff.from.clone();
+        }
+    }
+
+    fn end(&mut self, state: TaskState, at: Timestamp) {
+        self.state = state;
+        self.ended_at = Some(at);
+    }
+}

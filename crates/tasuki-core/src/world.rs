@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The whole machine in its plainest form: maps without indexes, every question answered by
+//! looking at everything. It is the model that stores are compared with, and what the transition
+//! table is rendered from. Too slow for work, simple enough to be believed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::command::{Command, Outcome, Seeker};
+use crate::decide::{Replay, View, decide};
+use crate::envelope::Target;
+use crate::event::{self, Event, Sealed};
+use crate::handoff::Handoff;
+use crate::ids::{
+    AgentId, Epoch, HandoffId, IdempotencyKey, Position, RequestId, TaskId, Timestamp,
+};
+use crate::refusal::Refusal;
+use crate::task::Task;
+
+#[derive(Debug, Clone)]
+pub struct World {
+    pub tasks: BTreeMap<TaskId, Arc<Task>>,
+    pub handoffs: BTreeMap<HandoffId, Arc<Handoff>>,
+    pub log: Vec<Sealed>,
+    pub epoch: Epoch,
+    replays: BTreeMap<(AgentId, IdempotencyKey), Replay>,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self {
+            tasks: BTreeMap::new(),
+            handoffs: BTreeMap::new(),
+            log: Vec::new(),
+            epoch: Epoch(1),
+            replays: BTreeMap::new(),
+        }
+    }
+}
+
+impl World {
+    /// Decides and applies.
+    pub fn execute(&mut self, command: Command, now: Timestamp) -> Result<Outcome, Refusal> {
+        let decision = decide(command, self, now);
+        for id in decision.renewals {
+            if let Some(handoff) = self.handoffs.get_mut(&id) {
+                Arc::make_mut(handoff).renew(now);
+            }
+        }
+        for new in decision.events {
+            let position = Position(u64::try_from(self.log.len()).expect("a log fits") + 1);
+            let task = self.tasks.get(&new.task);
+            let (sealed, _, _) = new.seal(task.map(|task| &**task), position, now);
+            self.apply(sealed);
+        }
+        decision.outcome
+    }
+
+    fn apply(&mut self, sealed: Sealed) {
+        let record = &sealed.record;
+        let mut task = self.tasks.get(&record.task_id).cloned();
+        let mut handoff = record.handoff_id.and_then(|id| self.handoffs.get(&id).cloned());
+        event::apply(&sealed, &mut task, &mut handoff);
+        if let Event::EpochRaised { epoch } = record.event {
+            self.epoch = Epoch(epoch);
+        }
+        if let Some((agent, key, replay)) = replay_of(&sealed) {
+            self.replays.insert((agent.clone(), key.clone()), replay);
+        }
+        self.tasks.extend(task.map(|task| (task.id, task)));
+        self.handoffs.extend(handoff.map(|handoff| (handoff.id, handoff)));
+        self.log.push(sealed);
+    }
+}
+
+/// The idempotency key that an event makes known, and what it stands for.
+#[must_use]
+pub fn replay_of(sealed: &Sealed) -> Option<(&AgentId, &IdempotencyKey, Replay)> {
+    let record = &sealed.record;
+    let (agent, key) = match &record.event {
+        Event::TaskOpened(opened) => (&opened.owner, opened.key.as_ref()?),
+        event => {
+            let (offered, _) = event.offered()?;
+            (&offered.from, offered.key.as_ref()?)
+        }
+    };
+    let replay = Replay { request: key.request, task: record.task_id, handoff: record.handoff_id };
+    Some((agent, &key.key, replay))
+}
+
+impl View for World {
+    fn task(&self, id: TaskId) -> Option<&Task> {
+        self.tasks.get(&id).map(|task| &**task)
+    }
+
+    fn handoff(&self, id: HandoffId) -> Option<&Handoff> {
+        self.handoffs.get(&id).map(|handoff| &**handoff)
+    }
+
+    fn replay(&self, agent: &AgentId, key: &IdempotencyKey) -> Option<Replay> {
+        self.replays.get(&(agent.clone(), key.clone())).copied()
+    }
+
+    fn waiting(&self, seeker: &Seeker, max: usize) -> Vec<HandoffId> {
+        let meant = |handoff: &Handoff| match &handoff.to {
+            Target::Agent(agent) => *agent == seeker.agent,
+            Target::Capability(capability) => seeker.capabilities.contains(capability),
+        };
+        let mut waiting: Vec<_> = self
+            .handoffs
+            .values()
+            .filter(|h| meant(h) && !h.declined_by.contains(&seeker.agent))
+            .filter(|h| self.ahead_of(h).is_none())
+            .filter_map(|h| h.rank().map(|rank| (rank, h.id)))
+            .collect();
+        waiting.sort();
+        waiting.into_iter().take(max).map(|(_, id)| id).collect()
+    }
+
+    fn ahead_of(&self, handoff: &Handoff) -> Option<HandoffId> {
+        handoff.ordering_key.as_ref()?;
+        self.handoffs
+            .values()
+            .filter(|other| other.to == handoff.to && other.ordering_key == handoff.ordering_key)
+            .find(|other| !other.state.is_terminal() && other.offered < handoff.offered)
+            .map(|other| other.id)
+    }
+
+    fn held_by_request(&self, agent: &AgentId, request: &RequestId) -> Vec<HandoffId> {
+        let held = |h: &Handoff| {
+            h.state
+                .claim()
+                .is_some_and(|c| c.agent == *agent && c.request_id.as_ref() == Some(request))
+        };
+        self.handoffs.values().filter(|h| held(h)).map(|h| h.id).collect()
+    }
+
+    fn due(&self, now: Timestamp, max: usize) -> Vec<HandoffId> {
+        let mut due: Vec<_> = self
+            .handoffs
+            .values()
+            .filter_map(|h| h.due_at().filter(|at| *at <= now).map(|at| (at, h.id)))
+            .collect();
+        due.sort();
+        due.into_iter().take(max).map(|(_, id)| id).collect()
+    }
+
+    fn held(&self) -> Vec<HandoffId> {
+        self.handoffs.values().filter(|h| h.state.claim().is_some()).map(|h| h.id).collect()
+    }
+
+    fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+}
