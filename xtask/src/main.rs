@@ -1,1 +1,34 @@
-fn main() {}
+// SPDX-License-Identifier: Apache-2.0
+//! What keeps the repository true to itself: `cargo xtask codegen` writes the files that are made
+//! from the code, `cargo xtask tidy` checks what no compiler does.
+#![expect(clippy::print_stdout, reason = "its findings are its output")]
+
+mod codegen;
+mod tidy;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+
+const USAGE: &str = "\
+cargo xtask codegen           write the generated files
+cargo xtask codegen --check   fail if one of them is out of date
+cargo xtask tidy              check sizes, names and dependencies";
+
+fn main() -> anyhow::Result<()> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let root = root()?;
+    match words[..] {
+        ["codegen"] => codegen::write(&root),
+        ["codegen", "--check"] => codegen::check(&root),
+        ["tidy"] => tidy::run(&root),
+        _ => bail!("expected one of\n\n{USAGE}"),
+    }
+}
+
+fn root() -> anyhow::Result<PathBuf> {
+    let here = std::env::var_os("CARGO_MANIFEST_DIR").context("run this as `cargo xtask`")?;
+    let root = PathBuf::from(here).parent().map(PathBuf::from);
+    root.context("xtask has no folder above it")
+}

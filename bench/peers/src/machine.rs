@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 
-const APPENDS: usize = 200;
+const APPENDS: usize = 100;
 const APPEND_BYTES: usize = 4096;
 /// From `linux/magic.h`.
 const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;
@@ -35,14 +35,17 @@ impl Machine {
                 .context("cannot read the kernel's version")?
                 .trim()
                 .to_owned(),
-            append_and_sync_ms: append_and_sync_ms(&scratch.join("appends"))?,
+            append_and_sync_ms: append_and_sync_ms(scratch)?,
             scratch_in_ram: file_system.f_type == TMPFS_MAGIC,
         })
     }
 }
 
-fn append_and_sync_ms(path: &Path) -> Result<f64> {
-    let mut file = File::create(path).context("cannot make a file to append to")?;
+/// What the disk takes for one promise. A shared disk may change within a run, so this is asked
+/// again before each system's turn.
+pub(crate) fn append_and_sync_ms(directory: &Path) -> Result<f64> {
+    let path = directory.join("appends");
+    let mut file = File::create(&path).context("cannot make a file to append to")?;
     let block = [0x5A; APPEND_BYTES];
     let mut times = Vec::with_capacity(APPENDS);
     for _ in 0..APPENDS {
@@ -51,7 +54,7 @@ fn append_and_sync_ms(path: &Path) -> Result<f64> {
         file.sync_data()?;
         times.push(start.elapsed());
     }
-    fs::remove_file(path)?;
+    fs::remove_file(&path)?;
     times.sort_unstable();
     Ok(times[APPENDS / 2].as_secs_f64() * 1000.0)
 }

@@ -27,9 +27,9 @@ use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
-    load::{Load, Measured},
+    load::Load,
     machine::Machine,
-    report::Report,
+    report::{Report, Round},
     scratch::Scratch,
     systems::{Choice, Servers, System},
 };
@@ -47,7 +47,7 @@ struct Options {
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
     clients: u16,
     /// Bytes in a message.
-    #[arg(long, default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
+    #[arg(long, default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     payload: u32,
     /// Measure only these.
     #[arg(long, value_enum, value_delimiter = ',')]
@@ -95,12 +95,14 @@ async fn run(options: &Options) -> Result<()> {
     for round in 1..=options.rounds {
         for &system in &systems {
             scratch.settle().await?;
+            let disk_ms = machine::append_and_sync_ms(scratch.path())?;
             let measured = servers
                 .measure(system, &load)
                 .await
                 .with_context(|| format!("cannot measure {system}"))?;
-            print_progress(round, options.rounds, system, &measured);
-            report.add(system, measured);
+            let figure = measured.cycles_per_second;
+            eprintln!("round {round}: {system}: {figure:.0} cycles/s, disk {disk_ms:.2} ms");
+            report.add(system, Round { disk_ms, measured });
         }
     }
     drop(servers);
@@ -111,8 +113,4 @@ async fn run(options: &Options) -> Result<()> {
         report.write(file)?;
     }
     Ok(())
-}
-
-fn print_progress(round: u32, rounds: u32, system: System, measured: &Measured) {
-    eprintln!("round {round}/{rounds}  {system}: {:.0} cycles/s", measured.cycles_per_second);
 }

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use crate::{
-    load::{Latency, Load, Measured},
+    load::{Latency, Load, Measured, Steps},
     machine::Machine,
     systems::{BATCH, System},
 };
@@ -32,7 +32,15 @@ struct Entry {
     /// Filled at the end; so is what it is compared with.
     cycles_per_second: Spread,
     ours_to_it: Option<f64>,
-    rounds: Vec<Measured>,
+    rounds: Vec<Round>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct Round {
+    /// What appending 4 KiB and syncing took just before.
+    pub(crate) disk_ms: f64,
+    #[serde(flatten)]
+    pub(crate) measured: Measured,
 }
 
 #[derive(Clone, Copy, Default, Serialize)]
@@ -79,9 +87,9 @@ impl Report {
         }
     }
 
-    pub(crate) fn add(&mut self, system: System, measured: Measured) {
+    pub(crate) fn add(&mut self, system: System, round: Round) {
         if let Some(entry) = self.systems.iter_mut().find(|entry| entry.system == system) {
-            entry.rounds.push(measured);
+            entry.rounds.push(round);
         }
     }
 
@@ -89,7 +97,7 @@ impl Report {
     pub(crate) fn finish(&mut self) {
         for entry in &mut self.systems {
             entry.cycles_per_second =
-                Spread::of(entry.rounds.iter().map(|round| round.cycles_per_second));
+                Spread::of(entry.rounds.iter().map(|round| round.measured.cycles_per_second));
         }
         let ours = self.best(|system| system == System::Tasuki);
         for entry in &mut self.systems {
@@ -115,8 +123,9 @@ impl Report {
             println!("{line}");
         }
         println!();
-        println!("p50 / p99 are those of one request, in ms, the median of the rounds; a request");
-        println!("of a batch carries the whole batch. beanstalkd keeps claims in RAM only.");
+        println!("offer, claim, complete: p50 / p99 of one request in ms, median of the rounds;");
+        println!("a request of a batch carries the whole batch. disk: what appending 4 KiB and");
+        println!("syncing took just before, in ms. beanstalkd keeps claims in RAM only.");
         println!();
         println!("Goals");
         for goal in &self.goals {
@@ -145,7 +154,7 @@ impl Report {
             .reduce(f64::max)
     }
 
-    fn rows(&self) -> Vec<[String; 8]> {
+    fn rows(&self) -> Vec<[String; 9]> {
         let head = [
             "system",
             "synced",
@@ -154,6 +163,7 @@ impl Report {
             "offer",
             "claim",
             "complete",
+            "disk",
             "Tasuki to it",
         ];
         let mut rows = vec![head.map(str::to_owned)];
@@ -163,24 +173,29 @@ impl Report {
 }
 
 impl Entry {
-    fn row(&self) -> [String; 8] {
+    fn row(&self) -> [String; 9] {
         let spread = self.cycles_per_second;
         [
             self.name.clone(),
             if self.synced { "yes" } else { "no" }.to_owned(),
             format!("{:.0}", spread.median),
             format!("{:.0}–{:.0}", spread.min, spread.max),
-            self.step(|round| &round.steps.offer),
-            self.step(|round| &round.steps.claim),
-            self.step(|round| &round.steps.complete),
+            self.step(|steps| &steps.offer),
+            self.step(|steps| &steps.claim),
+            self.step(|steps| &steps.complete),
+            format!("{:.2}", self.median(|round| round.disk_ms)),
             self.ours_to_it.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}×")),
         ]
     }
 
-    fn step(&self, of: impl Fn(&Measured) -> &Latency) -> String {
-        let p50 = Spread::of(self.rounds.iter().map(|round| of(round).p50_ms)).median;
-        let p99 = Spread::of(self.rounds.iter().map(|round| of(round).p99_ms)).median;
+    fn step(&self, of: impl Fn(&Steps) -> &Latency) -> String {
+        let p50 = self.median(|round| of(&round.measured.steps).p50_ms);
+        let p99 = self.median(|round| of(&round.measured.steps).p99_ms);
         format!("{p50:.1} / {p99:.1}")
+    }
+
+    fn median(&self, of: impl Fn(&Round) -> f64) -> f64 {
+        Spread::of(self.rounds.iter().map(of)).median
     }
 }
 
@@ -228,7 +243,7 @@ pub(crate) fn print_machine(machine: &Machine, load: &Load, rounds: u32) {
         machine.cores, machine.kernel, machine.append_and_sync_ms
     );
     println!(
-        "{} clients with {} bytes a message, {rounds} rounds of {} s each, interleaved",
+        "{} clients, {} bytes a message, rounds: {rounds} of {} s for each system, interleaved",
         load.clients,
         load.payload.len(),
         load.seconds

@@ -36,6 +36,13 @@ impl Body {
         Self::of_canonical(text)
     }
 
+    /// A body as a store kept it. `None` if it is not JSON any more.
+    #[must_use]
+    pub fn stored(text: String) -> Option<Self> {
+        let hash = hash(text.as_bytes());
+        Some(Self { hash, json: RawValue::from_string(text).ok()?.into() })
+    }
+
     fn of_canonical(text: String) -> Self {
         let hash = hash(text.as_bytes());
         let json = RawValue::from_string(text).expect("canonical JSON is JSON");

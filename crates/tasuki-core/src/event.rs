@@ -21,7 +21,7 @@ use crate::task::Task;
 use crate::terms::Terms;
 
 /// One fact with who, when and where in its task's chain. This is the exact form that is stored,
-/// hashed and exported; its golden file is `docs/reference/events.json`.
+/// hashed and exported; its golden file is `tests/golden/events.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
     /// The version of this stored form.

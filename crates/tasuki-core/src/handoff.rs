@@ -329,7 +329,11 @@ impl Handoff {
                 let report = reason.map(|hash| (position, hash));
                 self.end_attempt(at, AttemptEnd::Declined, report);
                 self.declined_by.push(agent.clone());
-                self.state = State::Pending { ready: position };
+                // Who declines without a claim changes nothing for the others: the handoff keeps
+                // its place, and still waits for its start or its approval.
+                if self.state.claim().is_some() {
+                    self.state = State::Pending { ready: position };
+                }
             }
             Event::Released { .. } => {
                 self.end_attempt(at, AttemptEnd::Released, None);

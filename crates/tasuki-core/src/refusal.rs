@@ -112,7 +112,7 @@ impl Refusal {
             }
             Self::NotDeadLettered { .. } => "only dead letters are reviewed; see `tasuki dlq list`",
             Self::AlreadyReviewed { .. } => "read the dead letter to see what was decided",
-            Self::DeadlinePassed => "give a deadline that lies ahead",
+            Self::DeadlinePassed => "leave it, or offer it with a deadline that lies ahead",
             Self::InvalidTerms(_) => "correct the term and send it again",
             Self::InvalidFollowUps(_) => "correct the follow-ups and complete again",
         }

@@ -136,7 +136,13 @@ impl Task {
                 self.live = None;
                 self.end(TaskState::Failed, record.at);
             }
-            Event::Discarded { .. } => self.end(TaskState::Failed, record.at),
+            Event::Discarded { .. } => {
+                // The task may have gone on by another handoff since this one died.
+                let last = handoff.map(|handoff| (handoff.envelope, handoff.hop));
+                if self.state == TaskState::DeadLettered && self.envelope == last {
+                    self.end(TaskState::Failed, record.at);
+                }
+            }
             Event::TaskCancelled { .. } => self.end(TaskState::Cancelled, record.at),
             Event::TaskOpened(_)
             | Event::Approved

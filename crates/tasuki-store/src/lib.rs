@@ -1,1 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is remembered. The [`Store`] contract, whole, on this page; [`Sqlite`] and [`Volatile`]
+//! keep it, and one conformance suite (`tests/conformance`) holds them to it. A store knows no
+//! rule: it shows the core what a command needs to see and writes down what the core decided.
 
+pub mod audit;
+pub mod clock;
+mod codec;
+mod live;
+mod sqlite;
+mod volatile;
+mod writer;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tasuki_core::command::{Command, Outcome};
+use tasuki_core::event::Sealed;
+use tasuki_core::handoff::StateName;
+use tasuki_core::{
+    AgentId, Body, Handoff, HandoffId, Position, Refusal, Target, Task, TaskId, TaskState,
+    Timestamp,
+};
+use tokio::sync::{broadcast, watch};
+
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use sqlite::{FILE, OpenError, Sqlite, SqliteOptions, Sync, maintenance};
+pub use volatile::Volatile;
+
+/// How many rows one listing returns at most.
+pub const PAGE_MAX: usize = 1000;
+/// How many commands may wait for the writer; more are refused as overload.
+pub const QUEUE_MAX: usize = 8192;
+/// How many commands one call may carry.
+pub const COMMANDS_MAX: usize = 1000;
+
+/// Remembers tasks, handoffs, bodies and events. Every method is atomic; a reply means that what
+/// it tells is durable.
+#[async_trait]
+pub trait Store: Send + std::marker::Sync + 'static {
+    /// The one clock that decides about leases and deadlines.
+    fn clock(&self) -> &Arc<dyn Clock>;
+
+    /// Carries out commands in order, each on its own: one that is refused does not hinder the
+    /// next. All replies come after one commit.
+    async fn execute(&self, commands: Vec<Command>) -> Result<Vec<Reply>, Error>;
+
+    async fn handoff(&self, id: HandoffId) -> Result<Option<Arc<Handoff>>, Error>;
+    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, Error>;
+    async fn list_handoffs(&self, filter: HandoffFilter) -> Result<Vec<Arc<Handoff>>, Error>;
+    async fn list_tasks(&self, filter: TaskFilter) -> Result<Vec<Arc<Task>>, Error>;
+
+    /// The bodies that came with the events at these positions; `None` where there is none.
+    async fn bodies(&self, at: Vec<Position>) -> Result<Vec<Option<Body>>, Error>;
+
+    /// Committed events after a position, in order, with the exact bytes that were hashed.
+    async fn events(&self, after: Position, max: usize) -> Result<Vec<Entry>, Error>;
+    /// The events of one task, from its first to its last.
+    async fn chain(&self, task: TaskId) -> Result<Vec<Entry>, Error>;
+    /// Signed checkpoints after a position, in order.
+    async fn checkpoints(&self, after: Position, max: usize) -> Result<Vec<Checkpoint>, Error>;
+
+    /// What is committed from now on. A receiver that lags reads [`Store::events`] instead.
+    fn subscribe(&self) -> broadcast::Receiver<Arc<Committed>>;
+    /// The position of the last committed event.
+    fn head(&self) -> Position;
+    /// When something is due next; a sweep then does it.
+    fn next_due(&self) -> watch::Receiver<Option<Timestamp>>;
+
+    /// Checks the whole log, from the first event to the last.
+    async fn verify(&self) -> Result<audit::Verdict, Error>;
+
+    fn stats(&self) -> Stats;
+    /// Resolves with the reason once the store can no longer be trusted to remember.
+    async fn failed(&self) -> String;
+    /// Writes everything down and lets go of the data. Later calls fail with [`Error::Closed`].
+    async fn close(&self);
+}
+
+/// What a command led to.
+pub type Reply = Result<Done, Error>;
+
+#[derive(Debug, Clone)]
+pub struct Done {
+    pub outcome: Outcome,
+    /// The handoffs of the outcome as they are after the command.
+    pub handoffs: Vec<Arc<Handoff>>,
+    pub task: Option<Arc<Task>>,
+}
+
+/// Why a store did not do what it was asked.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    #[error("the rules say no")]
+    Refused(#[from] Refusal),
+    /// Nothing was written; the same call may succeed soon.
+    #[error("too many commands are waiting")]
+    Overloaded,
+    /// Nothing was written; new work is refused until there is room, finishing work is not.
+    #[error("the disk is full")]
+    DiskFull,
+    /// Nothing was written: the store is closed or closing.
+    #[error("the store is closed")]
+    Closed,
+    /// Whether it was written is not known.
+    #[error("the store failed before it could say whether the command was kept")]
+    Unknown,
+    #[error("cannot {step}")]
+    Failed {
+        step: &'static str,
+        #[source]
+        source: Arc<dyn std::error::Error + Send + std::marker::Sync>,
+    },
+}
+
+/// A committed batch: its events, and the targets for which work became claimable.
+#[derive(Debug, Default)]
+pub struct Committed {
+    pub events: Vec<Sealed>,
+    pub ready: Vec<Target>,
+}
+
+/// An event as it is stored.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    pub sealed: Sealed,
+    /// The exact bytes that the hash covers.
+    pub encoded: String,
+}
+
+/// A signed statement that the log up to a position has a certain hash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkpoint {
+    pub position: Position,
+    pub log_hash: tasuki_core::Hash,
+    pub at: Timestamp,
+    pub key: [u8; 32],
+    pub signature: [u8; 64],
+}
+
+/// Which handoffs to list, newest first.
+#[derive(Debug, Clone, Default)]
+pub struct HandoffFilter {
+    pub state: Option<StateName>,
+    pub task: Option<TaskId>,
+    pub to: Option<Target>,
+    pub from: Option<AgentId>,
+    /// Only dead letters that nobody has decided on yet.
+    pub unreviewed: bool,
+    /// Only those before this one, to continue a listing.
+    pub before: Option<HandoffId>,
+    pub max: usize,
+}
+
+/// Which tasks to list, newest first.
+#[derive(Debug, Clone, Default)]
+pub struct TaskFilter {
+    pub state: Option<TaskState>,
+    pub owner: Option<AgentId>,
+    pub parent: Option<TaskId>,
+    pub before: Option<TaskId>,
+    pub max: usize,
+}
+
+/// What a store has done since it was opened, and what it holds now.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Stats {
+    pub commits: u64,
+    pub commands: u64,
+    pub events: u64,
+    /// Handoffs that are not at their end, and about how much memory they take.
+    pub live_handoffs: u64,
+    pub live_bytes: u64,
+    pub waiting_handoffs: u64,
+    pub idempotency_keys: u64,
+    /// Rows that queries still have to wait for.
+    pub projection_lag: u64,
+    pub disk_full: bool,
+}
+
+impl HandoffFilter {
+    /// Whether a handoff is asked for; what the queries of every backend must agree with.
+    #[must_use]
+    pub fn lets_through(&self, handoff: &Handoff) -> bool {
+        let unreviewed = match &handoff.state {
+            tasuki_core::State::DeadLettered { review, .. } => review.is_none(),
+            _ => false,
+        };
+        self.state.is_none_or(|state| handoff.state.name() == state)
+            && self.task.is_none_or(|task| handoff.task_id == task)
+            && self.to.as_ref().is_none_or(|to| handoff.to == *to)
+            && self.from.as_ref().is_none_or(|from| handoff.from == *from)
+            && (!self.unreviewed || unreviewed)
+            && self.before.is_none_or(|before| handoff.id < before)
+    }
+}
+
+impl TaskFilter {
+    /// Whether a task is asked for; what the queries of every backend must agree with.
+    #[must_use]
+    pub fn lets_through(&self, task: &Task) -> bool {
+        task.id != TaskId::STORE
+            && self.state.is_none_or(|state| task.state == state)
+            && self.owner.as_ref().is_none_or(|owner| task.owner == *owner)
+            && self.parent.is_none_or(|parent| task.parent_task_id == Some(parent))
+            && self.before.is_none_or(|before| task.id < before)
+    }
+}

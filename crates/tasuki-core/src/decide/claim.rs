@@ -16,14 +16,15 @@ pub(super) fn claim(wish: &Claim, view: &dyn View, now: Timestamp) -> Decision {
         return repeat;
     }
     let waiting = view.waiting(&wish.seeker, wish.claim_ids.len());
-    let events = waiting
-        .iter()
+    let in_time = waiting
+        .into_iter()
+        .filter_map(|id| view.handoff(id))
+        .filter(|handoff| now < handoff.expires_at);
+    let (handoffs, events) = in_time
         .zip(&wish.claim_ids)
-        .filter_map(|(&id, &claim_id)| {
-            view.handoff(id).map(|handoff| claimed(handoff, wish, claim_id, view, now))
-        })
-        .collect();
-    Decision::of(events, Outcome { handoffs: waiting, ..Outcome::default() })
+        .map(|(handoff, &claim_id)| (handoff.id, claimed(handoff, wish, claim_id, view, now)))
+        .unzip();
+    Decision::of(events, Outcome { handoffs, ..Outcome::default() })
 }
 
 pub(super) fn claim_one(
@@ -55,6 +56,10 @@ pub(super) fn claim_one(
         }
     }
     may_take(handoff, &wish.seeker)?;
+    // Its hard deadline would have passed too: the claim could not even be completed.
+    if now >= handoff.expires_at {
+        return Err(Refusal::DeadlinePassed);
+    }
     if let Some(first) = view.ahead_of(handoff) {
         return Err(Refusal::OutOfTurn { handoff: id, first });
     }

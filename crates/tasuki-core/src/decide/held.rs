@@ -26,7 +26,7 @@ pub(super) fn held(
             && now < claim.hard_until
     });
     match current {
-        Some(claim) => act_as_holder(handoff, claim, act, now),
+        Some(claim) => act_as_holder(handoff, claim, act, view, now),
         None => Ok(stale(handoff, proof, act)),
     }
 }
@@ -35,6 +35,7 @@ fn act_as_holder(
     handoff: &Handoff,
     claim: &Claim,
     act: Act,
+    view: &dyn View,
     now: Timestamp,
 ) -> Result<Decision, Refusal> {
     let actor = || Actor::Agent(claim.agent.clone());
@@ -60,7 +61,7 @@ fn act_as_holder(
             Decision::of(vec![NewEvent::on(handoff, actor(), event).with(note)], done)
         }
         Act::Complete { result, follow_ups } => {
-            Decision::of(completed(handoff, claim, result, follow_ups, now)?, done)
+            Decision::of(completed(handoff, claim, result, follow_ups, view, now)?, done)
         }
         Act::Fail { class, failure, retry_after_ms, entropy } => {
             let after = Retry { asked_ms: retry_after_ms, entropy };
@@ -82,6 +83,7 @@ fn completed(
     claim: &Claim,
     result: Body,
     follow_ups: Vec<Offer>,
+    view: &dyn View,
     now: Timestamp,
 ) -> Result<Vec<NewEvent>, Refusal> {
     if follow_ups.len() > FOLLOW_UPS_MAX {
@@ -89,11 +91,13 @@ fn completed(
     }
     let mut next = None;
     let mut calls = Vec::new();
-    for offer in &follow_ups {
+    for (place, offer) in follow_ups.iter().enumerate() {
         offer::check_terms(offer, now)?;
-        if offer.from != claim.agent || offer.previous != Some(handoff.envelope) {
+        let follows = (offer.previous, offer.hop) == (Some(handoff.envelope), handoff.hop + 1);
+        if offer.from != claim.agent || !follows {
             return Err(Refusal::TaskMoved(handoff.task_id));
         }
+        check_key(offer, &follow_ups[..place], view)?;
         match (&offer.task, offer.control) {
             (OfferTask::Existing(task), Control::Passed) if *task == handoff.task_id => {
                 if next.replace(offer.handoff).is_some() {
@@ -119,6 +123,17 @@ fn completed(
     let mut events = vec![NewEvent::on(handoff, actor, event).with(Some(result))];
     events.extend(follow_ups.into_iter().map(offer::offered));
     Ok(events)
+}
+
+/// A completion is safe to repeat as a whole, so a follow-up never repeats an earlier request: a
+/// key that is known stands for something else.
+fn check_key(offer: &Offer, earlier: &[Offer], view: &dyn View) -> Result<(), Refusal> {
+    let Some(key) = &offer.key else { return Ok(()) };
+    let used = |other: &Offer| other.key.as_ref().is_some_and(|other| other.key == key.key);
+    if earlier.iter().any(used) || view.replay(&offer.from, &key.key).is_some() {
+        return Err(Refusal::IdempotencyConflict { key: key.key.clone() });
+    }
+    Ok(())
 }
 
 struct Retry {

@@ -114,7 +114,7 @@ pub(super) fn check_terms(offer: &Offer, now: Timestamp) -> Result<(), Refusal> 
     Ok(())
 }
 
-fn owned(task: &Task, agent: &AgentId) -> Result<(), Refusal> {
+pub(super) fn owned(task: &Task, agent: &AgentId) -> Result<(), Refusal> {
     if task.state.is_terminal() {
         return Err(Refusal::TaskFinished { task: task.id, state: task.state });
     }

@@ -2,7 +2,7 @@
 //! Decisions about a handoff from outside the work itself: approval, cancelling, and what becomes
 //! of dead letters.
 
-use super::{Decision, NewEvent, View, find_handoff, find_task};
+use super::{Decision, NewEvent, View, find_handoff, find_task, offer};
 use crate::canonical::Body;
 use crate::command::Outcome;
 use crate::envelope::Control;
@@ -143,9 +143,10 @@ pub(super) fn redrive(
     if let Some(live) = task.live {
         return Err(Refusal::HandoffOpen { task: task.id, handoff: live });
     }
-    if task.state.is_terminal() {
-        return Err(Refusal::TaskFinished { task: task.id, state: task.state });
-    }
+    // The task may have gone on by other hops since; then it is no longer this sender's to offer.
+    offer::owned(task, &handoff.from)?;
+    let rejected =
+        matches!(handoff.state, State::DeadLettered { reason: DeadReason::Rejected, .. });
     // The old deadline has often passed; the new handoff gets as much time as the old one had.
     let span_ms = handoff.expires_at.ms_after(handoff.offered_at);
     let offered = Box::new(Offered {
@@ -158,7 +159,7 @@ pub(super) fn redrive(
         terms: handoff.terms,
         expires_at: now.plus_ms(span_ms),
         not_before: None,
-        needs_approval: false,
+        needs_approval: rejected,
         ordering_key: handoff.ordering_key.clone(),
         key: None,
         redrive_of: Some(Redrive { handoff_id: id, envelope_at: handoff.envelope_at }),

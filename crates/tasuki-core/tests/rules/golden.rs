@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The stored form of events is a promise: logs of years ago must still read, and still hash to
+//! what they hashed to. `UPDATE_GOLDEN=1` rewrites the file; do that for new kinds only.
+
+use std::fs;
+use std::path::Path;
+
+use tasuki_core::event::{
+    Actor, Claimed, DeadReason, Event, FailureClass, LossCause, Offered, Opened, Record, Redrive,
+};
+use tasuki_core::ids::{ClaimId, Fence, HandoffId, Position, TaskId, Timestamp};
+use tasuki_core::terms::Terms;
+
+use crate::support::{agent, body, key, to, to_any};
+
+const TASK: TaskId = TaskId(1);
+const HANDOFF: HandoffId = HandoffId(2);
+const CLAIM: ClaimId = ClaimId(3);
+const FENCE: Fence = Fence((1 << 40) + 1);
+
+/// The example that comes after this one. Going from kind to kind by a `match` means that a new
+/// kind does not compile until it has its line here.
+fn example_after(event: &Event) -> Option<Event> {
+    let reason = Some(body("reason").hash);
+    Some(match event {
+        Event::TaskOpened(_) => Event::TaskCancelled { reason },
+        Event::TaskCancelled { .. } => Event::TransferOffered(Box::new(offered_with_everything())),
+        Event::TransferOffered(_) => Event::CallOffered(Box::new(Offered {
+            opens: None,
+            to: to_any("review"),
+            not_before: None,
+            needs_approval: false,
+            ordering_key: None,
+            key: None,
+            redrive_of: None,
+            ..offered_with_everything()
+        })),
+        Event::CallOffered(_) => Event::Approved,
+        Event::Approved => Event::Delivered { agent: agent("coder") },
+        Event::Delivered { .. } => Event::Readied,
+        Event::Readied => Event::Claimed(Claimed {
+            agent: agent("coder"),
+            claim_id: CLAIM,
+            fence: FENCE,
+            attempt: 1,
+            lease_ms: 30_000,
+            hard_until: Timestamp(1_800_003_600_000),
+            request_id: Some("try-1".parse().unwrap()),
+        }),
+        Event::Claimed(_) => Event::Started,
+        Event::Started => Event::Progressed { percent: Some(50), note: Some(body("half").hash) },
+        Event::Progressed { .. } => Event::Completed {
+            fence: FENCE,
+            result: body("done").hash,
+            next: Some(HandoffId(4)),
+            calls: vec![HandoffId(5), HandoffId(6)],
+        },
+        Event::Completed { .. } => Event::AttemptFailed {
+            fence: FENCE,
+            class: FailureClass::Retryable,
+            failure: body("it broke").hash,
+        },
+        Event::AttemptFailed { .. } => Event::Declined { agent: agent("coder"), reason },
+        Event::Declined { .. } => Event::Released { fence: FENCE },
+        Event::Released { .. } => {
+            Event::LeaseLost { fence: FENCE, cause: LossCause::HardDeadline }
+        }
+        Event::LeaseLost { .. } => Event::RetryScheduled { due: Timestamp(1_800_000_002_000) },
+        Event::RetryScheduled { .. } => Event::Expired,
+        Event::Expired => Event::DeadLettered { reason: DeadReason::AttemptsExhausted },
+        Event::DeadLettered { .. } => Event::Cancelled { reason: None },
+        Event::Cancelled { .. } => Event::Aborted { reason },
+        Event::Aborted { .. } => {
+            Event::LateReport { claim_id: CLAIM, fence: FENCE, report: body("late").hash }
+        }
+        Event::LateReport { .. } => Event::Redriven { to: HandoffId(7) },
+        Event::Redriven { .. } => Event::Discarded { reason: body("pointless").hash },
+        Event::Discarded { .. } => Event::EpochRaised { epoch: 2 },
+        Event::EpochRaised { .. } => return None,
+    })
+}
+
+fn opened() -> Opened {
+    Opened {
+        owner: agent("planner"),
+        intent: body("do it").hash,
+        correlation_id: Some("request-7".parse().unwrap()),
+        parent_task_id: Some(TaskId(8)),
+        key: key("k-1", "request"),
+    }
+}
+
+fn offered_with_everything() -> Offered {
+    Offered {
+        opens: Some(opened()),
+        from: agent("planner"),
+        to: to("coder"),
+        envelope: body("envelope").hash,
+        hop: 3,
+        priority: 5,
+        terms: Terms::default(),
+        expires_at: Timestamp(1_800_086_400_000),
+        not_before: Some(Timestamp(1_800_000_060_000)),
+        needs_approval: true,
+        ordering_key: Some("account-1".parse().unwrap()),
+        key: key("k-1", "request"),
+        redrive_of: Some(Redrive { handoff_id: HandoffId(9), envelope_at: Position(10) }),
+    }
+}
+
+fn examples() -> Vec<Record> {
+    let first = Event::TaskOpened(opened());
+    let kinds = std::iter::successors(Some(first), example_after);
+    let record = |(index, event): (u32, Event)| {
+        let of_store = matches!(event, Event::EpochRaised { .. });
+        let of_task = matches!(event, Event::TaskOpened(_) | Event::TaskCancelled { .. });
+        Record {
+            v: Record::VERSION,
+            task_id: if of_store { TaskId::STORE } else { TASK },
+            index,
+            handoff_id: (!of_store && !of_task).then_some(HANDOFF),
+            at: Timestamp(1_800_000_000_000),
+            actor: if of_store { Actor::Broker } else { Actor::Agent(agent("planner")) },
+            event,
+        }
+    };
+    (0..).zip(kinds).map(record).collect()
+}
+
+#[test]
+fn every_kind_of_event_is_stored_as_it_always_was() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/events.jsonl");
+    let records = examples();
+    let mut encoded = String::new();
+    for record in &records {
+        encoded.push_str(std::str::from_utf8(&record.encode()).unwrap());
+        encoded.push('\n');
+    }
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&path, &encoded).unwrap();
+    }
+    let golden = fs::read_to_string(&path).unwrap();
+    for (now, then) in encoded.lines().zip(golden.lines()) {
+        assert_eq!(now, then, "stored events must not change; see tests/rules/golden.rs");
+    }
+    assert_eq!(encoded.lines().count(), golden.lines().count(), "run with UPDATE_GOLDEN=1");
+
+    for (line, record) in golden.lines().zip(&records) {
+        let read: Record = serde_json::from_str(line).unwrap();
+        assert_eq!(read, *record);
+        assert!(line.contains(&format!(r#""kind":"{}""#, record.event.kind())), "{line}");
+    }
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Random agents, random wishes, random pauses: whatever they do, the promises hold. Everything is
+//! checked against a second copy that is made from the log alone, read back from its stored form.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use tasuki_core::command::{Act, Command, Proof};
+use tasuki_core::event::{self, Event, Record, Sealed};
+use tasuki_core::handoff::{Handoff, State, StateName as S};
+use tasuki_core::ids::{HandoffId, Hash, Position, TaskId, Timestamp};
+use tasuki_core::task::Task;
+use tasuki_core::{Outcome, Refusal};
+
+use crate::random::{Op, op, pause_ms};
+use crate::support::{DAY, Stage};
+
+/// Every way from one state to another; the picture in the reference shows the same.
+const MOVES: &[(S, S)] = &[
+    (S::AwaitingApproval, S::Pending),
+    (S::AwaitingApproval, S::Scheduled),
+    (S::AwaitingApproval, S::Failed),
+    (S::AwaitingApproval, S::Cancelled),
+    (S::AwaitingApproval, S::DeadLettered),
+    (S::Scheduled, S::Pending),
+    (S::Scheduled, S::Failed),
+    (S::Scheduled, S::Cancelled),
+    (S::Scheduled, S::DeadLettered),
+    (S::Pending, S::Claimed),
+    (S::Pending, S::Failed),
+    (S::Pending, S::Cancelled),
+    (S::Pending, S::DeadLettered),
+    (S::Claimed, S::InProgress),
+    (S::Claimed, S::Completed),
+    (S::Claimed, S::Pending),
+    (S::Claimed, S::Failed),
+    (S::Claimed, S::Cancelled),
+    (S::InProgress, S::Completed),
+    (S::InProgress, S::Pending),
+    (S::InProgress, S::Failed),
+    (S::InProgress, S::Cancelled),
+    (S::Failed, S::Scheduled),
+    (S::Failed, S::DeadLettered),
+];
+
+type Tasks = BTreeMap<TaskId, Arc<Task>>;
+type Handoffs = BTreeMap<HandoffId, Arc<Handoff>>;
+
+struct Checked {
+    stage: Stage,
+    /// What the log says, and nothing else.
+    tasks: Tasks,
+    handoffs: Handoffs,
+    /// How many events each task has, and the last one's hash and position.
+    chains: BTreeMap<TaskId, (u32, Hash, Position)>,
+    claims: Vec<(HandoffId, Proof)>,
+    completed: BTreeSet<HandoffId>,
+}
+
+impl Checked {
+    fn new() -> Self {
+        Self {
+            stage: Stage::new(),
+            tasks: Tasks::new(),
+            handoffs: Handoffs::new(),
+            chains: BTreeMap::new(),
+            claims: Vec::new(),
+            completed: BTreeSet::new(),
+        }
+    }
+
+    fn step(&mut self, op: &Op, pause_ms: u64) {
+        self.stage.wait(pause_ms);
+        let Some(command) = op.command(&mut self.stage, &self.claims) else { return };
+        self.run(command);
+    }
+
+    fn run(&mut self, command: Command) {
+        let world = &self.stage.world;
+        let before = (world.tasks.clone(), world.handoffs.clone());
+        let seen = world.log.len();
+        let outcome = self.stage.run(command.clone());
+        let new = self.stage.world.log[seen..].to_vec();
+
+        self.holder_only(&command, &outcome, &before.1);
+        let unchanged = match &outcome {
+            Ok(outcome) => outcome.repeated,
+            Err(_) => new.is_empty(),
+        };
+        if unchanged {
+            assert!(new.is_empty(), "a repeated wish made {new:?}");
+            assert!((&before.0, &before.1) == (&self.stage.world.tasks, &self.stage.world.handoffs));
+        }
+        if outcome.is_err() {
+            assert!(new.len() <= 1, "a refused wish made {new:?}");
+        }
+        for sealed in &new {
+            let late = matches!(sealed.record.event, Event::LateReport { .. });
+            assert_eq!(late, outcome.is_err(), "{:?} and {outcome:?}", sealed.record.event);
+            self.follow(sealed);
+        }
+        self.agree();
+    }
+
+    /// Nobody acts but the present holder, within the hard deadline and the epoch.
+    fn holder_only(&self, command: &Command, outcome: &Result<Outcome, Refusal>, before: &Handoffs) {
+        let Command::Held { handoff, proof, act } = command else { return };
+        let claim = before[handoff].state.claim();
+        let holds = claim.is_some_and(|claim| {
+            (claim.claim_id, claim.fence) == (proof.claim_id, proof.fence)
+                && self.stage.now < claim.hard_until
+                && claim.fence.epoch() == self.stage.world.epoch
+        });
+        match outcome {
+            Ok(outcome) => assert!(holds || outcome.repeated, "{act:?} by a stale claim"),
+            Err(refusal) if holds => {
+                assert!(matches!(act, Act::Complete { .. }), "{act:?}: {refusal}");
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// Takes one event from the log: read from its stored form, checked against its chain, applied.
+    fn follow(&mut self, sealed: &Sealed) {
+        let stored = sealed.record.encode();
+        let record: Record = serde_json::from_slice(&stored).expect("a stored event reads");
+        assert_eq!(record, sealed.record);
+
+        let chain = self.chains.get(&record.task_id);
+        let (index, head, previous) = match chain {
+            Some((index, head, position)) => (*index, *head, Some(*position)),
+            None => (0, Hash::ZERO, None),
+        };
+        assert_eq!((record.index, sealed.previous), (index, previous));
+        assert_eq!(sealed.hash, event::link(head, &stored));
+        self.chains.insert(record.task_id, (index + 1, sealed.hash, sealed.position));
+
+        let mut task = self.tasks.get(&record.task_id).cloned();
+        let mut handoff = record.handoff_id.and_then(|id| self.handoffs.get(&id).cloned());
+        let (task_before, handoff_before) = (task.clone(), handoff.clone());
+        event::apply(sealed, &mut task, &mut handoff);
+        if let (Some(before), Some(after)) = (&handoff_before, &handoff) {
+            moves(before, after, &record.event);
+        }
+        if let (Some(before), Some(after)) = (&task_before, &task) {
+            owner_moves(before, after, &record.event, handoff.as_deref());
+        }
+        match &record.event {
+            Event::Claimed(claimed) => {
+                let handoff = handoff_before.expect("a claimed handoff was offered");
+                assert!(claimed.fence > handoff.fence, "fences rise");
+                assert_eq!(claimed.attempt, handoff.claims + 1);
+                let proof = Proof { claim_id: claimed.claim_id, fence: claimed.fence };
+                self.claims.push((handoff.id, proof));
+            }
+            Event::Completed { fence, .. } => {
+                let handoff = handoff_before.expect("a completed handoff was offered");
+                assert_eq!(*fence, handoff.fence, "only the last claim completes");
+                assert!(self.completed.insert(handoff.id), "completed twice");
+            }
+            _ => {}
+        }
+        self.tasks.extend(task.map(|task| (task.id, task)));
+        self.handoffs.extend(handoff.map(|handoff| (handoff.id, handoff)));
+    }
+
+    /// What the world shows is what its log says, and every task has one owner.
+    fn agree(&self) {
+        let world = &self.stage.world;
+        assert_eq!(world.tasks, self.tasks);
+        assert!(world.handoffs.keys().eq(self.handoffs.keys()), "a handoff cannot be found");
+        let mut live = BTreeMap::new();
+        for (shown, logged) in world.handoffs.values().zip(self.handoffs.values()) {
+            assert!(same_but_for_leases(shown, logged), "{shown:?} but the log says {logged:?}");
+            if shown.state.is_terminal() {
+                continue;
+            }
+            assert!(!matches!(shown.state, State::Failed { .. }), "a failed attempt led nowhere");
+            assert!(shown.due_at().is_some(), "{shown:?} could wait for ever");
+            assert_eq!(live.insert(shown.task_id, shown.id), None, "two live handoffs");
+            let owner = shown.state.claim().map_or(&shown.from, |claim| &claim.agent);
+            assert_eq!(world.tasks[&shown.task_id].owner, *owner);
+        }
+        for task in world.tasks.values() {
+            assert_eq!(task.live, live.get(&task.id).copied());
+            assert!(task.live.is_none() || !task.state.is_terminal());
+            assert_eq!(task.ended_at.is_some() || task.id == TaskId::STORE, task.state.is_terminal());
+        }
+    }
+
+    /// Nothing is lost: left alone for long enough, everything reaches an end.
+    fn leave_alone(&mut self) {
+        for _ in 0..4 {
+            self.stage.wait(DAY);
+            self.run(Command::Sweep { max: 1000 });
+        }
+        for handoff in self.handoffs.values() {
+            assert!(handoff.state.is_terminal(), "{handoff:?} has no end");
+        }
+    }
+}
+
+fn moves(before: &Handoff, after: &Handoff, event: &Event) {
+    let (from, to) = (before.state.name(), after.state.name());
+    if from != to {
+        assert!(MOVES.contains(&(from, to)), "{from} → {to} by {event:?}");
+        assert!(!before.state.is_terminal(), "{from} had ended, then {event:?}");
+    }
+}
+
+fn owner_moves(before: &Task, after: &Task, event: &Event, handoff: Option<&Handoff>) {
+    if before.owner == after.owner {
+        return;
+    }
+    let to = match event {
+        Event::Claimed(claimed) => Some(&claimed.agent),
+        Event::AttemptFailed { .. }
+        | Event::Declined { .. }
+        | Event::Released { .. }
+        | Event::LeaseLost { .. }
+        | Event::Cancelled { .. }
+        | Event::Aborted { .. } => handoff.map(|handoff| &handoff.from),
+        _ => None,
+    };
+    assert_eq!(Some(&after.owner), to, "{event:?} moved the owner");
+}
+
+/// A heartbeat moves a lease without an event, forward only.
+fn same_but_for_leases(shown: &Handoff, logged: &Handoff) -> bool {
+    fn lease(handoff: &Handoff) -> Option<Timestamp> {
+        handoff.state.claim().map(|claim| claim.lease_until)
+    }
+    let mut renewed = logged.clone();
+    if let (State::Claimed(claim) | State::InProgress(claim), Some(until)) =
+        (&mut renewed.state, lease(shown))
+    {
+        claim.lease_until = until;
+    }
+    renewed == *shown && lease(shown) >= lease(logged)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 3000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn the_promises_hold_whatever_agents_do(
+        ops in proptest::collection::vec((op(), pause_ms()), 1..50),
+    ) {
+        let mut checked = Checked::new();
+        for (op, pause_ms) in &ops {
+            checked.step(op, *pause_ms);
+        }
+        checked.leave_alone();
+    }
+}

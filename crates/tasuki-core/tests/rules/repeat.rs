@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A caller that lost a reply asks again, and nothing happens twice.
+
+use tasuki_core::command::{Act, Command, OpenTask};
+use tasuki_core::event::FailureClass;
+use tasuki_core::ids::TaskId;
+
+use crate::support::{MINUTE, Stage, agent, body, code, complete, fail, key, to, to_any};
+
+#[test]
+fn ending_a_claim_is_safe_to_repeat() {
+    let ends = [
+        complete("done"),
+        fail(FailureClass::Retryable),
+        fail(FailureClass::Permanent),
+        Act::Release,
+        Act::Decline { reason: None },
+        Act::Decline { reason: Some(body("not mine")) },
+    ];
+    for end in ends {
+        let mut stage = Stage::new();
+        let handoff = stage.offer_to(to_any("review"), |_| {});
+        let proof = stage.claim(handoff, "coder");
+        assert!(!stage.act(handoff, proof, end.clone()).unwrap().repeated);
+        let events = stage.world.log.len();
+        for _ in 0..2 {
+            let again = stage.act(handoff, proof, end.clone()).unwrap();
+            assert!(again.repeated);
+            assert_eq!(again.handoffs, [handoff]);
+            assert_eq!(stage.world.log.len(), events, "{end:?} was recorded twice");
+        }
+    }
+}
+
+#[test]
+fn ending_a_claim_is_safe_to_repeat_after_somebody_else_took_over() {
+    let mut stage = Stage::new();
+    let handoff = stage.offer_to(to_any("review"), |_| {});
+    let proof = stage.claim(handoff, "coder");
+    stage.act(handoff, proof, fail(FailureClass::Unknown)).unwrap();
+    stage.wait_and_sweep(MINUTE);
+    stage.claim(handoff, "tester");
+    assert!(stage.act(handoff, proof, fail(FailureClass::Unknown)).unwrap().repeated);
+    assert_eq!(stage.owner(handoff), "tester");
+}
+
+#[test]
+fn starting_twice_is_starting_once() {
+    let mut stage = Stage::new();
+    let handoff = stage.offered();
+    let proof = stage.claim(handoff, "coder");
+    assert!(!stage.act(handoff, proof, Act::Start).unwrap().repeated);
+    assert!(stage.act(handoff, proof, Act::Start).unwrap().repeated);
+    assert_eq!(stage.story(handoff), ["transfer_offered", "claimed", "started"]);
+}
+
+#[test]
+fn the_same_key_and_request_give_the_first_outcome_again() {
+    let mut stage = Stage::new();
+    let task = stage.new_task(None);
+    let mut offer = stage.offer(task, "planner", to("coder"));
+    offer.key = key("k-1", "request");
+    let first = stage.run(Command::Offer(Box::new(offer.clone()))).unwrap();
+
+    let task = stage.new_task(None);
+    let mut again = stage.offer(task, "planner", to("coder"));
+    again.key = offer.key;
+    // Long after its deadline too: the answer is about the first request, not about now.
+    stage.wait(100 * crate::support::DAY);
+    let second = stage.run(Command::Offer(Box::new(again))).unwrap();
+    assert!(second.repeated);
+    assert_eq!((second.handoffs, second.task), (first.handoffs, first.task));
+    assert_eq!(stage.world.handoffs.len(), 1);
+}
+
+#[test]
+fn the_same_key_with_another_request_is_a_conflict() {
+    let mut stage = Stage::new();
+    stage.offer_to(to("coder"), |offer| offer.key = key("k-1", "request"));
+    let task = stage.new_task(None);
+    let mut other = stage.offer(task, "planner", to("coder"));
+    other.key = key("k-1", "another request");
+    let command = Command::Offer(Box::new(other.clone()));
+    assert_eq!(code(stage.run(command)), "idempotency_conflict");
+
+    // Keys belong to the agent that chose them.
+    other.from = agent("tester");
+    stage.send(other);
+}
+
+#[test]
+fn opening_a_task_takes_a_key_too() {
+    let mut stage = Stage::new();
+    let mut open = |id: u128, request: &str| {
+        stage.run(Command::OpenTask(OpenTask {
+            task: TaskId(id),
+            owner: agent("planner"),
+            intent: body("do it"),
+            correlation_id: None,
+            parent: None,
+            key: key("k-1", request),
+        }))
+    };
+    assert_eq!(open(901, "request").unwrap().task, Some(TaskId(901)));
+    let again = open(902, "request").unwrap();
+    assert_eq!((again.task, again.repeated), (Some(TaskId(901)), true));
+    assert_eq!(code(open(903, "another")), "idempotency_conflict");
+}
+
+#[test]
+fn a_key_of_a_follow_up_never_takes_over_a_key_that_is_known() {
+    let mut stage = Stage::new();
+    let handoff = stage.offered();
+    let task = stage.handoff(handoff).task_id;
+    let proof = stage.claim(handoff, "coder");
+    let below = stage.new_task(Some(task));
+    let mut call = stage.offer(below, "coder", to("tester"));
+    call.key = key("k-1", "call");
+    let first = call.clone();
+    stage.send(first);
+    call.key = key("k-1", "follow-up");
+    let act = Act::Complete { result: body("done"), follow_ups: vec![call.clone()] };
+    assert_eq!(code(stage.act(handoff, proof, act)), "idempotency_conflict");
+
+    call.key = key("k-2", "follow-up");
+    let act = Act::Complete { result: body("done"), follow_ups: vec![call.clone(), call] };
+    assert_eq!(code(stage.act(handoff, proof, act)), "idempotency_conflict");
+}

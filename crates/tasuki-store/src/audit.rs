@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Checking the log. Every event hashes its predecessor in its task; all event hashes together
+//! make the log's hash, which checkpoints sign. The same checks run on a live store, on a data
+//! directory, and on an exported file that left the broker long ago.
+
+use std::collections::HashMap;
+
+use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tasuki_core::canonical;
+use tasuki_core::event::{Record, Sealed, link};
+use tasuki_core::{Hash, Position, TaskId, Timestamp};
+
+use crate::{Checkpoint, Entry};
+
+/// The log's hash after one more event.
+#[must_use]
+pub fn extend(log: Hash, event: Hash) -> Hash {
+    canonical::hash_linked(log, &event.0)
+}
+
+impl Checkpoint {
+    /// Signs the log as it is at a position.
+    #[must_use]
+    pub fn sign(position: Position, log_hash: Hash, at: Timestamp, key: &SigningKey) -> Self {
+        let signature = key.sign(&statement(position, log_hash, at)).to_bytes();
+        Self { position, log_hash, at, key: key.verifying_key().to_bytes(), signature }
+    }
+
+    /// Whether the signature is by the key that is named beside it.
+    #[must_use]
+    pub fn is_signed(&self) -> bool {
+        let statement = statement(self.position, self.log_hash, self.at);
+        VerifyingKey::from_bytes(&self.key).is_ok_and(|key| {
+            key.verify_strict(&statement, &Signature::from_bytes(&self.signature)).is_ok()
+        })
+    }
+}
+
+/// What a checkpoint's signature covers. The first line keeps it from meaning anything elsewhere.
+fn statement(position: Position, log_hash: Hash, at: Timestamp) -> Vec<u8> {
+    format!("tasuki checkpoint v1\n{position}\n{log_hash}\n{}\n", at.0).into_bytes()
+}
+
+/// The first entry that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error("entry {position} {problem}")]
+pub struct Finding {
+    pub position: Position,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<TaskId>,
+    pub problem: String,
+}
+
+/// What was checked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    pub events: u64,
+    pub tasks: u64,
+    pub bodies: u64,
+    pub checkpoints: u64,
+    /// How many of the last events no checkpoint covers yet.
+    pub unsealed: u64,
+    /// The keys that signed, in hex.
+    pub keys: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_bad: Option<Finding>,
+}
+
+/// Takes a log from its first entry on and stops at the first that is wrong.
+#[derive(Default)]
+pub struct Verifier {
+    last: u64,
+    log: Hash32,
+    chains: HashMap<TaskId, (u32, Hash, Position)>,
+    verdict: Verdict,
+}
+
+struct Hash32(Hash);
+
+impl Default for Hash32 {
+    fn default() -> Self {
+        Self(Hash::ZERO)
+    }
+}
+
+impl Verifier {
+    /// Checks one event and the body that came with it.
+    pub fn event(&mut self, entry: &Entry, body: Option<&str>) -> Result<(), Finding> {
+        let Sealed { position, previous, hash, record } = &entry.sealed;
+        let wrong = |problem: String| Finding {
+            position: *position,
+            task_id: Some(record.task_id),
+            problem,
+        };
+        if position.0 != self.last + 1 {
+            return Err(wrong(format!("follows {}: entries are missing or out of order", self.last)));
+        }
+        let known = self.chains.get(&record.task_id);
+        let index = known.map_or(0, |(index, ..)| index + 1);
+        if record.index != index || *previous != known.map(|(_, _, at)| *at) {
+            return Err(wrong(format!(
+                "says it is event {} of its task, expected event {index}",
+                record.index
+            )));
+        }
+        let expected = link(known.map_or(Hash::ZERO, |(_, hash, _)| *hash), entry.encoded.as_bytes());
+        if expected != *hash {
+            return Err(wrong("does not have the hash of its content: it was altered".into()));
+        }
+        match (record.event.body(), body) {
+            (None, None) => {}
+            (None, Some(_)) => return Err(wrong("has a body that its event does not know".into())),
+            (Some(_), None) => return Err(wrong("has lost its body".into())),
+            (Some(expected), Some(body)) if canonical::hash(body.as_bytes()) == expected => {
+                self.verdict.bodies += 1;
+            }
+            (Some(_), Some(_)) => return Err(wrong("has a body that was altered".into())),
+        }
+        self.chains.insert(record.task_id, (index, *hash, *position));
+        self.log.0 = extend(self.log.0, *hash);
+        self.last = position.0;
+        self.verdict.events += 1;
+        self.verdict.unsealed += 1;
+        Ok(())
+    }
+
+    /// Checks a checkpoint; comes right after the event at its position.
+    pub fn checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<(), Finding> {
+        let wrong = |problem: &str| Finding {
+            position: checkpoint.position,
+            task_id: None,
+            problem: format!("has a checkpoint that {problem}"),
+        };
+        if checkpoint.position.0 != self.last {
+            return Err(wrong("stands elsewhere in the log: entries are missing"));
+        }
+        if checkpoint.log_hash != self.log.0 {
+            return Err(wrong("does not match the log: entries before it were altered"));
+        }
+        if !checkpoint.is_signed() {
+            return Err(wrong("is not signed by its key"));
+        }
+        let key = hex(&checkpoint.key);
+        if !self.verdict.keys.contains(&key) {
+            self.verdict.keys.push(key);
+        }
+        self.verdict.checkpoints += 1;
+        self.verdict.unsealed = 0;
+        Ok(())
+    }
+
+    /// What was found, with the first bad entry if there was one.
+    #[must_use]
+    pub fn verdict(mut self, first_bad: Option<Finding>) -> Verdict {
+        self.verdict.tasks = self.chains.len() as u64;
+        self.verdict.first_bad = first_bad;
+        self.verdict
+    }
+}
+
+/// One line of an exported log.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Event {
+        position: Position,
+        #[serde(default)]
+        previous: Option<Position>,
+        hash: Hash,
+        record: Box<RawValue>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        body: Option<Box<RawValue>>,
+    },
+    Checkpoint { position: Position, log_hash: Hash, at_ms: i64, key: String, signature: String },
+}
+
+/// An event as a line of JSON.
+#[must_use]
+pub fn event_line(entry: &Entry, body: Option<&str>) -> String {
+    let raw = |text: &str| RawValue::from_string(text.to_owned()).ok();
+    let line = Line::Event {
+        position: entry.sealed.position,
+        previous: entry.sealed.previous,
+        hash: entry.sealed.hash,
+        record: raw(&entry.encoded).unwrap_or_else(|| RawValue::NULL.to_owned()),
+        body: body.and_then(raw),
+    };
+    serde_json::to_string(&line).expect("a line has string keys only")
+}
+
+/// A checkpoint as a line of JSON.
+#[must_use]
+pub fn checkpoint_line(checkpoint: &Checkpoint) -> String {
+    let line = Line::Checkpoint {
+        position: checkpoint.position,
+        log_hash: checkpoint.log_hash,
+        at_ms: checkpoint.at.0,
+        key: hex(&checkpoint.key),
+        signature: hex(&checkpoint.signature),
+    };
+    serde_json::to_string(&line).expect("a line has string keys only")
+}
+
+/// Checks an exported log, line by line.
+pub fn verify_lines(lines: impl Iterator<Item = std::io::Result<String>>) -> Verdict {
+    let mut verifier = Verifier::default();
+    for line in lines {
+        let checked = line
+            .map_err(|error| error.to_string())
+            .and_then(|line| serde_json::from_str(&line).map_err(|error| error.to_string()))
+            .map_err(|error| Finding {
+                position: Position(verifier.last + 1),
+                task_id: None,
+                problem: format!("cannot be read: {error}"),
+            })
+            .and_then(|line| verifier.line(line));
+        if let Err(finding) = checked {
+            return verifier.verdict(Some(finding));
+        }
+    }
+    verifier.verdict(None)
+}
+
+impl Verifier {
+    fn line(&mut self, line: Line) -> Result<(), Finding> {
+        let unreadable = |position, problem: String| Finding { position, task_id: None, problem };
+        match line {
+            Line::Event { position, previous, hash, record, body } => {
+                let encoded = record.get().to_owned();
+                let record: Record = serde_json::from_str(&encoded)
+                    .map_err(|error| unreadable(position, format!("is no record: {error}")))?;
+                let entry = Entry { sealed: Sealed { position, previous, hash, record }, encoded };
+                self.event(&entry, body.as_ref().map(|body| body.get()))
+            }
+            Line::Checkpoint { position, log_hash, at_ms, key, signature } => {
+                let (Some(key), Some(signature)) = (unhex(&key), unhex(&signature)) else {
+                    return Err(unreadable(position, "has a checkpoint without a key".into()));
+                };
+                let at = Timestamp(at_ms);
+                self.checkpoint(&Checkpoint { position, log_hash, at, key, signature })
+            }
+        }
+    }
+}
+
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    if text.len() != 2 * N || !text.is_ascii() {
+        return None;
+    }
+    for (place, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * place..2 * place + 2], 16).ok()?;
+    }
+    Some(bytes)
+}

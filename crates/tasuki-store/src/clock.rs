@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Time enters here and nowhere else.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use tasuki_core::Timestamp;
+use tokio::sync::watch;
+
+/// The longest single sleep; a longer wait is made of several.
+const SLEEP_MS_MAX: u64 = 60 * 60 * 1000;
+
+pub trait Clock: Send + std::marker::Sync + 'static {
+    fn now(&self) -> Timestamp;
+    /// Waits until the clock shows this time.
+    fn sleep_until(&self, time: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+    /// Makes sure that the clock never shows less than a time that was already written down.
+    fn not_before(&self, time: Timestamp);
+}
+
+/// The wall clock as it was at the start, moved on by the monotonic clock: a jump of the wall
+/// clock changes nothing until the next start.
+pub struct SystemClock {
+    started: Instant,
+    wall_ms_at_start: AtomicI64,
+}
+
+impl SystemClock {
+    #[must_use]
+    pub fn start() -> Arc<Self> {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let wall_ms = i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX);
+        Arc::new(Self { started: Instant::now(), wall_ms_at_start: AtomicI64::new(wall_ms) })
+    }
+
+    fn elapsed_ms(&self) -> i64 {
+        i64::try_from(self.started.elapsed().as_millis()).unwrap_or(i64::MAX)
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.wall_ms_at_start.load(Ordering::Relaxed).saturating_add(self.elapsed_ms()))
+    }
+
+    fn sleep_until(&self, time: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async move {
+            loop {
+                let left_ms = time.ms_after(self.now());
+                if left_ms == 0 {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(left_ms.min(SLEEP_MS_MAX))).await;
+            }
+        })
+    }
+
+    fn not_before(&self, time: Timestamp) {
+        let at_least = time.0.saturating_sub(self.elapsed_ms());
+        self.wall_ms_at_start.fetch_max(at_least, Ordering::Relaxed);
+    }
+}
+
+/// A clock that stands still until a test moves it.
+pub struct ManualClock {
+    time: watch::Sender<i64>,
+}
+
+impl ManualClock {
+    #[must_use]
+    pub fn at(time: Timestamp) -> Arc<Self> {
+        Arc::new(Self { time: watch::Sender::new(time.0) })
+    }
+
+    pub fn advance_ms(&self, ms: u64) {
+        self.time.send_modify(|time| *time = Timestamp(*time).plus_ms(ms).0);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(*self.time.borrow())
+    }
+
+    fn sleep_until(&self, time: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        let mut shown = self.time.subscribe();
+        Box::pin(async move {
+            // The sender lives in `self`, which outlives this wait.
+            let _ = shown.wait_for(|now| *now >= time.0).await;
+        })
+    }
+
+    fn not_before(&self, time: Timestamp) {
+        self.time.send_modify(|now| *now = (*now).max(time.0));
+    }
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The stored form of a handoff's state. The core's own types promise nothing to a disk, so their
+//! stored form is spelled out here, and a change of theirs cannot silently change old files.
+
+use serde::{Deserialize, Serialize};
+use tasuki_core::envelope::Control;
+use tasuki_core::handoff::{Attempt, Claim, Ended, Review};
+use tasuki_core::ids::{Fence, Malformed, OrderingKey, RequestId};
+use tasuki_core::{
+    AgentId, ClaimId, Handoff, HandoffId, Hash, Position, State, Target, TaskId, Terms, Timestamp,
+};
+
+#[derive(Serialize, Deserialize)]
+struct StoredHandoff {
+    id: HandoffId,
+    task: TaskId,
+    from: AgentId,
+    to: Target,
+    control: Control,
+    envelope: Hash,
+    envelope_at: Position,
+    hop: u32,
+    priority: u8,
+    terms: Terms,
+    offered_ms: i64,
+    expires_ms: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    not_before_ms: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ordering_key: Option<OrderingKey>,
+    offered: Position,
+    opened_task: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    redrive_of: Option<HandoffId>,
+    state: StoredState,
+    fence: Fence,
+    claims: u32,
+    failures: u32,
+    losses: u32,
+    losses_in_row: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    delivered_ms: Option<i64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    declined_by: Vec<AgentId>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    attempts: Vec<StoredAttempt>,
+    at: Position,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "name", rename_all = "snake_case")]
+enum StoredState {
+    AwaitingApproval,
+    Scheduled { due_ms: i64 },
+    Pending { ready: Position },
+    Claimed(StoredClaim),
+    InProgress(StoredClaim),
+    Completed { claim_id: ClaimId, fence: Fence, result: Hash, result_at: Position, at_ms: i64 },
+    Failed { aborted: bool, at_ms: i64 },
+    Cancelled { at_ms: i64 },
+    DeadLettered { reason: String, at_ms: i64, review: Option<StoredReview> },
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredClaim {
+    agent: AgentId,
+    claim_id: ClaimId,
+    fence: Fence,
+    lease_ms: u64,
+    lease_until_ms: i64,
+    hard_until_ms: i64,
+    request_id: Option<RequestId>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum StoredReview {
+    Redriven(HandoffId),
+    Discarded(Position),
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredAttempt {
+    number: u32,
+    agent: AgentId,
+    claim_id: ClaimId,
+    fence: Fence,
+    claimed_ms: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    started_ms: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ended: Option<(i64, String, Option<(Position, Hash)>)>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    late: bool,
+}
+
+pub(crate) fn encode(handoff: &Handoff) -> String {
+    let stored = StoredHandoff {
+        id: handoff.id,
+        task: handoff.task_id,
+        from: handoff.from.clone(),
+        to: handoff.to.clone(),
+        control: handoff.control,
+        envelope: handoff.envelope,
+        envelope_at: handoff.envelope_at,
+        hop: handoff.hop,
+        priority: handoff.priority,
+        terms: handoff.terms,
+        offered_ms: handoff.offered_at.0,
+        expires_ms: handoff.expires_at.0,
+        not_before_ms: handoff.not_before.map(|time| time.0),
+        ordering_key: handoff.ordering_key.clone(),
+        offered: handoff.offered,
+        opened_task: handoff.opened_task,
+        redrive_of: handoff.redrive_of,
+        state: encode_state(&handoff.state),
+        fence: handoff.fence,
+        claims: handoff.claims,
+        failures: handoff.failures,
+        losses: handoff.losses,
+        losses_in_row: handoff.losses_in_row,
+        delivered_ms: handoff.delivered_at.map(|time| time.0),
+        declined_by: handoff.declined_by.clone(),
+        attempts: handoff.attempts.iter().map(encode_attempt).collect(),
+        at: handoff.at,
+    };
+    serde_json::to_string(&stored).expect("a stored handoff has string keys only")
+}
+
+pub(crate) fn decode(text: &str) -> Result<Handoff, Malformed> {
+    let stored: StoredHandoff = serde_json::from_str(text)
+        .map_err(|error| Malformed(format!("stored handoff cannot be read: {error}")))?;
+    Ok(Handoff {
+        id: stored.id,
+        task_id: stored.task,
+        from: stored.from,
+        to: stored.to,
+        control: stored.control,
+        envelope: stored.envelope,
+        envelope_at: stored.envelope_at,
+        hop: stored.hop,
+        priority: stored.priority,
+        terms: stored.terms,
+        offered_at: Timestamp(stored.offered_ms),
+        expires_at: Timestamp(stored.expires_ms),
+        not_before: stored.not_before_ms.map(Timestamp),
+        ordering_key: stored.ordering_key,
+        offered: stored.offered,
+        opened_task: stored.opened_task,
+        redrive_of: stored.redrive_of,
+        state: decode_state(stored.state)?,
+        fence: stored.fence,
+        claims: stored.claims,
+        failures: stored.failures,
+        losses: stored.losses,
+        losses_in_row: stored.losses_in_row,
+        delivered_at: stored.delivered_ms.map(Timestamp),
+        declined_by: stored.declined_by,
+        attempts: stored.attempts.into_iter().map(decode_attempt).collect::<Result<_, _>>()?,
+        at: stored.at,
+    })
+}
+
+fn encode_state(state: &State) -> StoredState {
+    match state {
+        State::AwaitingApproval => StoredState::AwaitingApproval,
+        State::Scheduled { due } => StoredState::Scheduled { due_ms: due.0 },
+        State::Pending { ready } => StoredState::Pending { ready: *ready },
+        State::Claimed(claim) => StoredState::Claimed(encode_claim(claim)),
+        State::InProgress(claim) => StoredState::InProgress(encode_claim(claim)),
+        State::Completed { claim_id, fence, result, result_at, at } => StoredState::Completed {
+            claim_id: *claim_id,
+            fence: *fence,
+            result: *result,
+            result_at: *result_at,
+            at_ms: at.0,
+        },
+        State::Failed { aborted, at } => StoredState::Failed { aborted: *aborted, at_ms: at.0 },
+        State::Cancelled { at } => StoredState::Cancelled { at_ms: at.0 },
+        State::DeadLettered { reason, at, review } => StoredState::DeadLettered {
+            reason: reason.as_str().to_owned(),
+            at_ms: at.0,
+            review: review.as_ref().map(|review| match review {
+                Review::Redriven { to } => StoredReview::Redriven(*to),
+                Review::Discarded { reason_at } => StoredReview::Discarded(*reason_at),
+            }),
+        },
+    }
+}
+
+fn decode_state(stored: StoredState) -> Result<State, Malformed> {
+    Ok(match stored {
+        StoredState::AwaitingApproval => State::AwaitingApproval,
+        StoredState::Scheduled { due_ms } => State::Scheduled { due: Timestamp(due_ms) },
+        StoredState::Pending { ready } => State::Pending { ready },
+        StoredState::Claimed(claim) => State::Claimed(decode_claim(claim)),
+        StoredState::InProgress(claim) => State::InProgress(decode_claim(claim)),
+        StoredState::Completed { claim_id, fence, result, result_at, at_ms } => {
+            State::Completed { claim_id, fence, result, result_at, at: Timestamp(at_ms) }
+        }
+        StoredState::Failed { aborted, at_ms } => State::Failed { aborted, at: Timestamp(at_ms) },
+        StoredState::Cancelled { at_ms } => State::Cancelled { at: Timestamp(at_ms) },
+        StoredState::DeadLettered { reason, at_ms, review } => State::DeadLettered {
+            reason: reason.parse()?,
+            at: Timestamp(at_ms),
+            review: review.map(|review| match review {
+                StoredReview::Redriven(to) => Review::Redriven { to },
+                StoredReview::Discarded(reason_at) => Review::Discarded { reason_at },
+            }),
+        },
+    })
+}
+
+fn encode_claim(claim: &Claim) -> StoredClaim {
+    StoredClaim {
+        agent: claim.agent.clone(),
+        claim_id: claim.claim_id,
+        fence: claim.fence,
+        lease_ms: claim.lease_ms,
+        lease_until_ms: claim.lease_until.0,
+        hard_until_ms: claim.hard_until.0,
+        request_id: claim.request_id.clone(),
+    }
+}
+
+fn decode_claim(stored: StoredClaim) -> Claim {
+    Claim {
+        agent: stored.agent,
+        claim_id: stored.claim_id,
+        fence: stored.fence,
+        lease_ms: stored.lease_ms,
+        lease_until: Timestamp(stored.lease_until_ms),
+        hard_until: Timestamp(stored.hard_until_ms),
+        request_id: stored.request_id,
+    }
+}
+
+fn encode_attempt(attempt: &Attempt) -> StoredAttempt {
+    StoredAttempt {
+        number: attempt.number,
+        agent: attempt.agent.clone(),
+        claim_id: attempt.claim_id,
+        fence: attempt.fence,
+        claimed_ms: attempt.claimed_at.0,
+        started_ms: attempt.started_at.map(|time| time.0),
+        ended: attempt
+            .ended
+            .as_ref()
+            .map(|ended| (ended.at.0, ended.how.as_str().to_owned(), ended.report)),
+        late: attempt.late,
+    }
+}
+
+fn decode_attempt(stored: StoredAttempt) -> Result<Attempt, Malformed> {
+    let ended = match stored.ended {
+        None => None,
+        Some((at_ms, how, report)) => {
+            Some(Ended { at: Timestamp(at_ms), how: how.parse()?, report })
+        }
+    };
+    Ok(Attempt {
+        number: stored.number,
+        agent: stored.agent,
+        claim_id: stored.claim_id,
+        fence: stored.fence,
+        claimed_at: Timestamp(stored.claimed_ms),
+        started_at: stored.started_ms.map(Timestamp),
+        ended,
+        late: stored.late,
+    })
+}

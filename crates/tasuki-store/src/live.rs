@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Live state: everything that is not at its end, in RAM, with the indexes that make claims and
+//! sweeps cost the same however much is stored. One thread owns it. Every change goes through
+//! `put_handoff` and `put_task`, which keep the indexes and remember how to undo.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+use tasuki_core::command::Seeker;
+use tasuki_core::decide::{NewEvent, Replay, View};
+use tasuki_core::event::{self, Event, Sealed};
+use tasuki_core::handoff::{Rank, State};
+use tasuki_core::ids::{Epoch, IdempotencyKey, OrderingKey, RequestId};
+use tasuki_core::world::replay_of;
+use tasuki_core::{AgentId, Body, Handoff, HandoffId, Position, Target, Task, TaskId, Timestamp};
+
+/// How long an idempotency key is remembered.
+pub(crate) const KEY_MS_MAX: u64 = 24 * 60 * 60 * 1000;
+
+type Line = (Target, OrderingKey);
+type AgentKey = (AgentId, IdempotencyKey);
+
+pub(crate) struct Live {
+    tasks: HashMap<TaskId, Arc<Task>>,
+    handoffs: HashMap<HandoffId, Arc<Handoff>>,
+    /// Claimable now, by target, first rank first.
+    waiting: HashMap<Target, BTreeMap<Rank, HandoffId>>,
+    /// Not at their end, by target and ordering key, in offer order: only the first is claimable.
+    lines: HashMap<Line, BTreeMap<Position, HandoffId>>,
+    due: BTreeSet<(Timestamp, HandoffId)>,
+    by_request: HashMap<(AgentId, RequestId), Vec<HandoffId>>,
+    replays: HashMap<AgentKey, Replay>,
+    replays_by_age: VecDeque<(Timestamp, Position, AgentKey)>,
+    waiting_count: usize,
+    live_count: usize,
+    pub(crate) epoch: Epoch,
+    pub(crate) head: Position,
+    undo: Vec<Undo>,
+    /// Targets for which work became claimable since the last commit.
+    pub(crate) ready: Vec<Target>,
+}
+
+enum Undo {
+    Task(TaskId, Option<Arc<Task>>),
+    Handoff(HandoffId, Option<Arc<Handoff>>),
+    Replay(AgentKey),
+    Epoch(Epoch),
+}
+
+impl Live {
+    pub(crate) fn new(epoch: Epoch, head: Position) -> Self {
+        Self {
+            tasks: HashMap::new(),
+            handoffs: HashMap::new(),
+            waiting: HashMap::new(),
+            lines: HashMap::new(),
+            due: BTreeSet::new(),
+            by_request: HashMap::new(),
+            replays: HashMap::new(),
+            replays_by_age: VecDeque::new(),
+            waiting_count: 0,
+            live_count: 0,
+            epoch,
+            head,
+            undo: Vec::new(),
+            ready: Vec::new(),
+        }
+    }
+
+    /// Gives an event the next position and its place in its task's chain, and applies it.
+    pub(crate) fn append(&mut self, new: NewEvent, now: Timestamp) -> Appended {
+        let position = Position(self.head.0 + 1);
+        let task = self.tasks.get(&new.task).map(|task| &**task);
+        let (sealed, encoded, body) = new.seal(task, position, now);
+        self.apply(&sealed);
+        Appended { sealed, encoded, body }
+    }
+
+    /// Applies an event that has its place already.
+    pub(crate) fn apply(&mut self, sealed: &Sealed) {
+        let record = &sealed.record;
+        let mut task = self.tasks.get(&record.task_id).cloned();
+        let mut handoff = record.handoff_id.and_then(|id| self.handoffs.get(&id).cloned());
+        event::apply(sealed, &mut task, &mut handoff);
+        if let Some(handoff) = handoff {
+            self.put_handoff(handoff.id, Some(handoff));
+        }
+        if let Some(task) = task {
+            self.put_task(task.id, Some(task));
+        }
+        if let Event::EpochRaised { epoch } = record.event {
+            self.undo.push(Undo::Epoch(self.epoch));
+            self.epoch = Epoch(epoch);
+        }
+        if let Some((agent, key, replay)) = replay_of(sealed) {
+            let key = (agent.clone(), key.clone());
+            self.undo.push(Undo::Replay(key.clone()));
+            self.put_replay(key, replay, record.at, sealed.position);
+        }
+        self.head = sealed.position;
+    }
+
+    /// Applies an event again after a restart, to those that do not know it yet.
+    pub(crate) fn apply_again(&mut self, sealed: &Sealed) {
+        let record = &sealed.record;
+        let known = self.tasks.get(&record.task_id).cloned();
+        let task_knows = known.as_ref().is_some_and(|task| task.at >= sealed.position);
+        let mut task = known.clone();
+        let mut handoff = record.handoff_id.and_then(|id| self.handoffs.get(&id).cloned());
+        let handoff_knows = handoff.as_ref().is_some_and(|h| h.at >= sealed.position);
+        event::apply(sealed, &mut task, &mut handoff);
+        if let Some(handoff) = handoff.filter(|_| !handoff_knows) {
+            self.put_handoff(handoff.id, Some(handoff));
+        }
+        if let Some(task) = task.filter(|_| !task_knows) {
+            self.put_task(task.id, Some(task));
+        }
+        if let Event::EpochRaised { epoch } = record.event {
+            self.epoch = self.epoch.max(Epoch(epoch));
+        }
+        if let Some((agent, key, replay)) = replay_of(sealed) {
+            let key = (agent.clone(), key.clone());
+            self.put_replay(key, replay, record.at, sealed.position);
+        }
+        self.head = sealed.position;
+    }
+
+    pub(crate) fn renew(&mut self, id: HandoffId, now: Timestamp) {
+        if let Some(handoff) = self.handoffs.get(&id) {
+            let mut handoff = handoff.clone();
+            Arc::make_mut(&mut handoff).renew(now);
+            self.put_handoff(id, Some(handoff));
+        }
+    }
+
+    /// Gives every holder a full lease: a restart is our silence, not theirs.
+    pub(crate) fn renew_all(&mut self, now: Timestamp) {
+        for id in self.held() {
+            self.renew(id, now);
+        }
+    }
+
+    pub(crate) fn put_task(&mut self, id: TaskId, task: Option<Arc<Task>>) {
+        let old = match task {
+            Some(task) => self.tasks.insert(id, task),
+            None => self.tasks.remove(&id),
+        };
+        self.undo.push(Undo::Task(id, old));
+    }
+
+    pub(crate) fn put_handoff(&mut self, id: HandoffId, handoff: Option<Arc<Handoff>>) {
+        let old = self.handoffs.remove(&id);
+        if let Some(old) = &old {
+            self.unindex(old);
+        }
+        if let Some(handoff) = handoff {
+            self.index(&handoff);
+            self.handoffs.insert(id, handoff);
+        }
+        self.undo.push(Undo::Handoff(id, old));
+    }
+
+    pub(crate) fn put_replay(
+        &mut self,
+        key: (AgentId, IdempotencyKey),
+        replay: Replay,
+        at: Timestamp,
+        position: Position,
+    ) {
+        self.replays_by_age.push_back((at, position, key.clone()));
+        self.replays.insert(key, replay);
+    }
+
+    fn index(&mut self, handoff: &Handoff) {
+        if handoff.state.is_terminal() {
+            return;
+        }
+        self.live_count += 1;
+        if let Some(at) = handoff.due_at() {
+            self.due.insert((at, handoff.id));
+        }
+        if let Some((agent, request)) = request_of(handoff) {
+            self.by_request.entry((agent, request)).or_default().push(handoff.id);
+        }
+        match line_of(handoff) {
+            None => self.enqueue(handoff),
+            Some(line) => {
+                let members = self.lines.entry(line).or_default();
+                let first = members.first_key_value().map(|(at, id)| (*at, *id));
+                members.insert(handoff.offered, handoff.id);
+                match first {
+                    Some((at, _)) if at < handoff.offered => {}
+                    // Only when state is loaded out of order: the later one must step back.
+                    Some((_, later)) => {
+                        self.enqueue(handoff);
+                        if let Some(later) = self.handoffs.get(&later).cloned() {
+                            self.dequeue(&later);
+                        }
+                    }
+                    None => self.enqueue(handoff),
+                }
+            }
+        }
+    }
+
+    fn unindex(&mut self, handoff: &Handoff) {
+        if handoff.state.is_terminal() {
+            return;
+        }
+        self.live_count -= 1;
+        if let Some(at) = handoff.due_at() {
+            self.due.remove(&(at, handoff.id));
+        }
+        if let Some(key) = request_of(handoff)
+            && let Some(held) = self.by_request.get_mut(&key)
+        {
+            held.retain(|id| *id != handoff.id);
+            if held.is_empty() {
+                self.by_request.remove(&key);
+            }
+        }
+        self.dequeue(handoff);
+        if let Some(line) = line_of(handoff)
+            && let Some(members) = self.lines.get_mut(&line)
+        {
+            members.remove(&handoff.offered);
+            let next = members.first_key_value().map(|(_, id)| *id);
+            if members.is_empty() {
+                self.lines.remove(&line);
+            }
+            if let Some(next) = next.and_then(|id| self.handoffs.get(&id).cloned()) {
+                self.enqueue(&next);
+            }
+        }
+    }
+
+    fn enqueue(&mut self, handoff: &Handoff) {
+        if let Some(rank) = handoff.rank() {
+            let queue = self.waiting.entry(handoff.to.clone()).or_default();
+            if queue.insert(rank, handoff.id).is_none() {
+                self.waiting_count += 1;
+                self.ready.push(handoff.to.clone());
+            }
+        }
+    }
+
+    fn dequeue(&mut self, handoff: &Handoff) {
+        if let Some(rank) = handoff.rank()
+            && let Some(queue) = self.waiting.get_mut(&handoff.to)
+            && queue.remove(&rank).is_some()
+        {
+            self.waiting_count -= 1;
+            if queue.is_empty() {
+                self.waiting.remove(&handoff.to);
+            }
+        }
+    }
+
+    /// Makes the changes since the last call final.
+    pub(crate) fn keep(&mut self) {
+        self.undo.clear();
+    }
+
+    /// Takes the changes since the last `keep` back. The head is the caller's to restore.
+    pub(crate) fn take_back(&mut self, head: Position) {
+        for step in std::mem::take(&mut self.undo).into_iter().rev() {
+            match step {
+                Undo::Task(id, old) => self.put_task(id, old),
+                Undo::Handoff(id, old) => self.put_handoff(id, old),
+                Undo::Replay(key) => {
+                    self.replays.remove(&key);
+                }
+                Undo::Epoch(epoch) => self.epoch = epoch,
+            }
+        }
+        self.undo.clear();
+        self.head = head;
+        self.ready.clear();
+    }
+
+    /// Forgets idempotency keys that are too old, and beyond `max` the oldest that can be looked
+    /// up elsewhere. Says whether any of the latter were forgotten.
+    pub(crate) fn forget_keys(&mut self, now: Timestamp, max: usize, kept: Position) -> bool {
+        let mut spilled = false;
+        while let Some((at, position, key)) = self.replays_by_age.front() {
+            let old = at.plus_ms(KEY_MS_MAX) <= now;
+            let spills = self.replays.len() > max && *position <= kept;
+            if !old && !spills {
+                break;
+            }
+            spilled |= !old;
+            self.replays.remove(key);
+            self.replays_by_age.pop_front();
+        }
+        spilled
+    }
+
+    pub(crate) fn next_due(&self) -> Option<Timestamp> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    pub(crate) fn shared_task(&self, id: TaskId) -> Option<&Arc<Task>> {
+        self.tasks.get(&id)
+    }
+
+    pub(crate) fn shared_handoff(&self, id: HandoffId) -> Option<&Arc<Handoff>> {
+        self.handoffs.get(&id)
+    }
+
+    pub(crate) fn tasks(&self) -> impl Iterator<Item = &Arc<Task>> {
+        self.tasks.values()
+    }
+
+    pub(crate) fn handoffs(&self) -> impl Iterator<Item = &Arc<Handoff>> {
+        self.handoffs.values()
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        Counts {
+            live: self.live_count,
+            waiting: self.waiting_count,
+            keys: self.replays.len(),
+        }
+    }
+}
+
+pub(crate) struct Counts {
+    pub(crate) live: usize,
+    pub(crate) waiting: usize,
+    pub(crate) keys: usize,
+}
+
+/// An event with its place, the bytes its hash covers, and the body that came with it.
+pub(crate) struct Appended {
+    pub(crate) sealed: Sealed,
+    pub(crate) encoded: Vec<u8>,
+    pub(crate) body: Option<Body>,
+}
+
+fn line_of(handoff: &Handoff) -> Option<Line> {
+    handoff.ordering_key.clone().map(|key| (handoff.to.clone(), key))
+}
+
+fn request_of(handoff: &Handoff) -> Option<(AgentId, RequestId)> {
+    let claim = handoff.state.claim()?;
+    Some((claim.agent.clone(), claim.request_id.clone()?))
+}
+
+impl View for Live {
+    fn task(&self, id: TaskId) -> Option<&Task> {
+        self.tasks.get(&id).map(|task| &**task)
+    }
+
+    fn handoff(&self, id: HandoffId) -> Option<&Handoff> {
+        self.handoffs.get(&id).map(|handoff| &**handoff)
+    }
+
+    fn replay(&self, agent: &AgentId, key: &IdempotencyKey) -> Option<Replay> {
+        self.replays.get(&(agent.clone(), key.clone())).copied()
+    }
+
+    fn waiting(&self, seeker: &Seeker, max: usize) -> Vec<HandoffId> {
+        let own = std::iter::once(Target::Agent(seeker.agent.clone()));
+        let able = seeker.capabilities.iter().cloned().map(Target::Capability);
+        let open = |id: &HandoffId| {
+            self.handoffs.get(id).is_some_and(|h| !h.declined_by.contains(&seeker.agent))
+        };
+        let mut found: Vec<(Rank, HandoffId)> = own
+            .chain(able)
+            .filter_map(|target| self.waiting.get(&target))
+            .flat_map(|queue| queue.iter().filter(|(_, id)| open(id)).take(max))
+            .map(|(rank, id)| (*rank, *id))
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        found.truncate(max);
+        found.into_iter().map(|(_, id)| id).collect()
+    }
+
+    fn ahead_of(&self, handoff: &Handoff) -> Option<HandoffId> {
+        let (at, first) = self.lines.get(&line_of(handoff)?)?.first_key_value()?;
+        (*at < handoff.offered).then_some(*first)
+    }
+
+    fn held_by_request(&self, agent: &AgentId, request: &RequestId) -> Vec<HandoffId> {
+        let mut held =
+            self.by_request.get(&(agent.clone(), request.clone())).cloned().unwrap_or_default();
+        held.sort_unstable();
+        held
+    }
+
+    fn due(&self, now: Timestamp, max: usize) -> Vec<HandoffId> {
+        self.due.iter().take_while(|(at, _)| *at <= now).take(max).map(|(_, id)| *id).collect()
+    }
+
+    fn held(&self) -> Vec<HandoffId> {
+        let held = |h: &&Arc<Handoff>| matches!(h.state, State::Claimed(_) | State::InProgress(_));
+        let mut ids: Vec<_> = self.handoffs.values().filter(held).map(|h| h.id).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Appending batches with one sync each, and writing down lazily what queries read. A row is
+//! written when its handoff has probably come to its end, so a short life costs one row; queries
+//! and recovery know how far the rows are and let them catch up.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+use ed25519_dalek::SigningKey;
+use rusqlite::{Connection, ErrorCode, params};
+use tasuki_core::decide::Replay;
+use tasuki_core::ids::IdempotencyKey;
+use tasuki_core::world::replay_of;
+use tasuki_core::{AgentId, Event, Handoff, HandoffId, Hash, Position, Task, TaskId, Timestamp};
+
+use super::cache::BodyCache;
+use super::space::Space;
+use super::{checkpointer::Checkpointer, rows};
+use crate::audit;
+use crate::clock::Clock;
+use crate::live::{Appended, Live};
+use crate::writer::{CatchUp, Evicted, Fault, Journal};
+use crate::{Checkpoint, Error};
+
+/// How many changed rows may wait; beyond it each batch also writes some of them.
+const LAG_MAX: usize = 8192;
+/// How many events may be without a signed checkpoint.
+const UNSEALED_MAX: u64 = 4096;
+/// How many rows a catch-up of an idle store writes before it looks for work again.
+const IDLE_ROWS_MAX: usize = 512;
+
+pub(crate) struct SqliteJournal {
+    pub(crate) db: Connection,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) key: SigningKey,
+    pub(crate) log: LogHead,
+    pub(crate) dirty: Dirty,
+    pub(crate) cache: Arc<BodyCache>,
+    pub(crate) space: Space,
+    pub(crate) checkpointer: Checkpointer,
+}
+
+/// The log's hash, and how far it is sealed.
+#[derive(Clone, Copy)]
+pub(crate) struct LogHead {
+    pub(crate) hash: Hash,
+    pub(crate) position: Position,
+    pub(crate) sealed: Position,
+}
+
+impl LogHead {
+    fn unsealed(&self) -> u64 {
+        self.position.0 - self.sealed.0
+    }
+}
+
+/// Rows that are behind the journal, the longest behind first.
+#[derive(Default)]
+pub(crate) struct Dirty {
+    queue: VecDeque<(Position, Behind)>,
+    handoffs: HashSet<HandoffId>,
+    tasks: HashSet<TaskId>,
+    /// The last event of which nothing is missing in the rows.
+    pub(crate) projected: Position,
+}
+
+#[derive(Clone)]
+enum Behind {
+    Handoff(HandoffId),
+    Task(TaskId),
+    Key(Box<(AgentId, IdempotencyKey, Replay, Timestamp)>),
+}
+
+impl Dirty {
+    pub(crate) fn note(&mut self, sealed: &tasuki_core::event::Sealed) {
+        let at = sealed.position;
+        if let Some(id) = sealed.record.handoff_id
+            && self.handoffs.insert(id)
+        {
+            self.queue.push_back((at, Behind::Handoff(id)));
+        }
+        if self.tasks.insert(sealed.record.task_id) {
+            self.queue.push_back((at, Behind::Task(sealed.record.task_id)));
+        }
+        if let Some((agent, key, replay)) = replay_of(sealed) {
+            let row = Box::new((agent.clone(), key.clone(), replay, sealed.record.at));
+            self.queue.push_back((at, Behind::Key(row)));
+        }
+    }
+
+    fn forget(&mut self, behind: &Behind) {
+        match behind {
+            Behind::Handoff(id) => {
+                self.handoffs.remove(id);
+            }
+            Behind::Task(id) => {
+                self.tasks.remove(id);
+            }
+            Behind::Key(_) => {}
+        }
+    }
+}
+
+impl SqliteJournal {
+    fn append(&mut self, batch: &[Appended], rows_max: usize, seal: bool) -> rusqlite::Result<Plan> {
+        let mut log = self.log;
+        {
+            let mut insert = rows::append_event(&self.db)?;
+            for appended in batch {
+                let sealed = &appended.sealed;
+                let record = std::str::from_utf8(&appended.encoded).expect("JSON is UTF-8");
+                insert.execute(params![
+                    rows::sql_position(sealed.position),
+                    sealed.previous.map(rows::sql_position),
+                    sealed.hash.0,
+                    record,
+                    appended.body.as_ref().map(tasuki_core::Body::text),
+                ])?;
+                if let Event::EpochRaised { epoch } = sealed.record.event {
+                    let epoch = i64::try_from(epoch).unwrap_or(i64::MAX);
+                    rows::put_meta(&self.db, "epoch", epoch)?;
+                }
+                log.hash = audit::extend(log.hash, sealed.hash);
+                log.position = sealed.position;
+            }
+        }
+        if log.unsealed() >= UNSEALED_MAX || (seal && log.unsealed() > 0) {
+            let now = self.clock.now();
+            let checkpoint = Checkpoint::sign(log.position, log.hash, now, &self.key);
+            rows::put_checkpoint(&self.db, &checkpoint)?;
+            log.sealed = log.position;
+        }
+        Ok(Plan { log, rows: rows_max.min(self.dirty.queue.len()) })
+    }
+
+    /// Writes the rows that are longest behind, as they are now.
+    fn project(&self, rows: usize, live: &Live) -> rusqlite::Result<Position> {
+        for (_, behind) in self.dirty.queue.iter().take(rows) {
+            match behind {
+                Behind::Handoff(id) => {
+                    if let Some(handoff) = live.shared_handoff(*id) {
+                        rows::put_handoff(&self.db, handoff)?;
+                    }
+                }
+                Behind::Task(id) => {
+                    if let Some(task) = live.shared_task(*id) {
+                        rows::put_task(&self.db, task)?;
+                    }
+                }
+                Behind::Key(row) => {
+                    let (agent, key, replay, at) = &**row;
+                    rows::put_key(&self.db, agent, key, replay, *at)?;
+                }
+            }
+        }
+        let projected = match self.dirty.queue.get(rows) {
+            Some((first, _)) => Position(first.0 - 1),
+            None => live.head,
+        };
+        if projected > self.dirty.projected {
+            rows::put_meta(&self.db, "projected", rows::sql_position(projected))?;
+        }
+        Ok(projected)
+    }
+
+    fn write(
+        &mut self,
+        batch: &[Appended],
+        live: &Live,
+        rows: CatchUp,
+    ) -> rusqlite::Result<(Plan, Position)> {
+        let behind = self.dirty.queue.len();
+        let rows_max = match rows {
+            CatchUp::Least => behind.saturating_sub(LAG_MAX),
+            CatchUp::Some => IDLE_ROWS_MAX,
+            CatchUp::All => behind,
+        };
+        self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let seal = rows != CatchUp::Least && rows_max >= behind;
+        let plan = self.append(batch, rows_max, seal)?;
+        let projected = self.project(plan.rows, live)?;
+        self.db.prepare_cached("COMMIT")?.execute([])?;
+        Ok((plan, projected))
+    }
+
+    fn written(&mut self, plan: &Plan, projected: Position, live: &Live) -> Evicted {
+        self.log = plan.log;
+        self.dirty.projected = self.dirty.projected.max(projected);
+        let mut evicted = Evicted::default();
+        for (_, behind) in self.dirty.queue.drain(..plan.rows).collect::<Vec<_>>() {
+            self.dirty.forget(&behind);
+            match behind {
+                Behind::Handoff(id) => {
+                    if live.shared_handoff(id).is_some_and(|h| h.state.is_terminal()) {
+                        evicted.handoffs.push(id);
+                    }
+                }
+                Behind::Task(id) => {
+                    if live.shared_task(id).is_some_and(|task| task.live.is_none()) {
+                        evicted.tasks.push(id);
+                    }
+                }
+                Behind::Key(_) => {}
+            }
+        }
+        evicted
+    }
+}
+
+/// What a transaction did, to be believed once it is committed.
+struct Plan {
+    log: LogHead,
+    rows: usize,
+}
+
+impl Journal for SqliteJournal {
+    fn load_handoff(&mut self, id: HandoffId) -> Result<Option<Handoff>, Error> {
+        rows::handoff(&self.db, id).map_err(super::failed("load a handoff"))
+    }
+
+    fn load_task(&mut self, id: TaskId) -> Result<Option<Task>, Error> {
+        rows::task(&self.db, id).map_err(super::failed("load a task"))
+    }
+
+    fn load_replay(
+        &mut self,
+        agent: &AgentId,
+        key: &IdempotencyKey,
+    ) -> Result<Option<Replay>, Error> {
+        let since = super::keys_since(self.clock.now());
+        rows::replay(&self.db, agent, key, since).map_err(super::failed("look a key up"))
+    }
+
+    fn commit(
+        &mut self,
+        batch: &[Appended],
+        live: &Live,
+        rows: CatchUp,
+    ) -> Result<Evicted, Fault> {
+        let before = self.dirty.queue.len();
+        for appended in batch {
+            self.dirty.note(&appended.sealed);
+        }
+        match self.write(batch, live, rows) {
+            Ok((plan, projected)) => {
+                for appended in batch {
+                    if let Some(body) = &appended.body {
+                        self.cache.put(appended.sealed.position, body.clone());
+                    }
+                }
+                self.checkpointer.wrote(&self.db);
+                Ok(self.written(&plan, projected, live))
+            }
+            Err(error) => {
+                for (_, behind) in self.dirty.queue.split_off(before) {
+                    self.dirty.forget(&behind);
+                }
+                Err(self.fault(&error))
+            }
+        }
+    }
+
+    fn has_room(&mut self) -> bool {
+        self.space.has_room()
+    }
+
+    fn free_reserve(&mut self) {
+        self.space.free_reserve();
+    }
+
+    fn lag(&self) -> usize {
+        self.dirty.queue.len() + usize::from(self.log.unsealed() > 0)
+    }
+
+    fn projected(&self) -> Position {
+        self.dirty.projected
+    }
+}
+
+impl SqliteJournal {
+    /// Rolls back where that is certain to leave nothing behind, and gives up where it is not: after
+    /// a failed sync the system may have dropped what it was to write, so trying again would lie.
+    fn fault(&self, error: &rusqlite::Error) -> Fault {
+        let rolled_back = self.db.is_autocommit() || self.db.execute_batch("ROLLBACK").is_ok();
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) if rolled_back => Fault::Full,
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) if rolled_back => Fault::Busy,
+            _ => Fault::Fatal(format!(
+                "cannot commit to the data directory: {error}; nothing was acknowledged that is \
+                 not on disk; check the disk and start again"
+            )),
+        }
+    }
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What an operator does with a data directory: verify, export, back up, restore, rebuild.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use rusqlite::{Connection, params};
+use tasuki_core::{Position, Task};
+
+use super::open::{self, FILE, OpenError, io, sql};
+use super::{Sync, rows};
+use crate::audit::{self, Finding, Verdict, Verifier};
+use crate::clock::Clock;
+use crate::writer::{CatchUp, Fault, Journal};
+
+/// Called with how many entries are done.
+pub type Progress<'p> = &'p mut dyn FnMut(u64);
+
+/// How often progress is told.
+const TOLD_EVERY: u64 = 1024;
+
+/// How many events a data directory holds.
+pub fn count(dir: &Path) -> Result<u64, OpenError> {
+    let db = reader(dir)?;
+    let last: Option<i64> = db
+        .query_row("SELECT max(position) FROM event", [], |row| row.get(0))
+        .map_err(sql("count the events of"))?;
+    Ok(last.and_then(|last| u64::try_from(last).ok()).unwrap_or(0))
+}
+
+/// Checks the log of a data directory, whether or not a broker is using it.
+pub fn verify(dir: &Path, progress: Progress<'_>) -> Result<Verdict, OpenError> {
+    verify_log(&reader(dir)?, progress).map_err(sql("read the log of"))
+}
+
+/// Writes the log of a data directory as lines of JSON.
+pub fn export(dir: &Path, to: &mut dyn Write, progress: Progress<'_>) -> Result<u64, OpenError> {
+    let db = reader(dir)?;
+    let mut written = Ok(());
+    let mut lines = 0;
+    let mut put = |line: String| {
+        lines += 1;
+        written = writeln!(to, "{line}");
+        written.is_ok()
+    };
+    each_entry(&db, progress, |item| match item {
+        Item::Event(entry, body) => put(audit::event_line(&entry, body.as_deref())),
+        Item::Checkpoint(checkpoint) => put(audit::checkpoint_line(&checkpoint)),
+        Item::Unreadable(position, error) => {
+            tracing::error!(%position, %error, "cannot export an entry");
+            false
+        }
+    })
+    .map_err(sql("read the log of"))?;
+    written.map_err(io("write the export", dir))?;
+    Ok(lines)
+}
+
+pub(super) fn verify_log(db: &Connection, progress: Progress<'_>) -> rusqlite::Result<Verdict> {
+    let mut verifier = Verifier::default();
+    let mut first_bad = None;
+    each_entry(db, progress, |item| {
+        let checked = match item {
+            Item::Event(entry, body) => verifier.event(&entry, body.as_deref()),
+            Item::Checkpoint(checkpoint) => verifier.checkpoint(&checkpoint),
+            Item::Unreadable(position, error) => {
+                let problem = format!("cannot be read: {error}");
+                Err(Finding { position, task_id: None, problem })
+            }
+        };
+        first_bad = checked.err();
+        first_bad.is_none()
+    })?;
+    Ok(verifier.verdict(first_bad))
+}
+
+enum Item {
+    Event(Box<crate::Entry>, Option<String>),
+    Checkpoint(crate::Checkpoint),
+    Unreadable(Position, rusqlite::Error),
+}
+
+/// Goes through events and checkpoints in order, in one snapshot, until `each` says stop.
+fn each_entry(
+    db: &Connection,
+    progress: Progress<'_>,
+    mut each: impl FnMut(Item) -> bool,
+) -> rusqlite::Result<()> {
+    let snapshot = db.unchecked_transaction()?;
+    let mut checkpoints = rows::checkpoints(db, Position(0), usize::MAX)?.into_iter().peekable();
+    let mut events = db
+        .prepare("SELECT position, previous, hash, record, body FROM event ORDER BY position")?;
+    let mut found = events.query([])?;
+    let mut done = 0;
+    while let Some(row) = found.next()? {
+        let at = Position(row.get::<_, i64>(0)?.try_into().unwrap_or(0));
+        let item = match (rows::entry_of(row), row.get(4)) {
+            (Ok(entry), Ok(body)) => Item::Event(Box::new(entry), body),
+            (Err(error), _) | (_, Err(error)) => Item::Unreadable(at, error),
+        };
+        // A checkpoint before this event that was not due yet stands where events are missing.
+        while let Some(stray) = checkpoints.next_if(|checkpoint| checkpoint.position < at) {
+            if !each(Item::Checkpoint(stray)) {
+                return Ok(());
+            }
+        }
+        if !each(item) {
+            return Ok(());
+        }
+        while let Some(sealing) = checkpoints.next_if(|checkpoint| checkpoint.position == at) {
+            if !each(Item::Checkpoint(sealing)) {
+                return Ok(());
+            }
+        }
+        done += 1;
+        if done % TOLD_EVERY == 0 {
+            progress(done);
+        }
+    }
+    for stray in checkpoints {
+        if !each(Item::Checkpoint(stray)) {
+            return Ok(());
+        }
+    }
+    progress(done);
+    drop(found);
+    drop(events);
+    snapshot.commit()
+}
+
+/// Asks SQLite to look at every page. Returns what it found wrong.
+pub fn integrity(dir: &Path) -> Result<Vec<String>, OpenError> {
+    let db = reader(dir)?;
+    let check = |db: &Connection| -> rusqlite::Result<Vec<String>> {
+        let mut check = db.prepare("PRAGMA integrity_check(10)")?;
+        let lines: Vec<String> = check.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        Ok(lines.into_iter().filter(|line| line != "ok").collect())
+    };
+    check(&db).map_err(sql("check every page of"))
+}
+
+/// Writes a consistent copy of the database to a file, while the broker goes on.
+pub fn backup(dir: &Path, to: &Path) -> Result<(), OpenError> {
+    if to.exists() {
+        let exists = io::Error::new(io::ErrorKind::AlreadyExists, "the target file exists");
+        return Err(super::open::io("write the backup", to)(exists));
+    }
+    let db = reader(dir)?;
+    let part = to.with_extension("part");
+    // Left over from a backup that was interrupted.
+    let _ = std::fs::remove_file(&part);
+    db.execute("VACUUM INTO ?", params![part.to_string_lossy()]).map_err(sql("copy"))?;
+    finish(&part, to).map_err(super::open::io("write the backup", to))
+}
+
+/// Puts a backup into an empty data directory. The first start raises the fence epoch.
+pub fn restore(from: &Path, dir: &Path, progress: Progress<'_>) -> Result<Verdict, OpenError> {
+    std::fs::create_dir_all(dir).map_err(io("make a directory", dir))?;
+    let _lock = open::lock(dir)?;
+    let to = dir.join(FILE);
+    if to.exists() {
+        let exists = io::Error::new(io::ErrorKind::AlreadyExists, "there is a database already");
+        return Err(io("restore", dir)(exists));
+    }
+    let source = open::reader(from).map_err(sql("open the backup of"))?;
+    let verdict = verify_log(&source, progress).map_err(sql("read the log of"))?;
+    if let Some(finding) = &verdict.first_bad {
+        return Err(OpenError::Damaged(finding.clone()));
+    }
+    let part = dir.join("restore.part");
+    std::fs::copy(from, &part).map_err(io("copy the backup", dir))?;
+    finish(&part, &to).map_err(io("copy the backup", dir))?;
+    Ok(verdict)
+}
+
+/// Makes a written file durable under its final name.
+fn finish(part: &Path, to: &Path) -> io::Result<()> {
+    File::open(part)?.sync_all()?;
+    std::fs::rename(part, to)?;
+    match to.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(parent) => File::open(parent)?.sync_all(),
+        None => File::open(".")?.sync_all(),
+    }
+}
+
+/// Throws the projections away and makes them anew from the events.
+pub fn rebuild(
+    dir: &Path,
+    clock: Arc<dyn Clock>,
+    progress: Progress<'_>,
+) -> Result<u64, OpenError> {
+    let _lock = open::lock(dir)?;
+    let path = dir.join(FILE);
+    let db = open::connect(&path, Sync::Full).map_err(sql("open"))?;
+    open::migrate(&db)?;
+    db.execute_batch(
+        "BEGIN; DELETE FROM task; DELETE FROM handoff; DELETE FROM idempotency; \
+         UPDATE meta SET value = 0 WHERE name = 'projected'; COMMIT;",
+    )
+    .map_err(sql("empty the projections of"))?;
+    let log = open::check_end(&db)?;
+    let mut journal = open::journal(db, &path, dir, clock, log, Sync::Full)?;
+    let mut live = crate::live::Live::new(tasuki_core::ids::Epoch(1), Position(0));
+    let mut at = Position(0);
+    while let Some(last) = open::replay_some(&journal.db, &mut live, &mut journal.dirty, at)
+        .map_err(sql("replay the events of"))?
+    {
+        at = last;
+        let evicted = journal.commit(&[], &live, CatchUp::All).map_err(|fault| OpenError::Io {
+            step: "write the projections",
+            dir: dir.display().to_string(),
+            source: io::Error::other(match fault {
+                Fault::Full => "the disk is full".to_owned(),
+                Fault::Busy => "somebody else writes to the database".to_owned(),
+                Fault::Fatal(reason) => reason,
+            }),
+        })?;
+        for id in evicted.handoffs {
+            live.put_handoff(id, None);
+        }
+        for id in evicted.tasks {
+            live.put_task(id, None);
+        }
+        live.keep();
+        progress(at.0);
+    }
+    Ok(at.0)
+}
+
+/// Every task there is, for comparing; small stores only.
+pub fn dump_tasks(dir: &Path) -> Result<Vec<Arc<Task>>, OpenError> {
+    let filter = crate::TaskFilter { max: usize::MAX, ..Default::default() };
+    rows::list_tasks(&reader(dir)?, &filter).map_err(sql("list the tasks of"))
+}
+
+fn reader(dir: &Path) -> Result<Connection, OpenError> {
+    open::reader(&dir.join(FILE)).map_err(sql("open"))
+}

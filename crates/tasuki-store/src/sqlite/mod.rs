@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+//! SQLite as journal and archive. The live state is in RAM; events and bodies are appended with
+//! one sync per batch; the tables that people query follow. One file that can be opened, queried,
+//! copied and backed up.
+
+mod cache;
+mod checkpointer;
+mod journal;
+pub mod maintenance;
+mod open;
+mod rows;
+mod space;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use rusqlite::Connection;
+use tasuki_core::{Body, Command, Handoff, HandoffId, Position, Task, TaskId, Timestamp};
+use tokio::sync::{broadcast, watch};
+
+use self::cache::BodyCache;
+use crate::audit::Verdict;
+use crate::clock::Clock;
+use crate::live::KEY_MS_MAX;
+use crate::writer::Handle;
+use crate::{
+    Checkpoint, Committed, Entry, Error, HandoffFilter, Reply, Stats, Store, TaskFilter,
+};
+
+/// Large pages: a batch's events and bodies lie together, so fewer pages are written for it.
+const PAGE_BYTES: u32 = 16 * 1024;
+/// How many queries may read at the same time.
+const READERS: usize = 2;
+
+/// Whether a commit waits for the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sync {
+    /// Every acknowledged step survives a power cut.
+    Full,
+    /// For measuring what the sync costs: a power cut loses acknowledged steps.
+    Off,
+}
+
+#[derive(Debug, Clone)]
+pub struct SqliteOptions {
+    pub dir: PathBuf,
+    pub sync: Sync,
+}
+
+pub struct Sqlite {
+    writer: Handle,
+    clock: Arc<dyn Clock>,
+    cache: Arc<BodyCache>,
+    readers: Arc<Readers>,
+    /// Held until the store is dropped, so that no other process opens the directory.
+    _lock: std::fs::File,
+}
+
+pub use open::{FILE, OpenError};
+
+/// Read-only connections. A query takes one and gives it back.
+struct Readers {
+    path: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+    places: tokio::sync::Semaphore,
+}
+
+impl Readers {
+    fn new(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            idle: Mutex::new(Vec::new()),
+            places: tokio::sync::Semaphore::new(READERS),
+        }
+    }
+
+    fn take(&self) -> rusqlite::Result<Connection> {
+        let idle = self.idle.lock().expect("no holder of this lock panics").pop();
+        idle.map_or_else(|| open::reader(&self.path), Ok)
+    }
+
+    async fn read<T: Send + 'static>(
+        self: &Arc<Self>,
+        step: &'static str,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, Error> {
+        let _place = self.places.acquire().await.map_err(|_| Error::Closed)?;
+        let readers = self.clone();
+        let done = tokio::task::spawn_blocking(move || {
+            let db = readers.take()?;
+            let answer = query(&db);
+            readers.idle.lock().expect("no holder of this lock panics").push(db);
+            answer
+        });
+        done.await.map_err(|_| Error::Unknown)?.map_err(failed(step))
+    }
+}
+
+fn failed(step: &'static str) -> impl FnOnce(rusqlite::Error) -> Error {
+    move |error| Error::Failed { step, source: Arc::new(error) }
+}
+
+/// Since when an idempotency key counts.
+fn keys_since(now: Timestamp) -> Timestamp {
+    Timestamp(now.0 - i64::try_from(KEY_MS_MAX).unwrap_or(0))
+}
+
+#[async_trait]
+impl Store for Sqlite {
+    fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    async fn execute(&self, commands: Vec<Command>) -> Result<Vec<Reply>, Error> {
+        self.writer.execute(commands).await
+    }
+
+    async fn handoff(&self, id: HandoffId) -> Result<Option<Arc<Handoff>>, Error> {
+        self.writer.handoff(id).await
+    }
+
+    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, Error> {
+        self.writer.task(id).await
+    }
+
+    async fn list_handoffs(&self, filter: HandoffFilter) -> Result<Vec<Arc<Handoff>>, Error> {
+        self.writer.catch_up().await?;
+        self.readers.read("list handoffs", move |db| rows::list_handoffs(db, &filter)).await
+    }
+
+    async fn list_tasks(&self, filter: TaskFilter) -> Result<Vec<Arc<Task>>, Error> {
+        self.writer.catch_up().await?;
+        self.readers.read("list tasks", move |db| rows::list_tasks(db, &filter)).await
+    }
+
+    async fn bodies(&self, at: Vec<Position>) -> Result<Vec<Option<Body>>, Error> {
+        let cached: Vec<_> = at.iter().map(|at| self.cache.get(*at)).collect();
+        if cached.iter().all(Option::is_some) {
+            return Ok(cached);
+        }
+        let missing: Vec<_> =
+            at.iter().zip(&cached).filter(|(_, hit)| hit.is_none()).map(|(at, _)| *at).collect();
+        let read = move |db: &Connection| {
+            missing.into_iter().map(|at| rows::body(db, at)).collect::<rusqlite::Result<Vec<_>>>()
+        };
+        let mut found = self.readers.read("read bodies", read).await?.into_iter();
+        let fill = |hit: Option<Body>| hit.or_else(|| Body::stored(found.next()??));
+        Ok(cached.into_iter().map(fill).collect())
+    }
+
+    async fn events(&self, after: Position, max: usize) -> Result<Vec<Entry>, Error> {
+        self.readers.read("read events", move |db| rows::events(db, after, max)).await
+    }
+
+    async fn chain(&self, task: TaskId) -> Result<Vec<Entry>, Error> {
+        let Some(task) = self.writer.task(task).await? else { return Ok(Vec::new()) };
+        self.readers.read("read a task's events", move |db| rows::chain(db, task.at)).await
+    }
+
+    async fn checkpoints(&self, after: Position, max: usize) -> Result<Vec<Checkpoint>, Error> {
+        self.readers.read("read checkpoints", move |db| rows::checkpoints(db, after, max)).await
+    }
+
+    fn subscribe(&self) -> broadcast::Receiver<Arc<Committed>> {
+        self.writer.shared.committed.subscribe()
+    }
+
+    fn head(&self) -> Position {
+        Position(self.writer.shared.head.load(Ordering::Acquire))
+    }
+
+    fn next_due(&self) -> watch::Receiver<Option<Timestamp>> {
+        self.writer.shared.next_due.subscribe()
+    }
+
+    async fn verify(&self) -> Result<Verdict, Error> {
+        self.readers.read("verify the log", |db| maintenance::verify_log(db, &mut |_| ())).await
+    }
+
+    fn stats(&self) -> Stats {
+        self.writer.stats()
+    }
+
+    async fn failed(&self) -> String {
+        self.writer.failed().await
+    }
+
+    async fn close(&self) {
+        self.writer.close().await;
+    }
+}

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Opening a data directory: lock it, bring its schema up to date, check the end of its log, load
+//! the live rows, replay the events that the rows do not know yet.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ed25519_dalek::SigningKey;
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
+use tasuki_core::ids::Epoch;
+use tasuki_core::{Command, Hash, Position, TaskId};
+
+use super::cache::BodyCache;
+use super::checkpointer::Checkpointer;
+use super::journal::{Dirty, LogHead, SqliteJournal};
+use super::space::Space;
+use super::{PAGE_BYTES, Readers, Sqlite, SqliteOptions, Sync, keys_since, rows};
+use crate::clock::Clock;
+use crate::live::Live;
+use crate::writer::Handle;
+use crate::{Store, audit};
+
+/// How many events are read at a time.
+const REPLAYED_AT_ONCE: usize = 1000;
+
+const MIGRATIONS: &[&str] = &[include_str!("migrations/001_foundation.sql")];
+
+/// The database's name in the data directory.
+pub const FILE: &str = "tasuki.db";
+
+/// Why a data directory cannot be opened. Each says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error(
+        "the data directory {dir} is in use by process {pid}; stop it, or choose another directory \
+         with --data"
+    )]
+    Locked { dir: String, pid: String },
+    #[error("cannot {step} in the data directory {dir}; check that it exists and is writable")]
+    Io {
+        step: &'static str,
+        dir: String,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("cannot {step} the database; run `tasuki doctor` on it")]
+    Sql {
+        step: &'static str,
+        #[source]
+        source: rusqlite::Error,
+    },
+    #[error(
+        "the data is of schema version {found}, this program knows up to {known}; use the newer \
+         program that wrote it"
+    )]
+    TooNew { found: usize, known: usize },
+    #[error("the log is damaged: {0}; restore a backup, or run `tasuki audit verify` to see more")]
+    Damaged(audit::Finding),
+}
+
+pub(super) fn sql(step: &'static str) -> impl FnOnce(rusqlite::Error) -> OpenError {
+    move |source| OpenError::Sql { step, source }
+}
+
+pub(super) fn io<'d>(
+    step: &'static str,
+    dir: &'d Path,
+) -> impl FnOnce(std::io::Error) -> OpenError + 'd {
+    move |source| OpenError::Io { step, dir: dir.display().to_string(), source }
+}
+
+impl Sqlite {
+    /// Opens a data directory, making it if it is not there.
+    pub async fn open(options: SqliteOptions, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+        let (store, raise_to) = tokio::task::spawn_blocking(move || Self::load(&options, clock))
+            .await
+            .expect("loading does not panic")?;
+        if let Some(epoch) = raise_to {
+            let raised = store.execute(vec![Command::RaiseEpoch { epoch }]).await;
+            if raised.is_err() {
+                return Err(OpenError::Io {
+                    step: "raise the fence epoch",
+                    dir: String::new(),
+                    source: std::io::ErrorKind::Other.into(),
+                });
+            }
+        }
+        Ok(store)
+    }
+
+    fn load(
+        options: &SqliteOptions,
+        clock: Arc<dyn Clock>,
+    ) -> Result<(Self, Option<u64>), OpenError> {
+        let dir = &options.dir;
+        std::fs::create_dir_all(dir).map_err(io("make a directory", dir))?;
+        let lock = lock(dir)?;
+        let path = dir.join(FILE);
+        let db = connect(&path, options.sync).map_err(sql("open"))?;
+        migrate(&db)?;
+        let copied = claim_instance(dir, &db)?;
+        let (journal, live) = recover(db, &path, dir, clock.clone(), options.sync)?;
+        let raise_to = copied.then_some(live.epoch.0 + 1);
+        let cache = journal.cache.clone();
+        let writer = Handle::start(journal, live, clock.clone());
+        let readers = Arc::new(Readers::new(&path));
+        Ok((Self { writer, clock, cache, readers, _lock: lock }, raise_to))
+    }
+}
+
+/// One process at a time: two writers would each believe their own live state.
+pub(super) fn lock(dir: &Path) -> Result<File, OpenError> {
+    let path = dir.join("lock");
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .map_err(io("make a lock file", dir))?;
+    if file.try_lock().is_err() {
+        let mut pid = String::new();
+        // The holder wrote its id; if it cannot be read, the message says less.
+        let _ = file.read_to_string(&mut pid);
+        return Err(OpenError::Locked { dir: dir.display().to_string(), pid: pid.trim().into() });
+    }
+    let written = file
+        .set_len(0)
+        .and_then(|()| file.seek(SeekFrom::Start(0)))
+        .and_then(|_| writeln!(file, "{}", std::process::id()));
+    written.map_err(io("write the lock file", dir))?;
+    Ok(file)
+}
+
+pub(super) fn connect(path: &Path, sync: Sync) -> rusqlite::Result<Connection> {
+    let db = Connection::open(path)?;
+    db.busy_timeout(Duration::from_secs(5))?;
+    db.pragma_update(None, "page_size", PAGE_BYTES)?;
+    db.pragma_update(None, "journal_mode", "WAL")?;
+    let level = match sync {
+        Sync::Full => "FULL",
+        Sync::Off => "OFF",
+    };
+    db.pragma_update(None, "synchronous", level)?;
+    db.pragma_update(None, "cache_size", -64 * 1024)?;
+    db.pragma_update(None, "wal_autocheckpoint", 0)?;
+    db.set_prepared_statement_cache_capacity(64);
+    Ok(db)
+}
+
+pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
+    let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    db.busy_timeout(Duration::from_secs(5))?;
+    db.pragma_update(None, "cache_size", -16 * 1024)?;
+    Ok(db)
+}
+
+pub(super) fn migrate(db: &Connection) -> Result<(), OpenError> {
+    let found: u32 = db
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .map_err(sql("read the schema version of"))?;
+    let found = found as usize;
+    if found > MIGRATIONS.len() {
+        return Err(OpenError::TooNew { found, known: MIGRATIONS.len() });
+    }
+    for (number, migration) in MIGRATIONS.iter().enumerate().skip(found) {
+        let script = format!("BEGIN;\n{migration}\nPRAGMA user_version = {};\nCOMMIT;", number + 1);
+        db.execute_batch(&script).map_err(sql("bring up to date"))?;
+    }
+    Ok(())
+}
+
+/// The key that signs checkpoints. It stays beside the database, so that a backup of the database
+/// does not carry it away.
+fn signing_key(dir: &Path) -> Result<SigningKey, OpenError> {
+    let path = dir.join("broker.key");
+    let mut secret = [0; 32];
+    match File::open(&path) {
+        Ok(mut file) => file.read_exact(&mut secret).map_err(io("read broker.key", dir))?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            getrandom::fill(&mut secret).expect("the system gives random bytes");
+            let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+            let written = made.and_then(|mut file| {
+                file.write_all(&secret)?;
+                file.sync_all()
+            });
+            written.map_err(io("write broker.key", dir))?;
+        }
+        Err(error) => return Err(io("read broker.key", dir)(error)),
+    }
+    Ok(SigningKey::from_bytes(&secret))
+}
+
+/// A database knows which directory it belongs to. If it was brought here from elsewhere (a
+/// backup, a copy), claims that were given out after the copy was made may be in the hands of
+/// workers, so the fence epoch must rise.
+fn claim_instance(dir: &Path, db: &Connection) -> Result<bool, OpenError> {
+    let path = dir.join("instance");
+    let here = std::fs::read_to_string(&path).ok();
+    let stored: Option<String> =
+        rows::meta(db, "instance").map_err(sql("read the instance of"))?;
+    if here.is_some() && here == stored {
+        return Ok(false);
+    }
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).expect("the system gives random bytes");
+    let instance = audit::hex(&random);
+    rows::put_meta(db, "instance", &instance).map_err(sql("name the instance of"))?;
+    let written = File::create(&path).and_then(|mut file| {
+        file.write_all(instance.as_bytes())?;
+        file.sync_all()
+    });
+    written.map_err(io("write the instance file", dir))?;
+    Ok(stored.is_some())
+}
+
+fn recover(
+    db: Connection,
+    path: &Path,
+    dir: &Path,
+    clock: Arc<dyn Clock>,
+    sync: Sync,
+) -> Result<(SqliteJournal, Live), OpenError> {
+    let log = check_end(&db)?;
+    let last = rows::events(&db, Position(log.position.0.saturating_sub(1)), 1);
+    if let Some(last) = last.map_err(sql("read the end of"))?.first() {
+        clock.not_before(last.sealed.record.at);
+    }
+    let now = clock.now();
+    let mut journal = journal(db, path, dir, clock, log, sync)?;
+    let epoch: i64 =
+        rows::meta(&journal.db, "epoch").map_err(sql("read the epoch of"))?.unwrap_or(1);
+    let mut live = Live::new(Epoch(u64::try_from(epoch).unwrap_or(1)), log.position);
+    load_rows(&journal.db, &mut live, now).map_err(sql("load the live rows of"))?;
+    replay(&journal.db, &mut live, &mut journal.dirty).map_err(sql("replay the events of"))?;
+    live.head = log.position;
+    live.renew_all(now);
+    live.keep();
+    live.ready.clear();
+    Ok((journal, live))
+}
+
+pub(super) fn journal(
+    db: Connection,
+    path: &Path,
+    dir: &Path,
+    clock: Arc<dyn Clock>,
+    log: LogHead,
+    sync: Sync,
+) -> Result<SqliteJournal, OpenError> {
+    let checkpoints = connect(path, sync).map_err(sql("open"))?;
+    Ok(SqliteJournal {
+        db,
+        clock,
+        key: signing_key(dir)?,
+        log,
+        dirty: Dirty::default(),
+        cache: Arc::new(BodyCache::default()),
+        space: Space::new(dir),
+        checkpointer: Checkpointer::start(checkpoints),
+    })
+}
+
+/// Checks the last checkpoint and every event after it, and finds the log's hash.
+pub(super) fn check_end(db: &Connection) -> Result<LogHead, OpenError> {
+    let read = sql("read the end of the log of");
+    let last: Option<i64> = db
+        .query_row("SELECT max(position) FROM checkpoint", [], |row| row.get(0))
+        .optional()
+        .map_err(read)?
+        .flatten();
+    let before = Position(last.map_or(0, |at| u64::try_from(at - 1).unwrap_or(0)));
+    let checkpoint = rows::checkpoints(db, before, 1).map_err(sql("read a checkpoint of"))?;
+    let mut head = LogHead { hash: Hash::ZERO, position: Position(0), sealed: Position(0) };
+    if let Some(checkpoint) = checkpoint.first() {
+        let finding = |problem: &str| audit::Finding {
+            position: checkpoint.position,
+            task_id: None,
+            problem: problem.into(),
+        };
+        if !checkpoint.is_signed() {
+            return Err(OpenError::Damaged(finding("has a checkpoint that is not signed")));
+        }
+        head.hash = checkpoint.log_hash;
+        head.position = checkpoint.position;
+        head.sealed = checkpoint.position;
+    }
+    loop {
+        let entries =
+            rows::events(db, head.position, 1000).map_err(sql("read the end of the log of"))?;
+        if entries.is_empty() {
+            return Ok(head);
+        }
+        for entry in entries {
+            let sealed = &entry.sealed;
+            let finding = |problem: &str| audit::Finding {
+                position: sealed.position,
+                task_id: Some(sealed.record.task_id),
+                problem: problem.into(),
+            };
+            if sealed.position.0 != head.position.0 + 1 {
+                return Err(OpenError::Damaged(finding("follows a gap: entries are missing")));
+            }
+            let previous = match sealed.previous {
+                None => Hash::ZERO,
+                Some(at) => event_hash(db, at).map_err(sql("read the end of the log of"))?,
+            };
+            if tasuki_core::event::link(previous, entry.encoded.as_bytes()) != sealed.hash {
+                return Err(OpenError::Damaged(finding("does not have the hash of its content")));
+            }
+            head.hash = audit::extend(head.hash, sealed.hash);
+            head.position = sealed.position;
+        }
+    }
+}
+
+fn event_hash(db: &Connection, at: Position) -> rusqlite::Result<Hash> {
+    let mut find = db.prepare_cached("SELECT hash FROM event WHERE position = ?")?;
+    find.query_row([rows::sql_position(at)], |row| row.get(0)).map(Hash)
+}
+
+fn load_rows(
+    db: &Connection,
+    live: &mut Live,
+    now: tasuki_core::Timestamp,
+) -> rusqlite::Result<()> {
+    let mut tasks = Vec::new();
+    rows::each_live_handoff(db, |handoff| {
+        tasks.push(handoff.task_id);
+        live.put_handoff(handoff.id, Some(Arc::new(handoff)));
+    })?;
+    tasks.push(TaskId::STORE);
+    for id in tasks {
+        if let Some(task) = rows::task(db, id)? {
+            live.put_task(id, Some(Arc::new(task)));
+        }
+    }
+    rows::each_key(db, keys_since(now), |key, replay, at| {
+        live.put_replay(key, replay, at, Position(0));
+    })?;
+    live.keep();
+    Ok(())
+}
+
+/// Applies the events that the rows do not know.
+fn replay(db: &Connection, live: &mut Live, dirty: &mut Dirty) -> rusqlite::Result<()> {
+    let projected: i64 = rows::meta(db, "projected")?.unwrap_or(0);
+    dirty.projected = Position(u64::try_from(projected).unwrap_or(0));
+    let mut at = dirty.projected;
+    while let Some(last) = replay_some(db, live, dirty, at)? {
+        at = last;
+    }
+    Ok(())
+}
+
+/// Applies the next events after a position and returns how far it came. A row may know some of
+/// them already, because it was written as it was then, so each is skipped by what has it.
+pub(super) fn replay_some(
+    db: &Connection,
+    live: &mut Live,
+    dirty: &mut Dirty,
+    after: Position,
+) -> rusqlite::Result<Option<Position>> {
+    let entries = rows::events(db, after, REPLAYED_AT_ONCE)?;
+    for entry in &entries {
+        let record = &entry.sealed.record;
+        if live.shared_task(record.task_id).is_none()
+            && let Some(task) = rows::task(db, record.task_id)?
+        {
+            live.put_task(task.id, Some(Arc::new(task)));
+        }
+        if let Some(id) = record.handoff_id
+            && live.shared_handoff(id).is_none()
+            && let Some(handoff) = rows::handoff(db, id)?
+        {
+            live.put_handoff(id, Some(Arc::new(handoff)));
+        }
+        live.apply_again(&entry.sealed);
+        dirty.note(&entry.sealed);
+    }
+    live.keep();
+    Ok(entries.last().map(|entry| entry.sealed.position))
+}

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tasks, handoffs and events as rows.
+
+use std::sync::Arc;
+
+use rusqlite::types::{ToSql, Type};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, params};
+use tasuki_core::decide::Replay;
+use tasuki_core::event::{Record, Sealed};
+use tasuki_core::ids::IdempotencyKey;
+use tasuki_core::{
+    AgentId, Handoff, HandoffId, Hash, Position, State, Target, Task, TaskId, Timestamp,
+};
+
+use crate::{Checkpoint, Entry, HandoffFilter, TaskFilter, codec};
+
+type Result<T> = rusqlite::Result<T>;
+
+/// A value in a row that is not what was written there.
+fn bad<E: std::error::Error + Send + std::marker::Sync + 'static>(
+    column: usize,
+) -> impl FnOnce(E) -> rusqlite::Error {
+    move |error| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
+}
+
+fn parsed<T: std::str::FromStr<Err = tasuki_core::ids::Malformed>>(
+    row: &Row<'_>,
+    column: usize,
+) -> Result<T> {
+    row.get_ref(column)?.as_str()?.parse().map_err(bad(column))
+}
+
+fn parsed_maybe<T: std::str::FromStr<Err = tasuki_core::ids::Malformed>>(
+    row: &Row<'_>,
+    column: usize,
+) -> Result<Option<T>> {
+    row.get_ref(column)?.as_str_or_null()?.map(|text| text.parse().map_err(bad(column))).transpose()
+}
+
+fn position(row: &Row<'_>, column: usize) -> Result<Position> {
+    row.get::<_, i64>(column).map(|value| Position(u64::try_from(value).unwrap_or(0)))
+}
+
+pub(super) fn sql_position(position: Position) -> i64 {
+    i64::try_from(position.0).unwrap_or(i64::MAX)
+}
+
+const TASK: &str = "SELECT id, state, owner, opened_by, parent_task_id, correlation_id, intent, \
+     intent_at, opened_at, ended_at, live, envelope, envelope_hop, events, head, at FROM task";
+
+fn task_of(row: &Row<'_>) -> Result<Task> {
+    let envelope: Option<[u8; 32]> = row.get(11)?;
+    let hop: Option<u32> = row.get(12)?;
+    Ok(Task {
+        id: parsed(row, 0)?,
+        state: parsed(row, 1)?,
+        owner: parsed(row, 2)?,
+        opened_by: parsed(row, 3)?,
+        parent_task_id: parsed_maybe(row, 4)?,
+        correlation_id: parsed_maybe(row, 5)?,
+        intent: Hash(row.get(6)?),
+        intent_at: position(row, 7)?,
+        opened_at: Timestamp(row.get(8)?),
+        ended_at: row.get::<_, Option<i64>>(9)?.map(Timestamp),
+        live: parsed_maybe(row, 10)?,
+        envelope: envelope.map(Hash).zip(hop),
+        events: row.get(13)?,
+        head: Hash(row.get(14)?),
+        at: position(row, 15)?,
+    })
+}
+
+pub(super) fn put_task(db: &Connection, task: &Task) -> Result<()> {
+    let mut put = db.prepare_cached(
+        "INSERT OR REPLACE INTO task VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+    )?;
+    put.execute(params![
+        task.id.to_string(),
+        task.state.as_str(),
+        task.owner.as_str(),
+        task.opened_by.as_str(),
+        task.parent_task_id.map(|id| id.to_string()),
+        task.correlation_id.as_ref().map(|id| id.as_str()),
+        task.intent.0,
+        sql_position(task.intent_at),
+        task.opened_at.0,
+        task.ended_at.map(|time| time.0),
+        task.live.map(|id| id.to_string()),
+        task.envelope.map(|(hash, _)| hash.0),
+        task.envelope.map(|(_, hop)| hop),
+        task.events,
+        task.head.0,
+        sql_position(task.at),
+    ])?;
+    Ok(())
+}
+
+pub(super) fn task(db: &Connection, id: TaskId) -> Result<Option<Task>> {
+    let mut find = db.prepare_cached(&format!("{TASK} WHERE id = ?"))?;
+    find.query_row([id.to_string()], task_of).optional()
+}
+
+pub(super) fn list_tasks(db: &Connection, filter: &TaskFilter) -> Result<Vec<Arc<Task>>> {
+    let mut query = Query::new(TASK);
+    query.and("id <> ?", TaskId::STORE.to_string());
+    query.and_maybe("state = ?", filter.state.map(|state| state.to_string()));
+    query.and_maybe("owner = ?", filter.owner.as_ref().map(ToString::to_string));
+    query.and_maybe("parent_task_id = ?", filter.parent.map(|id| id.to_string()));
+    query.and_maybe("id < ?", filter.before.map(|id| id.to_string()));
+    query.newest_first(db, filter.max, |row| task_of(row).map(Arc::new))
+}
+
+pub(super) fn put_handoff(db: &Connection, handoff: &Handoff) -> Result<()> {
+    let mut put =
+        db.prepare_cached("INSERT OR REPLACE INTO handoff VALUES (?,?,?,?,?,?,?,?,?,?)")?;
+    let (kind, name) = target(&handoff.to);
+    let reviewed = matches!(&handoff.state, State::DeadLettered { review: Some(_), .. });
+    put.execute(params![
+        handoff.id.to_string(),
+        handoff.task_id.to_string(),
+        handoff.state.name().as_str(),
+        handoff.state.is_terminal(),
+        reviewed,
+        handoff.from.as_str(),
+        kind,
+        name,
+        handoff.offered_at.0,
+        codec::encode(handoff),
+    ])?;
+    Ok(())
+}
+
+fn target(to: &Target) -> (&'static str, &str) {
+    match to {
+        Target::Agent(agent) => ("agent", agent.as_str()),
+        Target::Capability(capability) => ("capability", capability.as_str()),
+    }
+}
+
+fn handoff_of(row: &Row<'_>) -> Result<Handoff> {
+    codec::decode(row.get_ref(0)?.as_str()?).map_err(bad(0))
+}
+
+pub(super) fn handoff(db: &Connection, id: HandoffId) -> Result<Option<Handoff>> {
+    let mut find = db.prepare_cached("SELECT data FROM handoff WHERE id = ?")?;
+    find.query_row([id.to_string()], handoff_of).optional()
+}
+
+pub(super) fn each_live_handoff(
+    db: &Connection,
+    mut each: impl FnMut(Handoff),
+) -> Result<()> {
+    let mut live = db.prepare("SELECT data FROM handoff WHERE ended = 0")?;
+    let mut rows = live.query([])?;
+    while let Some(row) = rows.next()? {
+        each(handoff_of(row)?);
+    }
+    Ok(())
+}
+
+pub(super) fn list_handoffs(
+    db: &Connection,
+    filter: &HandoffFilter,
+) -> Result<Vec<Arc<Handoff>>> {
+    let mut query = Query::new("SELECT data FROM handoff");
+    if let Some(state) = filter.state {
+        query.and("state = ?", state.to_string());
+    }
+    if filter.unreviewed {
+        query.and("state = 'dead_lettered' AND reviewed = ?", "0".to_owned());
+    }
+    query.and_maybe("task_id = ?", filter.task.map(|id| id.to_string()));
+    query.and_maybe("from_agent = ?", filter.from.as_ref().map(ToString::to_string));
+    if let Some(to) = &filter.to {
+        let (kind, name) = target(to);
+        query.and("to_kind = ?", kind.to_owned());
+        query.and("to_name = ?", name.to_owned());
+    }
+    query.and_maybe("id < ?", filter.before.map(|id| id.to_string()));
+    query.newest_first(db, filter.max, |row| handoff_of(row).map(Arc::new))
+}
+
+/// Conditions that are put together and their values, which are always bound.
+struct Query {
+    sql: String,
+    values: Vec<String>,
+}
+
+impl Query {
+    fn new(select: &str) -> Self {
+        Self { sql: format!("{select} WHERE 1"), values: Vec::new() }
+    }
+
+    fn and(&mut self, condition: &str, value: String) {
+        self.sql.push_str(" AND ");
+        self.sql.push_str(condition);
+        self.values.push(value);
+    }
+
+    fn and_maybe(&mut self, condition: &str, value: Option<String>) {
+        if let Some(value) = value {
+            self.and(condition, value);
+        }
+    }
+
+    fn newest_first<T>(
+        mut self,
+        db: &Connection,
+        max: usize,
+        read: impl FnMut(&Row<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        self.sql.push_str(" ORDER BY id DESC LIMIT ?");
+        let mut values: Vec<&dyn ToSql> = self.values.iter().map(|v| v as &dyn ToSql).collect();
+        let max = i64::try_from(max).unwrap_or(i64::MAX);
+        values.push(&max);
+        db.prepare_cached(&self.sql)?.query_map(&values[..], read)?.collect()
+    }
+}
+
+pub(super) fn put_key(
+    db: &Connection,
+    agent: &AgentId,
+    key: &IdempotencyKey,
+    replay: &Replay,
+    at: Timestamp,
+) -> Result<()> {
+    db.prepare_cached("INSERT OR REPLACE INTO idempotency VALUES (?,?,?,?,?,?)")?.execute(
+        params![
+            agent.as_str(),
+            key.as_str(),
+            replay.request.0,
+            replay.task.to_string(),
+            replay.handoff.map(|id| id.to_string()),
+            at.0,
+        ],
+    )?;
+    Ok(())
+}
+
+fn replay_of(row: &Row<'_>, first: usize) -> Result<Replay> {
+    Ok(Replay {
+        request: Hash(row.get(first)?),
+        task: parsed(row, first + 1)?,
+        handoff: parsed_maybe(row, first + 2)?,
+    })
+}
+
+pub(super) fn replay(
+    db: &Connection,
+    agent: &AgentId,
+    key: &IdempotencyKey,
+    since: Timestamp,
+) -> Result<Option<Replay>> {
+    let sql = "SELECT request, task, handoff FROM idempotency \
+               WHERE agent = ? AND key = ? AND at > ?";
+    let mut find = db.prepare_cached(sql)?;
+    find.query_row(params![agent.as_str(), key.as_str(), since.0], |row| replay_of(row, 0))
+        .optional()
+}
+
+pub(super) fn each_key(
+    db: &Connection,
+    since: Timestamp,
+    mut each: impl FnMut((AgentId, IdempotencyKey), Replay, Timestamp),
+) -> Result<()> {
+    let sql = "SELECT agent, key, request, task, handoff, at FROM idempotency \
+               WHERE at > ? ORDER BY at";
+    let mut known = db.prepare(sql)?;
+    let mut rows = known.query([since.0])?;
+    while let Some(row) = rows.next()? {
+        each((parsed(row, 0)?, parsed(row, 1)?), replay_of(row, 2)?, Timestamp(row.get(5)?));
+    }
+    Ok(())
+}
+
+pub(super) fn append_event(db: &Connection) -> Result<CachedStatement<'_>> {
+    db.prepare_cached("INSERT INTO event VALUES (?,?,?,?,?)")
+}
+
+const EVENT: &str = "SELECT position, previous, hash, record FROM event";
+
+pub(super) fn entry_of(row: &Row<'_>) -> Result<Entry> {
+    let encoded: String = row.get(3)?;
+    let record: Record = serde_json::from_str(&encoded).map_err(bad(3))?;
+    let previous: Option<i64> = row.get(1)?;
+    let sealed = Sealed {
+        position: position(row, 0)?,
+        previous: previous.map(|value| Position(u64::try_from(value).unwrap_or(0))),
+        hash: Hash(row.get(2)?),
+        record,
+    };
+    Ok(Entry { sealed, encoded })
+}
+
+pub(super) fn events(db: &Connection, after: Position, max: usize) -> Result<Vec<Entry>> {
+    let sql = format!("{EVENT} WHERE position > ? ORDER BY position LIMIT ?");
+    let max = i64::try_from(max).unwrap_or(i64::MAX);
+    db.prepare_cached(&sql)?
+        .query_map(params![sql_position(after), max], entry_of)?
+        .collect()
+}
+
+/// A task's events, by following the links back from its last one: no index is needed for this.
+pub(super) fn chain(db: &Connection, last: Position) -> Result<Vec<Entry>> {
+    let mut find = db.prepare_cached(&format!("{EVENT} WHERE position = ?"))?;
+    let mut entries = Vec::new();
+    let mut next = Some(last);
+    while let Some(at) = next {
+        let Some(entry) = find.query_row([sql_position(at)], entry_of).optional()? else { break };
+        next = entry.sealed.previous;
+        entries.push(entry);
+    }
+    entries.reverse();
+    Ok(entries)
+}
+
+/// The body that came with an event, and the hash it must have.
+pub(super) fn body(db: &Connection, at: Position) -> Result<Option<String>> {
+    let mut find = db.prepare_cached("SELECT body FROM event WHERE position = ?")?;
+    Ok(find.query_row([sql_position(at)], |row| row.get(0)).optional()?.flatten())
+}
+
+pub(super) fn put_checkpoint(db: &Connection, checkpoint: &Checkpoint) -> Result<()> {
+    db.prepare_cached("INSERT OR REPLACE INTO checkpoint VALUES (?,?,?,?,?)")?.execute(params![
+        sql_position(checkpoint.position),
+        checkpoint.log_hash.0,
+        checkpoint.at.0,
+        checkpoint.key,
+        checkpoint.signature,
+    ])?;
+    Ok(())
+}
+
+pub(super) fn checkpoints(
+    db: &Connection,
+    after: Position,
+    max: usize,
+) -> Result<Vec<Checkpoint>> {
+    let sql = "SELECT position, log_hash, at, key, signature FROM checkpoint \
+               WHERE position > ? ORDER BY position LIMIT ?";
+    let max = i64::try_from(max).unwrap_or(i64::MAX);
+    let read = |row: &Row<'_>| {
+        Ok(Checkpoint {
+            position: position(row, 0)?,
+            log_hash: Hash(row.get(1)?),
+            at: Timestamp(row.get(2)?),
+            key: row.get(3)?,
+            signature: row.get(4)?,
+        })
+    };
+    db.prepare_cached(sql)?.query_map(params![sql_position(after), max], read)?.collect()
+}
+
+pub(super) fn meta<T: rusqlite::types::FromSql>(db: &Connection, name: &str) -> Result<Option<T>> {
+    let mut find = db.prepare_cached("SELECT value FROM meta WHERE name = ?")?;
+    find.query_row([name], |row| row.get(0)).optional()
+}
+
+pub(super) fn put_meta(db: &Connection, name: &str, value: impl ToSql) -> Result<()> {
+    db.prepare_cached("INSERT OR REPLACE INTO meta VALUES (?, ?)")?
+        .execute(params![name, value])?;
+    Ok(())
+}

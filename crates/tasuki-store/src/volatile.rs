@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The store kept in RAM, for tests and simulation: the live state and its writer without a
+//! journal. It forgets everything when it is dropped, and keeps everything until then.
+
+use std::cmp::Reverse;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, RwLock};
+
+use async_trait::async_trait;
+use tasuki_core::decide::Replay;
+use tasuki_core::ids::{Epoch, IdempotencyKey};
+use tasuki_core::{
+    AgentId, Body, Command, Handoff, HandoffId, Position, Task, TaskId, Timestamp,
+};
+use tokio::sync::{broadcast, watch};
+
+use crate::audit::{Verdict, Verifier};
+use crate::clock::Clock;
+use crate::live::{Appended, Live};
+use crate::writer::{CatchUp, Evicted, Fault, Handle, Journal};
+use crate::{
+    Checkpoint, Committed, Entry, Error, HandoffFilter, Reply, Stats, Store, TaskFilter,
+};
+
+pub struct Volatile {
+    writer: Handle,
+    clock: Arc<dyn Clock>,
+    log: Arc<RwLock<Vec<(Entry, Option<Body>)>>>,
+}
+
+impl Volatile {
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        let log = Arc::new(RwLock::new(Vec::new()));
+        let journal = InRam { log: log.clone() };
+        let live = Live::new(Epoch(1), Position(0));
+        Self { writer: Handle::start(journal, live, clock.clone()), clock, log }
+    }
+
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, Vec<(Entry, Option<Body>)>> {
+        self.log.read().expect("no holder of this lock panics")
+    }
+}
+
+struct InRam {
+    log: Arc<RwLock<Vec<(Entry, Option<Body>)>>>,
+}
+
+impl Journal for InRam {
+    fn load_handoff(&mut self, _: HandoffId) -> Result<Option<Handoff>, Error> {
+        Ok(None)
+    }
+    fn load_task(&mut self, _: TaskId) -> Result<Option<Task>, Error> {
+        Ok(None)
+    }
+    fn load_replay(&mut self, _: &AgentId, _: &IdempotencyKey) -> Result<Option<Replay>, Error> {
+        Ok(None)
+    }
+    fn commit(&mut self, batch: &[Appended], _: &Live, _: CatchUp) -> Result<Evicted, Fault> {
+        let mut log = self.log.write().expect("no holder of this lock panics");
+        log.extend(batch.iter().map(|appended| {
+            let encoded = String::from_utf8_lossy(&appended.encoded).into_owned();
+            (Entry { sealed: appended.sealed.clone(), encoded }, appended.body.clone())
+        }));
+        Ok(Evicted::default())
+    }
+    fn has_room(&mut self) -> bool {
+        true
+    }
+    fn free_reserve(&mut self) {}
+    fn lag(&self) -> usize {
+        0
+    }
+    fn projected(&self) -> Position {
+        Position(0)
+    }
+}
+
+#[async_trait]
+impl Store for Volatile {
+    fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    async fn execute(&self, commands: Vec<Command>) -> Result<Vec<Reply>, Error> {
+        self.writer.execute(commands).await
+    }
+
+    async fn handoff(&self, id: HandoffId) -> Result<Option<Arc<Handoff>>, Error> {
+        self.writer.handoff(id).await
+    }
+
+    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, Error> {
+        self.writer.task(id).await
+    }
+
+    async fn list_handoffs(&self, filter: HandoffFilter) -> Result<Vec<Arc<Handoff>>, Error> {
+        let (_, mut handoffs) = self.writer.snapshot().await?;
+        handoffs.retain(|handoff| filter.lets_through(handoff));
+        handoffs.sort_by_key(|handoff| Reverse(handoff.id));
+        handoffs.truncate(filter.max);
+        Ok(handoffs)
+    }
+
+    async fn list_tasks(&self, filter: TaskFilter) -> Result<Vec<Arc<Task>>, Error> {
+        let (mut tasks, _) = self.writer.snapshot().await?;
+        tasks.retain(|task| filter.lets_through(task));
+        tasks.sort_by_key(|task| Reverse(task.id));
+        tasks.truncate(filter.max);
+        Ok(tasks)
+    }
+
+    async fn bodies(&self, at: Vec<Position>) -> Result<Vec<Option<Body>>, Error> {
+        let log = self.read();
+        let find = |at: Position| {
+            let index = usize::try_from(at.0.checked_sub(1)?).ok()?;
+            log.get(index).and_then(|(_, body)| body.clone())
+        };
+        Ok(at.into_iter().map(find).collect())
+    }
+
+    async fn events(&self, after: Position, max: usize) -> Result<Vec<Entry>, Error> {
+        let skip = usize::try_from(after.0).unwrap_or(usize::MAX);
+        Ok(self.read().iter().skip(skip).take(max).map(|(entry, _)| entry.clone()).collect())
+    }
+
+    async fn chain(&self, task: TaskId) -> Result<Vec<Entry>, Error> {
+        let of_task = |(entry, _): &&(Entry, _)| entry.sealed.record.task_id == task;
+        Ok(self.read().iter().filter(of_task).map(|(entry, _)| entry.clone()).collect())
+    }
+
+    async fn checkpoints(&self, _: Position, _: usize) -> Result<Vec<Checkpoint>, Error> {
+        // Nobody checks tomorrow what is gone by then.
+        Ok(Vec::new())
+    }
+
+    fn subscribe(&self) -> broadcast::Receiver<Arc<Committed>> {
+        self.writer.shared.committed.subscribe()
+    }
+
+    fn head(&self) -> Position {
+        Position(self.writer.shared.head.load(Ordering::Acquire))
+    }
+
+    fn next_due(&self) -> watch::Receiver<Option<Timestamp>> {
+        self.writer.shared.next_due.subscribe()
+    }
+
+    async fn verify(&self) -> Result<Verdict, Error> {
+        let mut verifier = Verifier::default();
+        let mut check =
+            |(entry, body): &(Entry, Option<Body>)| verifier.event(entry, body.as_ref().map(Body::text));
+        let first_bad = self.read().iter().find_map(|event| check(event).err());
+        Ok(verifier.verdict(first_bad))
+    }
+
+    fn stats(&self) -> Stats {
+        self.writer.stats()
+    }
+
+    async fn failed(&self) -> String {
+        self.writer.failed().await
+    }
+
+    async fn close(&self) {
+        self.writer.close().await;
+    }
+}
