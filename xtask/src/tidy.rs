@@ -92,9 +92,8 @@ fn directions(root: &Path) -> anyhow::Result<Vec<String>> {
     for entry in fs::read_dir(&folder).context("cannot list crates")? {
         let manifest = entry.context("cannot list crates")?.path().join("Cargo.toml");
         if let Ok(text) = fs::read_to_string(&manifest) {
-            let manifest: toml::Table = text
-                .parse()
-                .with_context(|| format!("cannot read {}", manifest.display()))?;
+            let manifest: toml::Table =
+                text.parse().with_context(|| format!("cannot read {}", manifest.display()))?;
             findings.extend(wrong_directions(&manifest));
         }
     }

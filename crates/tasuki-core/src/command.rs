@@ -17,28 +17,72 @@ pub const FOLLOW_UPS_MAX: usize = 100;
 #[derive(Debug, Clone)]
 pub enum Command {
     OpenTask(OpenTask),
-    CancelTask { task: TaskId, by: AgentId, reason: Option<Body> },
+    CancelTask {
+        task: TaskId,
+        by: AgentId,
+        reason: Option<Body>,
+    },
     Offer(Box<Offer>),
     /// Claims the next waiting handoffs that this agent may take.
     Claim(Claim),
     /// Claims one handoff by its id.
-    ClaimOne { handoff: HandoffId, claim: Claim },
+    ClaimOne {
+        handoff: HandoffId,
+        claim: Claim,
+    },
     /// Shows an agent what waits for it, and records that it was shown.
-    Peek { seeker: Seeker, max: usize },
+    Peek {
+        seeker: Seeker,
+        max: usize,
+    },
     /// What only the holder of a claim may do.
-    Held { handoff: HandoffId, proof: Proof, act: Act },
+    Held {
+        handoff: HandoffId,
+        proof: Proof,
+        act: Act,
+    },
     /// Declines a handoff that was not claimed.
-    Decline { handoff: HandoffId, agent: AgentId, reason: Option<Body> },
-    Approve { handoff: HandoffId, by: AgentId },
-    Reject { handoff: HandoffId, by: AgentId },
-    Cancel { handoff: HandoffId, by: AgentId, reason: Option<Body> },
-    Abort { handoff: HandoffId, by: AgentId, reason: Option<Body> },
-    Redrive { handoff: HandoffId, by: AgentId, new: HandoffId },
-    Discard { handoff: HandoffId, by: AgentId, reason: Body },
+    Decline {
+        handoff: HandoffId,
+        agent: AgentId,
+        reason: Option<Body>,
+    },
+    Approve {
+        handoff: HandoffId,
+        by: AgentId,
+    },
+    Reject {
+        handoff: HandoffId,
+        by: AgentId,
+    },
+    Cancel {
+        handoff: HandoffId,
+        by: AgentId,
+        reason: Option<Body>,
+    },
+    Abort {
+        handoff: HandoffId,
+        by: AgentId,
+        reason: Option<Body>,
+    },
+    Redrive {
+        handoff: HandoffId,
+        by: AgentId,
+        new: HandoffId,
+    },
+    Discard {
+        handoff: HandoffId,
+        by: AgentId,
+        reason: Body,
+    },
     /// Does what is due: lost leases, retries, deadlines.
-    Sweep { max: usize },
+    Sweep {
+        max: usize,
+    },
     /// Makes all claims so far stale, after a restore.
-    RaiseEpoch { epoch: u64 },
+    RaiseEpoch {
+        epoch: u64,
+    },
 }
 
 #[derive(Debug, Clone)]

@@ -49,11 +49,7 @@ impl Record {
 
 /// Applies an event to its task and its handoff, making them where the event is their beginning.
 /// A store that keeps the old ones (to undo a batch) finds them unchanged.
-pub fn apply(
-    sealed: &Sealed,
-    task: &mut Option<Arc<Task>>,
-    handoff: &mut Option<Arc<Handoff>>,
-) {
+pub fn apply(sealed: &Sealed, task: &mut Option<Arc<Task>>, handoff: &mut Option<Arc<Handoff>>) {
     let record = &sealed.record;
     let opened = match &record.event {
         Event::TaskOpened(opened) => Some(opened),
@@ -145,7 +141,9 @@ pub enum Event {
     CallOffered(Box<Offered>),
     Approved,
     /// The receiver fetched the envelope without claiming.
-    Delivered { agent: AgentId },
+    Delivered {
+        agent: AgentId,
+    },
     /// A start time or a retry came due.
     Readied,
     /// The receiver accepted. From here it owns the task.
@@ -170,7 +168,11 @@ pub enum Event {
         calls: Vec<HandoffId>,
     },
     /// The holder declared that its attempt failed; the body is the failure.
-    AttemptFailed { fence: Fence, class: FailureClass, failure: Hash },
+    AttemptFailed {
+        fence: Fence,
+        class: FailureClass,
+        failure: Hash,
+    },
     /// The receiver does not take the work; the body, if any, is the reason.
     Declined {
         agent: AgentId,
@@ -178,12 +180,21 @@ pub enum Event {
         reason: Option<Hash>,
     },
     /// The holder gave the work back unfinished.
-    Released { fence: Fence },
-    LeaseLost { fence: Fence, cause: LossCause },
-    RetryScheduled { due: Timestamp },
+    Released {
+        fence: Fence,
+    },
+    LeaseLost {
+        fence: Fence,
+        cause: LossCause,
+    },
+    RetryScheduled {
+        due: Timestamp,
+    },
     /// Its deadline passed before it was finished.
     Expired,
-    DeadLettered { reason: DeadReason },
+    DeadLettered {
+        reason: DeadReason,
+    },
     Cancelled {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<Hash>,
@@ -194,13 +205,23 @@ pub enum Event {
         reason: Option<Hash>,
     },
     /// A result or failure came from a claim that no longer holds: refused, and kept here.
-    LateReport { claim_id: ClaimId, fence: Fence, report: Hash },
+    LateReport {
+        claim_id: ClaimId,
+        fence: Fence,
+        report: Hash,
+    },
     /// A reviewer sent a dead letter on its way again, as a new handoff.
-    Redriven { to: HandoffId },
+    Redriven {
+        to: HandoffId,
+    },
     /// A reviewer put a dead letter away; the body is the reason.
-    Discarded { reason: Hash },
+    Discarded {
+        reason: Hash,
+    },
     /// The store may have lost its last writes (a restore): older claims are stale from here.
-    EpochRaised { epoch: u64 },
+    EpochRaised {
+        epoch: u64,
+    },
 }
 
 /// The facts a task starts with.

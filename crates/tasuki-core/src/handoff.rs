@@ -56,16 +56,35 @@ pub enum State {
     /// Waits for a permitted person or agent.
     AwaitingApproval,
     /// Waits for its start time or for a retry.
-    Scheduled { due: Timestamp },
+    Scheduled {
+        due: Timestamp,
+    },
     /// Waits to be claimed, in the order in which it became ready.
-    Pending { ready: Position },
+    Pending {
+        ready: Position,
+    },
     Claimed(Claim),
     InProgress(Claim),
-    Completed { claim_id: ClaimId, fence: Fence, result: Hash, result_at: Position, at: Timestamp },
+    Completed {
+        claim_id: ClaimId,
+        fence: Fence,
+        result: Hash,
+        result_at: Position,
+        at: Timestamp,
+    },
     /// The step between a failed attempt and what follows; terminal only if it was aborted.
-    Failed { aborted: bool, at: Timestamp },
-    Cancelled { at: Timestamp },
-    DeadLettered { reason: DeadReason, at: Timestamp, review: Option<Review> },
+    Failed {
+        aborted: bool,
+        at: Timestamp,
+    },
+    Cancelled {
+        at: Timestamp,
+    },
+    DeadLettered {
+        reason: DeadReason,
+        at: Timestamp,
+        review: Option<Review>,
+    },
 }
 
 /// The receiver's acceptance.
@@ -449,7 +468,11 @@ impl Handoff {
             | State::Scheduled { .. }
             | State::Pending { .. }
             | State::Failed { aborted: false, .. } => {
-                if self.delivered_at.is_some() { Status::Delivered } else { Status::Stored }
+                if self.delivered_at.is_some() {
+                    Status::Delivered
+                } else {
+                    Status::Stored
+                }
             }
             State::Completed { .. }
             | State::Failed { aborted: true, .. }

@@ -31,9 +31,8 @@ fn encode(value: u128, prefix: &str) -> String {
 }
 
 fn decode(text: &str, prefix: &str) -> Result<u128, Malformed> {
-    let wrong = || {
-        Malformed(format!("expected {prefix}_ followed by {ENCODED_CHARS} base-32 characters"))
-    };
+    let wrong =
+        || Malformed(format!("expected {prefix}_ followed by {ENCODED_CHARS} base-32 characters"));
     let digits = text.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('_'));
     let digits = digits.filter(|digits| digits.len() == ENCODED_CHARS).ok_or_else(wrong)?;
     let mut value: u128 = 0;
@@ -249,7 +248,8 @@ impl FromStr for Hash {
     type Err = Malformed;
     fn from_str(text: &str) -> Result<Self, Malformed> {
         let wrong = || Malformed("expected sha256: followed by 64 lowercase hex digits".into());
-        let digits = text.strip_prefix("sha256:").filter(|hex| hex.len() == 64).ok_or_else(wrong)?;
+        let digits =
+            text.strip_prefix("sha256:").filter(|hex| hex.len() == 64).ok_or_else(wrong)?;
         let nibble = |digit: u8| match digit {
             b'0'..=b'9' => Ok(digit - b'0'),
             b'a'..=b'f' => Ok(digit - b'a' + 10),

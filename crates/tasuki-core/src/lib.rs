@@ -14,6 +14,7 @@ pub mod event;
 pub mod handoff;
 pub mod ids;
 pub mod refusal;
+pub mod report;
 pub mod table;
 pub mod task;
 pub mod terms;

@@ -35,6 +35,8 @@ pub enum Refusal {
     NotPermitted { handoff: HandoffId, agent: AgentId, wish: &'static str },
     #[error("{agent} may not cancel task {task}")]
     NotPermittedTask { task: TaskId, agent: AgentId },
+    #[error("the intent of task {task} is settled and was sent with other words")]
+    IntentAltered { task: TaskId },
     #[error("handoff {handoff} has to wait for {first}, which has the same ordering key")]
     OutOfTurn { handoff: HandoffId, first: HandoffId },
     #[error("idempotency key {key:?} was used for another request")]
@@ -69,6 +71,7 @@ impl Refusal {
             Self::NotTarget { .. } => "not_target",
             Self::AlreadyDeclined { .. } => "already_declined",
             Self::NotPermitted { .. } | Self::NotPermittedTask { .. } => "not_permitted",
+            Self::IntentAltered { .. } => "intent_altered",
             Self::OutOfTurn { .. } => "out_of_turn",
             Self::IdempotencyConflict { .. } => "idempotency_conflict",
             Self::NotDeadLettered { .. } => "not_dead_lettered",
@@ -105,6 +108,9 @@ impl Refusal {
             Self::AlreadyDeclined { .. } => "leave it to another agent",
             Self::NotPermitted { .. } | Self::NotPermittedTask { .. } => {
                 "ask the sender or the one who opened the task"
+            }
+            Self::IntentAltered { .. } => {
+                "leave the intent out: the broker carries the user's words from hop to hop itself"
             }
             Self::OutOfTurn { .. } => "claim the earlier one first",
             Self::IdempotencyConflict { .. } => {

@@ -6,6 +6,8 @@
 use crate::event::{Event, Opened, Sealed, words};
 use crate::handoff::Handoff;
 use crate::ids::{AgentId, CorrelationId, HandoffId, Hash, Position, TaskId, Timestamp};
+use crate::refusal::Refusal;
+use crate::report::Intent;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
@@ -155,6 +157,15 @@ impl Task {
             | Event::LateReport { .. }
             | Event::Redriven { .. }
             | Event::EpochRaised { .. } => {}
+        }
+    }
+
+    /// Refuses words that are not the user's own.
+    pub fn keeps_intent(&self, given: &str) -> Result<(), Refusal> {
+        if Intent::body(given).hash == self.intent {
+            Ok(())
+        } else {
+            Err(Refusal::IntentAltered { task: self.id })
         }
     }
 

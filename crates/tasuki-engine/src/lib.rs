@@ -1,1 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What happens. The [`Engine`] is the one way in for commands and queries; behind it the sweeper
+//! does what is due and the relay wakes whoever waits. It knows no wire format.
 
+mod engine;
+mod error;
+mod ids;
+mod offer;
+mod queries;
+mod relay;
+mod requests;
+mod sweeper;
+mod waiters;
+mod waiting;
+
+pub use engine::{Engine, Settings};
+pub use error::Error;
+pub use ids::{IdSource, SystemIds};
+pub use queries::{ChainEntry, DeadLetter};
+pub use requests::{
+    ClaimOneRequest, ClaimRequest, CompleteRequest, FailRequest, FollowUp, Granted, NewOffer,
+    NewTask, Offered, PeekRequest, Proof, Until, WaitFor, WaitMode, WaitRequest, Waited,
+};
+pub use tasuki_store::audit::{Finding, Verdict};
+pub use tasuki_store::{Entry, HandoffFilter, PAGE_MAX, Stats, TaskFilter};

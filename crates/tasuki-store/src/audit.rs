@@ -95,7 +95,10 @@ impl Verifier {
             problem,
         };
         if position.0 != self.last + 1 {
-            return Err(wrong(format!("follows {}: entries are missing or out of order", self.last)));
+            return Err(wrong(format!(
+                "follows {}: entries are missing or out of order",
+                self.last
+            )));
         }
         let known = self.chains.get(&record.task_id);
         let index = known.map_or(0, |(index, ..)| index + 1);
@@ -105,7 +108,8 @@ impl Verifier {
                 record.index
             )));
         }
-        let expected = link(known.map_or(Hash::ZERO, |(_, hash, _)| *hash), entry.encoded.as_bytes());
+        let expected =
+            link(known.map_or(Hash::ZERO, |(_, hash, _)| *hash), entry.encoded.as_bytes());
         if expected != *hash {
             return Err(wrong("does not have the hash of its content: it was altered".into()));
         }
@@ -173,7 +177,13 @@ enum Line {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         body: Option<Box<RawValue>>,
     },
-    Checkpoint { position: Position, log_hash: Hash, at_ms: i64, key: String, signature: String },
+    Checkpoint {
+        position: Position,
+        log_hash: Hash,
+        at_ms: i64,
+        key: String,
+        signature: String,
+    },
 }
 
 /// An event as a line of JSON.

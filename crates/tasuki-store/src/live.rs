@@ -316,11 +316,7 @@ impl Live {
     }
 
     pub(crate) fn counts(&self) -> Counts {
-        Counts {
-            live: self.live_count,
-            waiting: self.waiting_count,
-            keys: self.replays.len(),
-        }
+        Counts { live: self.live_count, waiting: self.waiting_count, keys: self.replays.len() }
     }
 }
 

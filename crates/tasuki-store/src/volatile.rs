@@ -9,18 +9,14 @@ use std::sync::{Arc, RwLock};
 use async_trait::async_trait;
 use tasuki_core::decide::Replay;
 use tasuki_core::ids::{Epoch, IdempotencyKey};
-use tasuki_core::{
-    AgentId, Body, Command, Handoff, HandoffId, Position, Task, TaskId, Timestamp,
-};
+use tasuki_core::{AgentId, Body, Command, Handoff, HandoffId, Position, Task, TaskId, Timestamp};
 use tokio::sync::{broadcast, watch};
 
 use crate::audit::{Verdict, Verifier};
 use crate::clock::Clock;
 use crate::live::{Appended, Live};
 use crate::writer::{CatchUp, Evicted, Fault, Handle, Journal};
-use crate::{
-    Checkpoint, Committed, Entry, Error, HandoffFilter, Reply, Stats, Store, TaskFilter,
-};
+use crate::{Checkpoint, Committed, Entry, Error, HandoffFilter, Reply, Stats, Store, TaskFilter};
 
 pub struct Volatile {
     writer: Handle,
@@ -148,8 +144,9 @@ impl Store for Volatile {
 
     async fn verify(&self) -> Result<Verdict, Error> {
         let mut verifier = Verifier::default();
-        let mut check =
-            |(entry, body): &(Entry, Option<Body>)| verifier.event(entry, body.as_ref().map(Body::text));
+        let mut check = |(entry, body): &(Entry, Option<Body>)| {
+            verifier.event(entry, body.as_ref().map(Body::text))
+        };
         let first_bad = self.read().iter().find_map(|event| check(event).err());
         Ok(verifier.verdict(first_bad))
     }

@@ -11,7 +11,9 @@ use std::time::Duration;
 use tasuki_core::command::{Act, Outcome};
 use tasuki_core::decide::{Decision, Replay, reads};
 use tasuki_core::ids::IdempotencyKey;
-use tasuki_core::{AgentId, Command, Handoff, HandoffId, Position, Task, TaskId, Timestamp, decide};
+use tasuki_core::{
+    AgentId, Command, Handoff, HandoffId, Position, Task, TaskId, Timestamp, decide,
+};
 use tokio::sync::{broadcast, oneshot, watch};
 
 use crate::clock::Clock;
@@ -31,12 +33,14 @@ const KEYS_MAX: usize = 1_000_000;
 pub(crate) trait Journal: Send + 'static {
     fn load_handoff(&mut self, id: HandoffId) -> Result<Option<Handoff>, Error>;
     fn load_task(&mut self, id: TaskId) -> Result<Option<Task>, Error>;
-    fn load_replay(&mut self, agent: &AgentId, key: &IdempotencyKey)
-    -> Result<Option<Replay>, Error>;
+    fn load_replay(
+        &mut self,
+        agent: &AgentId,
+        key: &IdempotencyKey,
+    ) -> Result<Option<Replay>, Error>;
     /// Makes a batch durable, and as much as asked of what queries read. Returns what need not stay
     /// in RAM any longer.
-    fn commit(&mut self, batch: &[Appended], live: &Live, rows: CatchUp)
-    -> Result<Evicted, Fault>;
+    fn commit(&mut self, batch: &[Appended], live: &Live, rows: CatchUp) -> Result<Evicted, Fault>;
     /// Whether there is room for new work. Finishing work has space of its own.
     fn has_room(&mut self) -> bool;
     /// Frees the space that is kept for finishing work.
@@ -114,8 +118,14 @@ impl Handle {
             head: AtomicU64::new(live.head.0),
             stats: Mutex::new(Stats::default()),
         });
-        let mut writer =
-            Writer { journal, live, clock, shared: shared.clone(), spilled: false, loaded: Evicted::default() };
+        let mut writer = Writer {
+            journal,
+            live,
+            clock,
+            shared: shared.clone(),
+            spilled: false,
+            loaded: Evicted::default(),
+        };
         std::thread::Builder::new()
             .name("tasuki-writer".into())
             .spawn(move || {
@@ -135,7 +145,10 @@ impl Handle {
         }
     }
 
-    async fn ask<T>(&self, message: impl FnOnce(oneshot::Sender<T>) -> Message) -> Result<T, Error> {
+    async fn ask<T>(
+        &self,
+        message: impl FnOnce(oneshot::Sender<T>) -> Message,
+    ) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
         self.send(message(reply))?;
         answer.await.map_err(|_| Error::Unknown)

@@ -56,8 +56,7 @@ fn act_as_holder(
             decision
         }
         Act::Progress { percent, note } => {
-            let event =
-                Event::Progressed { percent, note: note.as_ref().map(|body| body.hash) };
+            let event = Event::Progressed { percent, note: note.as_ref().map(|body| body.hash) };
             Decision::of(vec![NewEvent::on(handoff, actor(), event).with(note)], done)
         }
         Act::Complete { result, follow_ups } => {
@@ -206,11 +205,8 @@ fn stale(handoff: &Handoff, proof: Proof, act: Act) -> Decision {
     let mut decision = Decision::from(refusal);
     // Once for each attempt: a stuck worker that repeats itself must not fill the log.
     if let (Some(attempt), Some(report)) = (attempt.filter(|attempt| !attempt.late), report) {
-        let event = Event::LateReport {
-            claim_id: proof.claim_id,
-            fence: proof.fence,
-            report: report.hash,
-        };
+        let event =
+            Event::LateReport { claim_id: proof.claim_id, fence: proof.fence, report: report.hash };
         let actor = Actor::Agent(attempt.agent.clone());
         decision.events.push(NewEvent::on(handoff, actor, event).with(Some(report)));
     }

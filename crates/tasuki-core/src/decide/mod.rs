@@ -159,9 +159,7 @@ pub fn decide(command: Command, view: &dyn View, now: Timestamp) -> Decision {
         Command::ClaimOne { handoff, claim } => claim::claim_one(handoff, &claim, view, now),
         Command::Peek { seeker, max } => Ok(claim::peek(&seeker, max, view)),
         Command::Held { handoff, proof, act } => held::held(handoff, proof, act, view, now),
-        Command::Decline { handoff, agent, reason } => {
-            claim::decline(handoff, agent, reason, view)
-        }
+        Command::Decline { handoff, agent, reason } => claim::decline(handoff, agent, reason, view),
         Command::Approve { handoff, by } => review::approve(handoff, by, view),
         Command::Reject { handoff, by } => review::reject(handoff, by, view),
         Command::Cancel { handoff, by, reason } => review::cancel(handoff, by, reason, view),

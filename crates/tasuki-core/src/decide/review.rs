@@ -11,11 +11,7 @@ use crate::handoff::{Handoff, Review, State};
 use crate::ids::{AgentId, HandoffId, TaskId, Timestamp};
 use crate::refusal::Refusal;
 
-pub(super) fn approve(
-    id: HandoffId,
-    by: AgentId,
-    view: &dyn View,
-) -> Result<Decision, Refusal> {
+pub(super) fn approve(id: HandoffId, by: AgentId, view: &dyn View) -> Result<Decision, Refusal> {
     let handoff = awaiting(id, &by, "approve", view)?;
     let event = NewEvent::on(handoff, Actor::Agent(by), Event::Approved);
     Ok(Decision::of(vec![event], Outcome::of(id)))

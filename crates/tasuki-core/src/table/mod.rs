@@ -134,20 +134,19 @@ fn trials() -> Vec<Trial> {
 }
 
 fn receiving() -> Vec<Trial> {
-    let decline = |_: &Scene| Command::Decline {
-        handoff: HANDOFF,
-        agent: agent(HOLDER),
-        reason: None,
-    };
+    let decline =
+        |_: &Scene| Command::Decline { handoff: HANDOFF, agent: agent(HOLDER), reason: None };
     vec![
         Trial::new("peek", |_| Command::Peek { seeker: seeker(HOLDER), max: 1 }),
         Trial::new("claim the next", |_| Command::Claim(wish(HOLDER))),
         Trial::new("claim", |_| Command::ClaimOne { handoff: HANDOFF, claim: wish(HOLDER) }),
-        Trial::new("claim, repeating the holder's request id", |_| {
-            Command::ClaimOne { handoff: HANDOFF, claim: scene::first_wish() }
+        Trial::new("claim, repeating the holder's request id", |_| Command::ClaimOne {
+            handoff: HANDOFF,
+            claim: scene::first_wish(),
         }),
-        Trial::new("claim, by an agent it is not meant for", |_| {
-            Command::ClaimOne { handoff: HANDOFF, claim: wish("stranger") }
+        Trial::new("claim, by an agent it is not meant for", |_| Command::ClaimOne {
+            handoff: HANDOFF,
+            claim: wish("stranger"),
         }),
         Trial::new("decline unclaimed, offered to this agent", decline),
         Trial::new("decline unclaimed, offered to a capability", decline).with(to_capability),

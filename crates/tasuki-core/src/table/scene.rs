@@ -183,12 +183,7 @@ pub(super) fn seeker(name: &str) -> Seeker {
 }
 
 pub(super) fn wish(name: &str) -> Claim {
-    Claim {
-        seeker: seeker(name),
-        claim_ids: vec![CLAIM],
-        lease_ms: None,
-        request_id: None,
-    }
+    Claim { seeker: seeker(name), claim_ids: vec![CLAIM], lease_ms: None, request_id: None }
 }
 
 /// The claim by which a scene's holder became one.

@@ -28,8 +28,7 @@ fn abort(stage: &mut Stage, handoff: HandoffId, by: &str) -> Result<bool, &'stat
 
 #[test]
 fn the_sender_and_the_opener_cancel_and_nobody_else() {
-    for (by, allowed) in
-        [("coder", true), ("planner", true), ("tester", false), ("person", false)]
+    for (by, allowed) in [("coder", true), ("planner", true), ("tester", false), ("person", false)]
     {
         let mut stage = Stage::new();
         let handoff = second_hop(&mut stage);

@@ -62,9 +62,7 @@ fn example_after(event: &Event) -> Option<Event> {
         },
         Event::AttemptFailed { .. } => Event::Declined { agent: agent("coder"), reason },
         Event::Declined { .. } => Event::Released { fence: FENCE },
-        Event::Released { .. } => {
-            Event::LeaseLost { fence: FENCE, cause: LossCause::HardDeadline }
-        }
+        Event::Released { .. } => Event::LeaseLost { fence: FENCE, cause: LossCause::HardDeadline },
         Event::LeaseLost { .. } => Event::RetryScheduled { due: Timestamp(1_800_000_002_000) },
         Event::RetryScheduled { .. } => Event::Expired,
         Event::Expired => Event::DeadLettered { reason: DeadReason::AttemptsExhausted },

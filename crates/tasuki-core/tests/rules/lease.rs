@@ -32,7 +32,10 @@ fn a_silent_holder_loses_its_lease_when_it_ends_and_not_before() {
     stage.wait_and_sweep(1);
     assert_eq!(stage.state(handoff), StateName::Pending);
     assert_eq!(causes(&stage), [LossCause::Silence]);
-    assert_eq!(stage.handoff(handoff).attempts[0].ended.as_ref().unwrap().how, AttemptEnd::LostSilence);
+    assert_eq!(
+        stage.handoff(handoff).attempts[0].ended.as_ref().unwrap().how,
+        AttemptEnd::LostSilence
+    );
 }
 
 #[test]

@@ -90,7 +90,9 @@ impl Checked {
         };
         if unchanged {
             assert!(new.is_empty(), "a repeated wish made {new:?}");
-            assert!((&before.0, &before.1) == (&self.stage.world.tasks, &self.stage.world.handoffs));
+            assert!(
+                (&before.0, &before.1) == (&self.stage.world.tasks, &self.stage.world.handoffs)
+            );
         }
         if outcome.is_err() {
             assert!(new.len() <= 1, "a refused wish made {new:?}");
@@ -104,7 +106,12 @@ impl Checked {
     }
 
     /// Nobody acts but the present holder, within the hard deadline and the epoch.
-    fn holder_only(&self, command: &Command, outcome: &Result<Outcome, Refusal>, before: &Handoffs) {
+    fn holder_only(
+        &self,
+        command: &Command,
+        outcome: &Result<Outcome, Refusal>,
+        before: &Handoffs,
+    ) {
         let Command::Held { handoff, proof, act } = command else { return };
         let claim = before[handoff].state.claim();
         let holds = claim.is_some_and(|claim| {
@@ -185,7 +192,10 @@ impl Checked {
         for task in world.tasks.values() {
             assert_eq!(task.live, live.get(&task.id).copied());
             assert!(task.live.is_none() || !task.state.is_terminal());
-            assert_eq!(task.ended_at.is_some() || task.id == TaskId::STORE, task.state.is_terminal());
+            assert_eq!(
+                task.ended_at.is_some() || task.id == TaskId::STORE,
+                task.state.is_terminal()
+            );
         }
     }
 

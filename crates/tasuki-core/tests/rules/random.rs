@@ -176,8 +176,13 @@ impl Shape {
         offer.ordering_key = self.ordered.then(|| "one".parse().unwrap());
         offer.key = self.key.and_then(|k| key(&k.to_string(), &format!("offer {}", k % 2)));
         offer.hop += u32::from(self.misplaced);
-        offer.terms =
-            Terms { lease_ms: 10 * SECOND, work_ms: 60 * SECOND, attempts: 2, losses: 2, ..offer.terms };
+        offer.terms = Terms {
+            lease_ms: 10 * SECOND,
+            work_ms: 60 * SECOND,
+            attempts: 2,
+            losses: 2,
+            ..offer.terms
+        };
         offer
     }
 }

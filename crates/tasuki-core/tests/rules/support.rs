@@ -3,8 +3,8 @@
 //! the usual commands. The planner opens tasks, the coder and others work.
 
 use tasuki_core::canonical::Body;
-use tasuki_core::command::{Act, Claim, Command, Offer, OfferTask, OpenTask, Outcome, Seeker};
 use tasuki_core::command::Proof;
+use tasuki_core::command::{Act, Claim, Command, Offer, OfferTask, OpenTask, Outcome, Seeker};
 use tasuki_core::envelope::{Control, Target};
 use tasuki_core::event::{FailureClass, Key};
 use tasuki_core::handoff::{PRIORITY_DEFAULT, StateName};
@@ -174,7 +174,12 @@ impl Stage {
         self.run(Command::Claim(wish)).unwrap().handoffs
     }
 
-    pub(crate) fn act(&mut self, handoff: HandoffId, proof: Proof, act: Act) -> Result<Outcome, Refusal> {
+    pub(crate) fn act(
+        &mut self,
+        handoff: HandoffId,
+        proof: Proof,
+        act: Act,
+    ) -> Result<Outcome, Refusal> {
         self.run(Command::Held { handoff, proof, act })
     }
 

@@ -102,7 +102,12 @@ impl Dirty {
 }
 
 impl SqliteJournal {
-    fn append(&mut self, batch: &[Appended], rows_max: usize, seal: bool) -> rusqlite::Result<Plan> {
+    fn append(
+        &mut self,
+        batch: &[Appended],
+        rows_max: usize,
+        seal: bool,
+    ) -> rusqlite::Result<Plan> {
         let mut log = self.log;
         {
             let mut insert = rows::append_event(&self.db)?;
@@ -231,12 +236,7 @@ impl Journal for SqliteJournal {
         rows::replay(&self.db, agent, key, since).map_err(super::failed("look a key up"))
     }
 
-    fn commit(
-        &mut self,
-        batch: &[Appended],
-        live: &Live,
-        rows: CatchUp,
-    ) -> Result<Evicted, Fault> {
+    fn commit(&mut self, batch: &[Appended], live: &Live, rows: CatchUp) -> Result<Evicted, Fault> {
         let before = self.dirty.queue.len();
         for appended in batch {
             self.dirty.note(&appended.sealed);

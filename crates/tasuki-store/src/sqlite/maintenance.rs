@@ -90,8 +90,8 @@ fn each_entry(
 ) -> rusqlite::Result<()> {
     let snapshot = db.unchecked_transaction()?;
     let mut checkpoints = rows::checkpoints(db, Position(0), usize::MAX)?.into_iter().peekable();
-    let mut events = db
-        .prepare("SELECT position, previous, hash, record, body FROM event ORDER BY position")?;
+    let mut events =
+        db.prepare("SELECT position, previous, hash, record, body FROM event ORDER BY position")?;
     let mut found = events.query([])?;
     let mut done = 0;
     while let Some(row) = found.next()? {
@@ -135,7 +135,8 @@ pub fn integrity(dir: &Path) -> Result<Vec<String>, OpenError> {
     let db = reader(dir)?;
     let check = |db: &Connection| -> rusqlite::Result<Vec<String>> {
         let mut check = db.prepare("PRAGMA integrity_check(10)")?;
-        let lines: Vec<String> = check.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        let lines: Vec<String> =
+            check.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
         Ok(lines.into_iter().filter(|line| line != "ok").collect())
     };
     check(&db).map_err(sql("check every page of"))

@@ -25,9 +25,7 @@ use crate::audit::Verdict;
 use crate::clock::Clock;
 use crate::live::KEY_MS_MAX;
 use crate::writer::Handle;
-use crate::{
-    Checkpoint, Committed, Entry, Error, HandoffFilter, Reply, Stats, Store, TaskFilter,
-};
+use crate::{Checkpoint, Committed, Entry, Error, HandoffFilter, Reply, Stats, Store, TaskFilter};
 
 /// Large pages: a batch's events and bodies lie together, so fewer pages are written for it.
 const PAGE_BYTES: u32 = 16 * 1024;

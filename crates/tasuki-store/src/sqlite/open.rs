@@ -201,8 +201,7 @@ fn signing_key(dir: &Path) -> Result<SigningKey, OpenError> {
 fn claim_instance(dir: &Path, db: &Connection) -> Result<bool, OpenError> {
     let path = dir.join("instance");
     let here = std::fs::read_to_string(&path).ok();
-    let stored: Option<String> =
-        rows::meta(db, "instance").map_err(sql("read the instance of"))?;
+    let stored: Option<String> = rows::meta(db, "instance").map_err(sql("read the instance of"))?;
     if here.is_some() && here == stored {
         return Ok(false);
     }

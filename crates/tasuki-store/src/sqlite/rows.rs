@@ -71,9 +71,8 @@ fn task_of(row: &Row<'_>) -> Result<Task> {
 }
 
 pub(super) fn put_task(db: &Connection, task: &Task) -> Result<()> {
-    let mut put = db.prepare_cached(
-        "INSERT OR REPLACE INTO task VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-    )?;
+    let mut put =
+        db.prepare_cached("INSERT OR REPLACE INTO task VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")?;
     put.execute(params![
         task.id.to_string(),
         task.state.as_str(),
@@ -146,10 +145,7 @@ pub(super) fn handoff(db: &Connection, id: HandoffId) -> Result<Option<Handoff>>
     find.query_row([id.to_string()], handoff_of).optional()
 }
 
-pub(super) fn each_live_handoff(
-    db: &Connection,
-    mut each: impl FnMut(Handoff),
-) -> Result<()> {
+pub(super) fn each_live_handoff(db: &Connection, mut each: impl FnMut(Handoff)) -> Result<()> {
     let mut live = db.prepare("SELECT data FROM handoff WHERE ended = 0")?;
     let mut rows = live.query([])?;
     while let Some(row) = rows.next()? {
@@ -158,10 +154,7 @@ pub(super) fn each_live_handoff(
     Ok(())
 }
 
-pub(super) fn list_handoffs(
-    db: &Connection,
-    filter: &HandoffFilter,
-) -> Result<Vec<Arc<Handoff>>> {
+pub(super) fn list_handoffs(db: &Connection, filter: &HandoffFilter) -> Result<Vec<Arc<Handoff>>> {
     let mut query = Query::new("SELECT data FROM handoff");
     if let Some(state) = filter.state {
         query.and("state = ?", state.to_string());
@@ -295,9 +288,7 @@ pub(super) fn entry_of(row: &Row<'_>) -> Result<Entry> {
 pub(super) fn events(db: &Connection, after: Position, max: usize) -> Result<Vec<Entry>> {
     let sql = format!("{EVENT} WHERE position > ? ORDER BY position LIMIT ?");
     let max = i64::try_from(max).unwrap_or(i64::MAX);
-    db.prepare_cached(&sql)?
-        .query_map(params![sql_position(after), max], entry_of)?
-        .collect()
+    db.prepare_cached(&sql)?.query_map(params![sql_position(after), max], entry_of)?.collect()
 }
 
 /// A task's events, by following the links back from its last one: no index is needed for this.
@@ -331,11 +322,7 @@ pub(super) fn put_checkpoint(db: &Connection, checkpoint: &Checkpoint) -> Result
     Ok(())
 }
 
-pub(super) fn checkpoints(
-    db: &Connection,
-    after: Position,
-    max: usize,
-) -> Result<Vec<Checkpoint>> {
+pub(super) fn checkpoints(db: &Connection, after: Position, max: usize) -> Result<Vec<Checkpoint>> {
     let sql = "SELECT position, log_hash, at, key, signature FROM checkpoint \
                WHERE position > ? ORDER BY position LIMIT ?";
     let max = i64::try_from(max).unwrap_or(i64::MAX);

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How an attempt ended, in the words of the agent that made it. Stored as a body; the event
+//! carries its hash.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::canonical::{Body, Object};
+use crate::envelope::{Action, Payload};
+use crate::event::FailureClass;
+use crate::ids::HandoffId;
+
+/// What a completed handoff produced.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ResultReport {
+    pub handoff_id: HandoffId,
+    /// `completed`, or what the sender should do with it: `needs_review`, `changes_requested`.
+    pub action: Action,
+    pub payload: Payload,
+    #[serde(default)]
+    pub metadata: Object,
+}
+
+/// Why an attempt failed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FailureReport {
+    pub handoff_id: HandoffId,
+    pub action: Action,
+    pub class: FailureClass,
+    /// A short name for the kind of error, such as `rate_limited`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub message: String,
+    /// What was attempted when it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempted: Option<String>,
+    /// What might fix it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+    #[serde(default)]
+    pub details: Object,
+}
+
+/// The user's own words, as a task without a handoff keeps them. Envelopes have the same member,
+/// so that either body gives the intent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Intent {
+    pub intent: String,
+}
+
+impl Intent {
+    /// The body whose hash stands for the intent at every hop.
+    #[must_use]
+    pub fn body(text: &str) -> Body {
+        Body::of(&Self { intent: text.to_owned() })
+    }
+}
+
+/// A free text with the event it explains: a note, a reason.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Note {
+    pub text: String,
+}

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The one way in. Each method converts a request into a command, hands it to the store, and
+//! returns what became of it.
+
+use std::sync::Arc;
+
+use tasuki_core::canonical::Body;
+use tasuki_core::command::{self, Act, Command, OpenTask, Seeker};
+use tasuki_core::envelope::{Action, INTENT_BYTES_MAX};
+use tasuki_core::event::Key;
+use tasuki_core::report::{FailureReport, Intent, Note, ResultReport};
+use tasuki_core::{AgentId, Handoff, HandoffId, Position, Task, TaskId, Terms};
+use tasuki_store::{Done, Reply, Store};
+use tokio::sync::watch;
+
+use crate::error::{Error, invalid};
+use crate::ids::IdSource;
+use crate::requests::{
+    ClaimOneRequest, ClaimRequest, CompleteRequest, FailRequest, Granted, NewTask, PeekRequest,
+    Proof,
+};
+use crate::waiters::Waiters;
+use crate::{relay, sweeper};
+
+/// What holds where a request is silent.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub terms: Terms,
+    /// How long a handoff may take from offer to end.
+    pub expires_in_ms: u64,
+    /// How many handoffs one claim may take.
+    pub claims_max: usize,
+    /// How long one call may wait.
+    pub wait_ms_max: u64,
+    /// How many free-text bytes a reason or note may have.
+    pub note_bytes_max: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            terms: Terms::default(),
+            expires_in_ms: 24 * 60 * 60 * 1000,
+            claims_max: 100,
+            wait_ms_max: 60_000,
+            note_bytes_max: 16 * 1024,
+        }
+    }
+}
+
+pub struct Engine {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) ids: Arc<dyn IdSource>,
+    pub(crate) settings: Settings,
+    pub(crate) waiters: Arc<Waiters>,
+    pub(crate) head: watch::Receiver<Position>,
+    /// Turns true when long waits should end, because the broker is going away.
+    pub(crate) closing: watch::Sender<bool>,
+}
+
+impl Engine {
+    /// Starts the sweeper and the relay on the current runtime.
+    #[must_use]
+    pub fn start(store: Arc<dyn Store>, ids: Arc<dyn IdSource>, settings: Settings) -> Arc<Self> {
+        let waiters = Arc::new(Waiters::default());
+        let (tell_head, head) = watch::channel(store.head());
+        tokio::spawn(relay::run(store.clone(), store.subscribe(), waiters.clone(), tell_head));
+        tokio::spawn(sweeper::run(store.clone()));
+        let closing = watch::Sender::new(false);
+        Arc::new(Self { store, ids, settings, waiters, head, closing })
+    }
+
+    /// Ends all long waits; they answer with what they have.
+    pub fn end_waits(&self) {
+        self.closing.send_replace(true);
+    }
+
+    /// Writes everything down and lets go of the store.
+    pub async fn close(&self) {
+        self.end_waits();
+        self.store.close().await;
+    }
+
+    /// Resolves with the reason once the store can no longer be trusted.
+    pub async fn failed(&self) -> String {
+        self.store.failed().await
+    }
+
+    pub(crate) async fn one(&self, command: Command) -> Result<Done, Error> {
+        let mut replies = self.store.execute(vec![command]).await?;
+        let reply: Reply = replies.pop().unwrap_or(Err(tasuki_store::Error::Unknown));
+        Ok(reply?)
+    }
+
+    pub(crate) async fn one_handoff(&self, command: Command) -> Result<Arc<Handoff>, Error> {
+        let done = self.one(command).await?;
+        done.handoffs.into_iter().next().ok_or(Error::Store(tasuki_store::Error::Unknown))
+    }
+
+    async fn one_task(&self, command: Command) -> Result<(Arc<Task>, bool), Error> {
+        let done = self.one(command).await?;
+        let task = done.task.ok_or(Error::Store(tasuki_store::Error::Unknown))?;
+        Ok((task, done.outcome.repeated))
+    }
+
+    /// Opens a task that its owner keeps for now. Tells whether it was there already.
+    pub async fn open_task(&self, new: NewTask) -> Result<(Arc<Task>, bool), Error> {
+        check_intent(&new.intent)?;
+        let request = Body::of(&new).hash;
+        let key = new.idempotency_key.map(|key| Key { key, request });
+        self.one_task(Command::OpenTask(OpenTask {
+            task: self.ids.task(),
+            owner: new.owner,
+            intent: Intent::body(&new.intent),
+            correlation_id: new.correlation_id,
+            parent: new.parent_task_id,
+            key,
+        }))
+        .await
+    }
+
+    pub async fn cancel_task(
+        &self,
+        task: TaskId,
+        by: AgentId,
+        reason: Option<String>,
+    ) -> Result<Arc<Task>, Error> {
+        let reason = self.note(reason)?;
+        Ok(self.one_task(Command::CancelTask { task, by, reason }).await?.0)
+    }
+
+    /// Claims up to `max` handoffs, waiting for the first if there is none.
+    pub async fn claim(&self, wish: ClaimRequest) -> Result<Vec<Granted>, Error> {
+        let max = self.within_claims(wish.max)?;
+        let seeker = Seeker { agent: wish.agent, capabilities: wish.capabilities };
+        let command = || {
+            Command::Claim(command::Claim {
+                seeker: seeker.clone(),
+                claim_ids: (0..max).map(|_| self.ids.claim()).collect(),
+                lease_ms: wish.lease_ms,
+                request_id: wish.request_id.clone(),
+            })
+        };
+        let handoffs = self.until_work(&seeker, wish.wait_ms, command).await?;
+        self.grant(handoffs).await
+    }
+
+    pub async fn claim_one(&self, wish: ClaimOneRequest) -> Result<Granted, Error> {
+        let claim = command::Claim {
+            seeker: Seeker { agent: wish.agent, capabilities: wish.capabilities },
+            claim_ids: vec![self.ids.claim()],
+            lease_ms: wish.lease_ms,
+            request_id: wish.request_id,
+        };
+        let command = Command::ClaimOne { handoff: wish.handoff, claim };
+        let handoff = self.one_handoff(command).await?;
+        let mut granted = self.grant(vec![handoff]).await?;
+        granted.pop().ok_or(Error::Store(tasuki_store::Error::Unknown))
+    }
+
+    /// Shows what waits for an agent, and records that it was shown.
+    pub async fn peek(&self, wish: PeekRequest) -> Result<Vec<Granted>, Error> {
+        let max = self.within_claims(wish.max)?;
+        let seeker = Seeker { agent: wish.agent, capabilities: wish.capabilities };
+        let done = self.one(Command::Peek { seeker, max }).await?;
+        self.grant(done.handoffs).await
+    }
+
+    fn within_claims(&self, max: usize) -> Result<usize, Error> {
+        if (1..=self.settings.claims_max).contains(&max) {
+            return Ok(max);
+        }
+        Err(invalid("max", format!("is {max}, expected 1 to {}", self.settings.claims_max)))
+    }
+
+    pub(crate) async fn grant(&self, handoffs: Vec<Arc<Handoff>>) -> Result<Vec<Granted>, Error> {
+        let at = handoffs.iter().map(|handoff| handoff.envelope_at).collect();
+        let envelopes = self.store.bodies(at).await?;
+        let now = self.store.clock().now();
+        let granted = handoffs.into_iter().zip(envelopes).map(|(handoff, envelope)| {
+            let claim = handoff.state.claim();
+            let lease_left_ms = claim.map_or(0, |claim| claim.ends_at().ms_after(now));
+            let work_left_ms = claim.map_or(0, |claim| claim.hard_until.ms_after(now));
+            Granted { handoff, envelope, lease_left_ms, work_left_ms }
+        });
+        Ok(granted.collect())
+    }
+
+    pub async fn start_work(&self, id: HandoffId, proof: Proof) -> Result<Arc<Handoff>, Error> {
+        self.one_handoff(Command::Held { handoff: id, proof, act: Act::Start }).await
+    }
+
+    /// Extends the lease. Returns how much of it is left.
+    pub async fn heartbeat(&self, id: HandoffId, proof: Proof) -> Result<Granted, Error> {
+        let command = Command::Held { handoff: id, proof, act: Act::Heartbeat };
+        let handoff = self.one_handoff(command).await?;
+        let now = self.store.clock().now();
+        let claim = handoff.state.claim();
+        let lease_left_ms = claim.map_or(0, |claim| claim.ends_at().ms_after(now));
+        let work_left_ms = claim.map_or(0, |claim| claim.hard_until.ms_after(now));
+        Ok(Granted { handoff, envelope: None, lease_left_ms, work_left_ms })
+    }
+
+    pub async fn progress(
+        &self,
+        id: HandoffId,
+        proof: Proof,
+        percent: Option<u8>,
+        note: Option<String>,
+    ) -> Result<Arc<Handoff>, Error> {
+        if let Some(percent) = percent.filter(|percent| *percent > 100) {
+            return Err(invalid("percent", format!("is {percent}, expected 0 to 100")));
+        }
+        let act = Act::Progress { percent, note: self.note(note)? };
+        self.one_handoff(Command::Held { handoff: id, proof, act }).await
+    }
+
+    /// Completes handoffs, each on its own, all with one commit.
+    pub async fn complete(
+        &self,
+        requests: Vec<CompleteRequest>,
+    ) -> Result<Vec<Result<Arc<Handoff>, Error>>, Error> {
+        let mut commands = Vec::with_capacity(requests.len());
+        let mut slots = Vec::with_capacity(requests.len());
+        for request in requests {
+            match self.completion(request).await {
+                Ok(command) => {
+                    commands.push(command);
+                    slots.push(None);
+                }
+                Err(error) => slots.push(Some(error)),
+            }
+        }
+        let mut replies = self.store.execute(commands).await?.into_iter();
+        let answers = slots.into_iter().map(|error| match error {
+            Some(error) => Err(error),
+            None => first_handoff(replies.next()),
+        });
+        Ok(answers.collect())
+    }
+
+    async fn completion(&self, request: CompleteRequest) -> Result<Command, Error> {
+        let id = request.handoff;
+        if !matches!(
+            request.action,
+            Action::Completed | Action::NeedsReview | Action::ChangesRequested | Action::Escalated
+        ) {
+            let problem = "expected completed, needs_review, changes_requested or escalated";
+            return Err(invalid("action", problem));
+        }
+        let result = Body::of(&ResultReport {
+            handoff_id: id,
+            action: request.action,
+            payload: request.payload,
+            metadata: request.metadata,
+        });
+        let follow_ups = if request.follow_ups.is_empty() {
+            Vec::new()
+        } else {
+            self.follow_ups(id, request.follow_ups).await?
+        };
+        let act = Act::Complete { result, follow_ups };
+        Ok(Command::Held { handoff: id, proof: request.proof, act })
+    }
+
+    pub async fn fail(&self, request: FailRequest) -> Result<Arc<Handoff>, Error> {
+        let texts = [&Some(request.kind.clone()), &Some(request.message.clone())];
+        for text in texts.into_iter().chain([&request.attempted, &request.hint]) {
+            self.check_text("failure", text.as_deref())?;
+        }
+        if request.kind.is_empty() {
+            return Err(invalid("type", "expected a short name for the kind of error"));
+        }
+        let failure = Body::of(&FailureReport {
+            handoff_id: request.handoff,
+            action: Action::Failed,
+            class: request.class,
+            kind: request.kind,
+            message: request.message,
+            attempted: request.attempted,
+            hint: request.hint,
+            retry_after_ms: request.retry_after_ms,
+            details: request.details,
+        });
+        let act = Act::Fail {
+            class: request.class,
+            failure,
+            retry_after_ms: request.retry_after_ms,
+            entropy: self.ids.entropy(),
+        };
+        self.one_handoff(Command::Held { handoff: request.handoff, proof: request.proof, act })
+            .await
+    }
+
+    pub async fn release(&self, id: HandoffId, proof: Proof) -> Result<Arc<Handoff>, Error> {
+        self.one_handoff(Command::Held { handoff: id, proof, act: Act::Release }).await
+    }
+
+    /// Declines a handoff: as its holder with a proof, or without one before claiming.
+    pub async fn decline(
+        &self,
+        id: HandoffId,
+        agent: AgentId,
+        proof: Option<Proof>,
+        reason: Option<String>,
+    ) -> Result<Arc<Handoff>, Error> {
+        let reason = self.note(reason)?;
+        let command = match proof {
+            Some(proof) => Command::Held { handoff: id, proof, act: Act::Decline { reason } },
+            None => Command::Decline { handoff: id, agent, reason },
+        };
+        self.one_handoff(command).await
+    }
+
+    pub async fn cancel(
+        &self,
+        id: HandoffId,
+        by: AgentId,
+        reason: Option<String>,
+    ) -> Result<Arc<Handoff>, Error> {
+        let reason = self.note(reason)?;
+        self.one_handoff(Command::Cancel { handoff: id, by, reason }).await
+    }
+
+    pub async fn abort(
+        &self,
+        id: HandoffId,
+        by: AgentId,
+        reason: Option<String>,
+    ) -> Result<Arc<Handoff>, Error> {
+        let reason = self.note(reason)?;
+        self.one_handoff(Command::Abort { handoff: id, by, reason }).await
+    }
+
+    pub async fn approve(&self, id: HandoffId, by: AgentId) -> Result<Arc<Handoff>, Error> {
+        self.one_handoff(Command::Approve { handoff: id, by }).await
+    }
+
+    pub async fn reject(&self, id: HandoffId, by: AgentId) -> Result<Arc<Handoff>, Error> {
+        self.one_handoff(Command::Reject { handoff: id, by }).await
+    }
+
+    /// Sends a dead letter on its way again and returns the new handoff.
+    pub async fn redrive(&self, id: HandoffId, by: AgentId) -> Result<Arc<Handoff>, Error> {
+        self.one_handoff(Command::Redrive { handoff: id, by, new: self.ids.handoff() }).await
+    }
+
+    pub async fn discard(
+        &self,
+        id: HandoffId,
+        by: AgentId,
+        reason: String,
+    ) -> Result<Arc<Handoff>, Error> {
+        if reason.trim().is_empty() {
+            return Err(invalid("reason", "expected why the dead letter is put away"));
+        }
+        let reason = self.note(Some(reason))?;
+        let reason = reason.expect("a reason was given");
+        self.one_handoff(Command::Discard { handoff: id, by, reason }).await
+    }
+
+    fn note(&self, text: Option<String>) -> Result<Option<Body>, Error> {
+        self.check_text("reason", text.as_deref())?;
+        Ok(text.map(|text| Body::of(&Note { text })))
+    }
+
+    fn check_text(&self, field: &'static str, text: Option<&str>) -> Result<(), Error> {
+        let max = self.settings.note_bytes_max;
+        match text {
+            Some(text) if text.len() > max => {
+                Err(invalid(field, format!("has {} bytes, at most {max} are allowed", text.len())))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+pub(crate) fn first_handoff(reply: Option<Reply>) -> Result<Arc<Handoff>, Error> {
+    let done = reply.unwrap_or(Err(tasuki_store::Error::Unknown))?;
+    done.handoffs.into_iter().next().ok_or(Error::Store(tasuki_store::Error::Unknown))
+}
+
+pub(crate) fn check_intent(intent: &str) -> Result<(), Error> {
+    if intent.trim().is_empty() {
+        return Err(invalid("intent", "expected the user's own words"));
+    }
+    if intent.len() > INTENT_BYTES_MAX {
+        let problem = format!("has {} bytes, at most {INTENT_BYTES_MAX} fit", intent.len());
+        return Err(invalid("intent", problem));
+    }
+    Ok(())
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Making envelopes. For a task that is there already, the intent and the link to the envelope
+//! before come from the store; the store's transaction checks that they still hold.
+
+use std::sync::Arc;
+
+use tasuki_core::canonical::Body;
+use tasuki_core::command::{Command, Offer, OfferTask};
+use tasuki_core::envelope::{Control, Envelope, VERSION};
+use tasuki_core::event::Key;
+use tasuki_core::handoff::PRIORITY_DEFAULT;
+use tasuki_core::ids::{CorrelationId, IdempotencyKey};
+use tasuki_core::report::Intent;
+use tasuki_core::{AgentId, Handoff, HandoffId, Hash, Refusal, Task, TaskId, Timestamp, canonical};
+
+use crate::engine::{Engine, check_intent};
+use crate::error::{Error, invalid};
+use crate::requests::{FollowUp, NewOffer, Offered};
+
+/// How often an offer is made anew when its task moved on meanwhile.
+const TRIES_MAX: usize = 3;
+
+/// Where in a chain an envelope stands.
+struct Place {
+    task: OfferTask,
+    from: AgentId,
+    intent: Arc<str>,
+    correlation_id: Option<CorrelationId>,
+    parent: Option<TaskId>,
+    previous: Option<Hash>,
+    hop: u32,
+    key: Option<Key>,
+}
+
+impl Engine {
+    pub async fn offer(&self, new: NewOffer) -> Result<Offered, Error> {
+        let mut last = None;
+        for _ in 0..TRIES_MAX {
+            let command = self.offer_command(&new).await?;
+            match self.one(command).await {
+                Ok(done) => {
+                    let repeated = done.outcome.repeated;
+                    let handoff = done.handoffs.into_iter().next();
+                    let handoff = handoff.ok_or(Error::Store(tasuki_store::Error::Unknown))?;
+                    return Ok(Offered { handoff, repeated });
+                }
+                Err(Error::Refused(Refusal::TaskMoved(task))) => last = Some(task),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Error::Refused(Refusal::TaskMoved(last.unwrap_or(TaskId::STORE))))
+    }
+
+    /// Offers many, each on its own, all with one commit.
+    pub async fn offer_many(
+        &self,
+        many: Vec<NewOffer>,
+    ) -> Result<Vec<Result<Offered, Error>>, Error> {
+        let mut commands = Vec::with_capacity(many.len());
+        let mut slots = Vec::with_capacity(many.len());
+        for new in &many {
+            match self.offer_command(new).await {
+                Ok(command) => {
+                    commands.push(command);
+                    slots.push(None);
+                }
+                Err(error) => slots.push(Some(error)),
+            }
+        }
+        let mut replies = self.store.execute(commands).await?.into_iter();
+        let answers = slots.into_iter().map(|error| {
+            if let Some(error) = error {
+                return Err(error);
+            }
+            let done = replies.next().unwrap_or(Err(tasuki_store::Error::Unknown))?;
+            let handoff = done.handoffs.into_iter().next();
+            let handoff = handoff.ok_or(Error::Store(tasuki_store::Error::Unknown))?;
+            Ok(Offered { handoff, repeated: done.outcome.repeated })
+        });
+        Ok(answers.collect())
+    }
+
+    async fn offer_command(&self, new: &NewOffer) -> Result<Command, Error> {
+        let request = || Body::of(new).hash;
+        let key = new.idempotency_key.clone().map(|key| Key { key, request: request() });
+        let place = match new.task_id {
+            None => self.new_chain(new, key)?,
+            Some(id) => self.next_in_chain(new, id, key).await?,
+        };
+        let offer = self.make_offer(place, new.hop.clone(), new.idempotency_key.clone())?;
+        Ok(Command::Offer(Box::new(offer)))
+    }
+
+    fn new_chain(&self, new: &NewOffer, key: Option<Key>) -> Result<Place, Error> {
+        let Some(intent) = new.intent.as_deref() else {
+            return Err(invalid("intent", "a new task needs the user's own words"));
+        };
+        check_intent(intent)?;
+        Ok(Place {
+            task: OfferTask::New {
+                task: self.ids.task(),
+                intent: Intent::body(intent).hash,
+                correlation_id: new.correlation_id.clone(),
+                parent: None,
+            },
+            from: new.from.clone(),
+            intent: intent.into(),
+            correlation_id: new.correlation_id.clone(),
+            parent: None,
+            previous: None,
+            hop: 0,
+            key,
+        })
+    }
+
+    async fn next_in_chain(
+        &self,
+        new: &NewOffer,
+        id: TaskId,
+        key: Option<Key>,
+    ) -> Result<Place, Error> {
+        let task = self.store.task(id).await?.ok_or(Refusal::TaskNotFound(id))?;
+        if let Some(given) = &new.intent {
+            task.keeps_intent(given)?;
+        }
+        let intent = self.intent_of(&task).await?;
+        let (previous, hop) = match task.envelope {
+            Some((hash, hop)) => (Some(hash), hop + 1),
+            None => (None, 0),
+        };
+        let place = Place {
+            task: OfferTask::Existing(id),
+            from: new.from.clone(),
+            intent,
+            correlation_id: new.correlation_id.clone().or_else(|| task.correlation_id.clone()),
+            parent: task.parent_task_id,
+            previous,
+            hop,
+            key,
+        };
+        Ok(match new.hop.control {
+            Control::Passed => place,
+            Control::Awaited => self.below(&task, place),
+        })
+    }
+
+    /// A call is a task of its own below the caller's, so that each has one owner.
+    fn below(&self, parent: &Task, place: Place) -> Place {
+        let task = OfferTask::New {
+            task: self.ids.task(),
+            intent: parent.intent,
+            correlation_id: place.correlation_id.clone(),
+            parent: Some(parent.id),
+        };
+        Place { task, parent: Some(parent.id), ..place }
+    }
+
+    /// The offers that follow from a completion.
+    pub(crate) async fn follow_ups(
+        &self,
+        id: HandoffId,
+        hops: Vec<FollowUp>,
+    ) -> Result<Vec<Offer>, Error> {
+        let handoff = self.store.handoff(id).await?.ok_or(Refusal::HandoffNotFound(id))?;
+        let task = self.store.task(handoff.task_id).await?;
+        let task = task.ok_or(Refusal::TaskNotFound(handoff.task_id))?;
+        let intent = self.intent_of(&task).await?;
+        let holder = holder(&handoff);
+        let offers = hops.into_iter().map(|hop| {
+            let place = Place {
+                task: OfferTask::Existing(task.id),
+                from: holder.clone(),
+                intent: intent.clone(),
+                correlation_id: task.correlation_id.clone(),
+                parent: task.parent_task_id,
+                previous: Some(handoff.envelope),
+                hop: handoff.hop + 1,
+                key: None,
+            };
+            let place = match hop.control {
+                Control::Passed => place,
+                Control::Awaited => self.below(&task, place),
+            };
+            self.make_offer(place, hop, None)
+        });
+        offers.collect()
+    }
+
+    async fn intent_of(&self, task: &Task) -> Result<Arc<str>, Error> {
+        let body = self.store.bodies(vec![task.intent_at]).await?.pop().flatten();
+        let intent: Option<Intent> = body.and_then(|body| serde_json::from_str(body.text()).ok());
+        let lost = || Error::Store(tasuki_store::Error::Unknown);
+        Ok(intent.ok_or_else(lost)?.intent.into())
+    }
+
+    fn make_offer(
+        &self,
+        place: Place,
+        hop: FollowUp,
+        idempotency_key: Option<IdempotencyKey>,
+    ) -> Result<Offer, Error> {
+        let now = self.store.clock().now();
+        let expires_at = self.expiry(now, &hop)?;
+        let envelope = Envelope {
+            envelope_version: VERSION.into(),
+            task_id: place.task.id(),
+            correlation_id: place.correlation_id,
+            parent_task_id: place.parent,
+            hop: place.hop,
+            previous: place.previous,
+            from_agent: place.from.clone(),
+            to: hop.to.clone(),
+            action: hop.action,
+            control: hop.control,
+            idempotency_key,
+            deadline: (hop.deadline.is_some() || hop.expires_in_ms.is_some()).then_some(expires_at),
+            intent: place.intent.to_string(),
+            payload: hop.payload,
+            metadata: hop.metadata,
+            created_at: now,
+            more: canonical::Object::default(),
+        };
+        Ok(Offer {
+            handoff: self.ids.handoff(),
+            task: place.task,
+            from: place.from,
+            to: hop.to,
+            control: hop.control,
+            envelope: envelope.body(),
+            hop: place.hop,
+            previous: place.previous,
+            priority: hop.priority.unwrap_or(PRIORITY_DEFAULT),
+            terms: hop.terms.unwrap_or(self.settings.terms),
+            expires_at,
+            not_before: hop.start_in_ms.map(|ms| now.plus_ms(ms)),
+            needs_approval: hop.needs_approval,
+            ordering_key: hop.ordering_key,
+            key: place.key,
+        })
+    }
+
+    fn expiry(&self, now: Timestamp, hop: &FollowUp) -> Result<Timestamp, Error> {
+        if hop.expires_in_ms == Some(0) {
+            return Err(invalid("expires_in_ms", "expected at least 1"));
+        }
+        let by_span = hop.expires_in_ms.map(|ms| now.plus_ms(ms));
+        Ok(match (hop.deadline, by_span) {
+            (Some(deadline), Some(span)) => deadline.min(span),
+            (Some(time), None) | (None, Some(time)) => time,
+            (None, None) => now.plus_ms(self.settings.expires_in_ms),
+        })
+    }
+}
+
+/// Who holds a handoff, or held it last; the decision itself checks that the claim still holds.
+fn holder(handoff: &Handoff) -> AgentId {
+    let held = handoff.state.claim().map(|claim| claim.agent.clone());
+    held.or_else(|| handoff.attempts.last().map(|attempt| attempt.agent.clone()))
+        .unwrap_or_else(|| handoff.from.clone())
+}

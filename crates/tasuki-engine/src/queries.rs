@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Reading. Nothing here decides or changes anything.
+
+use std::sync::Arc;
+
+use tasuki_core::handoff::{AttemptEnd, Review, StateName};
+use tasuki_core::{Body, Handoff, HandoffId, Position, Refusal, State, Task, TaskId, Timestamp};
+use tasuki_store::audit::{self, Verdict};
+use tasuki_store::{Entry, HandoffFilter, PAGE_MAX, Stats, TaskFilter};
+
+use crate::engine::Engine;
+use crate::error::{Error, invalid};
+
+/// A dead letter with what somebody needs to decide on it.
+#[derive(Debug, Clone)]
+pub struct DeadLetter {
+    pub handoff: Arc<Handoff>,
+    pub envelope: Option<Body>,
+    /// The reports of the attempts that left one, by attempt number.
+    pub reports: Vec<(u32, AttemptEnd, Body)>,
+    /// Why it was discarded.
+    pub discarded_because: Option<Body>,
+}
+
+/// An event of a task with the body that came with it.
+#[derive(Debug, Clone)]
+pub struct ChainEntry {
+    pub entry: Entry,
+    pub body: Option<Body>,
+}
+
+impl Engine {
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.store.clock().now()
+    }
+
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.store.stats()
+    }
+
+    pub async fn handoff(&self, id: HandoffId) -> Result<Arc<Handoff>, Error> {
+        Ok(self.store.handoff(id).await?.ok_or(Refusal::HandoffNotFound(id))?)
+    }
+
+    pub async fn task(&self, id: TaskId) -> Result<Arc<Task>, Error> {
+        Ok(self.store.task(id).await?.ok_or(Refusal::TaskNotFound(id))?)
+    }
+
+    pub async fn envelope(&self, id: HandoffId) -> Result<(Arc<Handoff>, Option<Body>), Error> {
+        let handoff = self.handoff(id).await?;
+        let body = self.store.bodies(vec![handoff.envelope_at]).await?.pop().flatten();
+        Ok((handoff, body))
+    }
+
+    /// The result of a completed handoff.
+    pub async fn result(&self, id: HandoffId) -> Result<Option<Body>, Error> {
+        let handoff = self.handoff(id).await?;
+        match handoff.state {
+            State::Completed { result_at, .. } => {
+                Ok(self.store.bodies(vec![result_at]).await?.pop().flatten())
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The results of many handoffs at once; `None` where there is none.
+    pub async fn results(&self, handoffs: &[Arc<Handoff>]) -> Result<Vec<Option<Body>>, Error> {
+        let at: Vec<Option<Position>> = handoffs
+            .iter()
+            .map(|handoff| match handoff.state {
+                State::Completed { result_at, .. } => Some(result_at),
+                _ => None,
+            })
+            .collect();
+        let mut bodies =
+            self.store.bodies(at.iter().flatten().copied().collect()).await?.into_iter();
+        Ok(at.into_iter().map(|at| at.and_then(|_| bodies.next().flatten())).collect())
+    }
+
+    pub async fn list_handoffs(&self, filter: HandoffFilter) -> Result<Vec<Arc<Handoff>>, Error> {
+        check_page(filter.max)?;
+        Ok(self.store.list_handoffs(filter).await?)
+    }
+
+    pub async fn list_tasks(&self, filter: TaskFilter) -> Result<Vec<Arc<Task>>, Error> {
+        check_page(filter.max)?;
+        Ok(self.store.list_tasks(filter).await?)
+    }
+
+    pub async fn dead_letter(&self, id: HandoffId) -> Result<DeadLetter, Error> {
+        let handoff = self.handoff(id).await?;
+        let State::DeadLettered { review, .. } = &handoff.state else {
+            let state = handoff.state.name();
+            return Err(Refusal::NotDeadLettered { handoff: id, state }.into());
+        };
+        let discarded_at = match review {
+            Some(Review::Discarded { reason_at }) => Some(*reason_at),
+            Some(Review::Redriven { .. }) | None => None,
+        };
+        let ended: Vec<_> = handoff
+            .attempts
+            .iter()
+            .filter_map(|attempt| attempt.ended.as_ref().map(|ended| (attempt.number, ended)))
+            .filter_map(|(number, ended)| ended.report.map(|(at, _)| (number, ended.how, at)))
+            .collect();
+        let mut at = vec![handoff.envelope_at];
+        at.extend(discarded_at);
+        at.extend(ended.iter().map(|(_, _, at)| *at));
+        let mut bodies = self.store.bodies(at).await?.into_iter();
+        let envelope = bodies.next().flatten();
+        let discarded_because = discarded_at.and_then(|_| bodies.next().flatten());
+        let reports = ended
+            .into_iter()
+            .zip(bodies)
+            .filter_map(|((number, how, _), body)| body.map(|body| (number, how, body)))
+            .collect();
+        Ok(DeadLetter { handoff, envelope, reports, discarded_because })
+    }
+
+    /// Dead letters, newest first.
+    pub async fn dead_letters(&self, filter: HandoffFilter) -> Result<Vec<Arc<Handoff>>, Error> {
+        let state = Some(StateName::DeadLettered);
+        self.list_handoffs(HandoffFilter { state, ..filter }).await
+    }
+
+    /// Everything that happened to a task, with the bodies, from the first event to the last.
+    pub async fn chain(&self, id: TaskId) -> Result<Vec<ChainEntry>, Error> {
+        self.task(id).await?;
+        let entries = self.store.chain(id).await?;
+        self.with_bodies(entries).await
+    }
+
+    async fn with_bodies(&self, entries: Vec<Entry>) -> Result<Vec<ChainEntry>, Error> {
+        let at: Vec<_> = entries
+            .iter()
+            .filter(|entry| entry.sealed.record.event.body().is_some())
+            .map(|entry| entry.sealed.position)
+            .collect();
+        let mut bodies = self.store.bodies(at).await?.into_iter();
+        let chain = entries.into_iter().map(|entry| {
+            let has_body = entry.sealed.record.event.body().is_some();
+            let body = if has_body { bodies.next().flatten() } else { None };
+            ChainEntry { entry, body }
+        });
+        Ok(chain.collect())
+    }
+
+    pub async fn events(&self, after: Position, max: usize) -> Result<Vec<Entry>, Error> {
+        check_page(max)?;
+        Ok(self.store.events(after, max).await?)
+    }
+
+    #[must_use]
+    pub fn head(&self) -> Position {
+        self.store.head()
+    }
+
+    /// Waits until there are events after a position. False if the broker goes away first.
+    pub async fn more_events(&self, after: Position) -> bool {
+        let mut head = self.head.clone();
+        let mut closing = self.closing.subscribe();
+        tokio::select! {
+            biased;
+            _ = closing.wait_for(|closing| *closing) => false,
+            more = head.wait_for(|head| *head > after) => more.is_ok(),
+        }
+    }
+
+    /// The log as lines of JSON after a position, and where to go on; nothing at its end.
+    pub async fn export(
+        &self,
+        after: Position,
+        max: usize,
+    ) -> Result<(Vec<String>, Option<Position>), Error> {
+        check_page(max)?;
+        let entries = self.store.events(after, max).await?;
+        let Some(last) = entries.last().map(|entry| entry.sealed.position) else {
+            return Ok((Vec::new(), None));
+        };
+        let checkpoints = self.store.checkpoints(after, max).await?;
+        let mut checkpoints = checkpoints.into_iter().peekable();
+        let mut lines = Vec::with_capacity(entries.len());
+        for ChainEntry { entry, body } in self.with_bodies(entries).await? {
+            let at = entry.sealed.position;
+            lines.push(audit::event_line(&entry, body.as_ref().map(Body::text)));
+            while let Some(checkpoint) = checkpoints.next_if(|c| c.position == at) {
+                lines.push(audit::checkpoint_line(&checkpoint));
+            }
+        }
+        Ok((lines, Some(last)))
+    }
+
+    pub async fn verify(&self) -> Result<Verdict, Error> {
+        Ok(self.store.verify().await?)
+    }
+}
+
+fn check_page(max: usize) -> Result<(), Error> {
+    if (1..=PAGE_MAX).contains(&max) {
+        return Ok(());
+    }
+    Err(invalid("limit", format!("is {max}, expected 1 to {PAGE_MAX}")))
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What doors ask of the engine, and what they get back.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use tasuki_core::canonical::Object;
+use tasuki_core::envelope::{Action, Control, Payload};
+use tasuki_core::event::FailureClass;
+use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey, RequestId};
+use tasuki_core::{
+    AgentId, Body, Capability, Handoff, HandoffId, Target, Task, TaskId, Terms, Timestamp,
+};
+
+pub use tasuki_core::command::Proof;
+
+/// Opens a task without handing it to anybody yet.
+#[derive(Debug, Clone, Serialize)]
+pub struct NewTask {
+    pub owner: AgentId,
+    pub intent: String,
+    pub correlation_id: Option<CorrelationId>,
+    pub parent_task_id: Option<TaskId>,
+    #[serde(skip)]
+    pub idempotency_key: Option<IdempotencyKey>,
+}
+
+/// Offers work. Everything in here counts when an idempotency key is compared, but the key itself.
+#[derive(Debug, Clone, Serialize)]
+pub struct NewOffer {
+    pub from: AgentId,
+    /// The task that is handed on (`transfer`), or the task the work is done for (`call`); a new
+    /// one without it.
+    pub task_id: Option<TaskId>,
+    /// The user's own words; needed for a new task, carried by the broker from then on.
+    pub intent: Option<String>,
+    pub correlation_id: Option<CorrelationId>,
+    pub hop: FollowUp,
+    #[serde(skip)]
+    pub idempotency_key: Option<IdempotencyKey>,
+}
+
+/// One hop: to whom, what, and on which terms. A completion may carry several.
+#[derive(Debug, Clone, Serialize)]
+pub struct FollowUp {
+    pub to: Target,
+    pub control: Control,
+    pub action: Action,
+    pub payload: Payload,
+    pub metadata: Object,
+    pub priority: Option<u8>,
+    pub terms: Option<Terms>,
+    /// When the work must be finished; the earlier of the two counts.
+    pub deadline: Option<Timestamp>,
+    pub expires_in_ms: Option<u64>,
+    pub start_in_ms: Option<u64>,
+    pub needs_approval: bool,
+    pub ordering_key: Option<OrderingKey>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Offered {
+    pub handoff: Arc<Handoff>,
+    /// The request had been carried out before.
+    pub repeated: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct ClaimRequest {
+    pub agent: AgentId,
+    pub capabilities: Vec<Capability>,
+    pub max: usize,
+    /// How long to wait for work if there is none.
+    pub wait_ms: u64,
+    pub lease_ms: Option<u64>,
+    pub request_id: Option<RequestId>,
+}
+
+#[derive(Debug, Clone)]
+pub struct ClaimOneRequest {
+    pub handoff: HandoffId,
+    pub agent: AgentId,
+    pub capabilities: Vec<Capability>,
+    pub lease_ms: Option<u64>,
+    pub request_id: Option<RequestId>,
+}
+
+#[derive(Debug, Clone)]
+pub struct PeekRequest {
+    pub agent: AgentId,
+    pub capabilities: Vec<Capability>,
+    pub max: usize,
+}
+
+/// A handoff with what it carries.
+#[derive(Debug, Clone)]
+pub struct Granted {
+    pub handoff: Arc<Handoff>,
+    pub envelope: Option<Body>,
+    /// How much of the lease and of the attempt's time is left, by the store's clock.
+    pub lease_left_ms: u64,
+    pub work_left_ms: u64,
+}
+
+#[derive(Debug, Clone)]
+pub struct CompleteRequest {
+    pub handoff: HandoffId,
+    pub proof: Proof,
+    pub action: Action,
+    pub payload: Payload,
+    pub metadata: Object,
+    pub follow_ups: Vec<FollowUp>,
+}
+
+#[derive(Debug, Clone)]
+pub struct FailRequest {
+    pub handoff: HandoffId,
+    pub proof: Proof,
+    pub class: FailureClass,
+    pub kind: String,
+    pub message: String,
+    pub attempted: Option<String>,
+    pub hint: Option<String>,
+    pub retry_after_ms: Option<u64>,
+    pub details: Object,
+}
+
+/// What to wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WaitFor {
+    Handoff(HandoffId),
+    Task(TaskId),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitMode {
+    All,
+    Any,
+}
+
+/// How far it must have come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// The receiver has accepted, or it is over.
+    Claimed,
+    /// It is at its end (a dead letter counts).
+    Settled,
+}
+
+#[derive(Debug, Clone)]
+pub struct WaitRequest {
+    pub these: Vec<WaitFor>,
+    pub mode: WaitMode,
+    pub until: Until,
+    pub timeout_ms: u64,
+}
+
+/// What a wait saw, in the order asked.
+#[derive(Debug, Clone)]
+pub enum Waited {
+    Handoff { handoff: Arc<Handoff>, reached: bool },
+    Task { task: Arc<Task>, reached: bool },
+}
+
+impl Waited {
+    #[must_use]
+    pub fn reached(&self) -> bool {
+        match self {
+            Self::Handoff { reached, .. } | Self::Task { reached, .. } => *reached,
+        }
+    }
+}

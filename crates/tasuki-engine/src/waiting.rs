@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Long waits: for work, for a receiver's acceptance, for results. Every wait has a deadline by
+//! the store's clock and ends early when the broker goes away.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures::future::{pending, select_all};
+use tasuki_core::command::{Command, Seeker};
+use tasuki_core::{Handoff, Refusal, State, Target, Task, Timestamp};
+
+use crate::engine::Engine;
+use crate::error::{Error, invalid};
+use crate::requests::{Until, WaitFor, WaitMode, WaitRequest, Waited};
+use crate::waiters::{Place, Topic};
+
+/// How many things one call may wait for.
+pub(crate) const WAIT_FOR_MAX: usize = 1000;
+
+impl Engine {
+    /// Repeats a claim until it gets something or the time is up.
+    pub(crate) async fn until_work(
+        &self,
+        seeker: &Seeker,
+        wait_ms: u64,
+        command: impl Fn() -> Command,
+    ) -> Result<Vec<Arc<Handoff>>, Error> {
+        let found = self.one(command()).await?.handoffs;
+        if !found.is_empty() || wait_ms == 0 {
+            return Ok(found);
+        }
+        let deadline = self.deadline(wait_ms);
+        let own = std::iter::once(Target::Agent(seeker.agent.clone()));
+        let able = seeker.capabilities.iter().cloned().map(Target::Capability);
+        let topics: Vec<_> = own.chain(able).map(Topic::Target).collect();
+        let places: Vec<_> =
+            topics.iter().map(|topic| self.waiters.take_place(topic.clone())).collect();
+        loop {
+            // Listening begins before looking, so that nothing slips in between.
+            let news = listen(&places);
+            let found = self.one(command()).await?.handoffs;
+            if !found.is_empty() {
+                // The wake-up may have been for work that this claim left behind: pass it on.
+                for topic in &topics {
+                    self.waiters.wake_one(topic);
+                }
+                return Ok(found);
+            }
+            if !self.wait_for_news(news, deadline).await {
+                return Ok(Vec::new());
+            }
+        }
+    }
+
+    /// Waits until all or any of some handoffs and tasks have come far enough.
+    pub async fn wait(&self, wish: WaitRequest) -> Result<Vec<Waited>, Error> {
+        if !(1..=WAIT_FOR_MAX).contains(&wish.these.len()) {
+            let problem = format!("{} were named, expected 1 to {WAIT_FOR_MAX}", wish.these.len());
+            return Err(invalid("handoffs and tasks", problem));
+        }
+        let deadline = self.deadline(wish.timeout_ms);
+        let places: Vec<_> = wish
+            .these
+            .iter()
+            .map(|this| match this {
+                WaitFor::Handoff(id) => Topic::Handoff(*id),
+                WaitFor::Task(id) => Topic::Task(*id),
+            })
+            .map(|topic| self.waiters.take_place(topic))
+            .collect();
+        loop {
+            let news = listen(&places);
+            let seen = self.look_at(&wish).await?;
+            let enough = match wish.mode {
+                WaitMode::All => seen.iter().all(Waited::reached),
+                WaitMode::Any => seen.iter().any(Waited::reached),
+            };
+            if enough || !self.wait_for_news(news, deadline).await {
+                return Ok(seen);
+            }
+        }
+    }
+
+    async fn look_at(&self, wish: &WaitRequest) -> Result<Vec<Waited>, Error> {
+        let mut seen = Vec::with_capacity(wish.these.len());
+        for this in &wish.these {
+            seen.push(match this {
+                WaitFor::Handoff(id) => {
+                    let handoff = self.store.handoff(*id).await?;
+                    let handoff = handoff.ok_or(Refusal::HandoffNotFound(*id))?;
+                    let reached = handoff_reached(&handoff, wish.until);
+                    Waited::Handoff { handoff, reached }
+                }
+                WaitFor::Task(id) => {
+                    let task = self.store.task(*id).await?.ok_or(Refusal::TaskNotFound(*id))?;
+                    let reached = self.task_reached(&task, wish.until).await?;
+                    Waited::Task { task, reached }
+                }
+            });
+        }
+        Ok(seen)
+    }
+
+    async fn task_reached(&self, task: &Task, until: Until) -> Result<bool, Error> {
+        let over = task.state != tasuki_core::TaskState::Open;
+        match (until, task.live) {
+            (Until::Claimed, Some(live)) if !over => {
+                let handoff = self.store.handoff(live).await?;
+                Ok(handoff.is_some_and(|handoff| handoff_reached(&handoff, until)))
+            }
+            _ => Ok(over),
+        }
+    }
+
+    /// When a wait that may last so long has to end.
+    pub(crate) fn deadline(&self, wait_ms: u64) -> Timestamp {
+        self.store.clock().now().plus_ms(wait_ms.min(self.settings.wait_ms_max))
+    }
+
+    /// Whether there was news before the deadline.
+    async fn wait_for_news(&self, news: Vec<News<'_>>, deadline: Timestamp) -> bool {
+        let mut closing = self.closing.subscribe();
+        let any = async {
+            if news.is_empty() {
+                pending::<()>().await;
+            }
+            select_all(news).await;
+        };
+        tokio::select! {
+            biased;
+            _ = closing.wait_for(|closing| *closing) => false,
+            () = any => true,
+            () = self.store.clock().sleep_until(deadline) => false,
+        }
+    }
+}
+
+type News<'p> = Pin<Box<tokio::sync::futures::Notified<'p>>>;
+
+fn listen(places: &[Place]) -> Vec<News<'_>> {
+    let listening = places.iter().map(|place| {
+        let mut news = Box::pin(place.notify.notified());
+        news.as_mut().enable();
+        news
+    });
+    listening.collect()
+}
+
+fn handoff_reached(handoff: &Handoff, until: Until) -> bool {
+    match until {
+        Until::Settled => handoff.state.is_terminal(),
+        Until::Claimed => {
+            handoff.state.is_terminal()
+                || matches!(handoff.state, State::Claimed(_) | State::InProgress(_))
+        }
+    }
+}
