@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What keeps the repository true to itself: `cargo xtask codegen` writes the files that are made
 //! from the code, `cargo xtask tidy` checks what no compiler does.
-#![expect(clippy::print_stdout, reason = "its findings are its output")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "findings are its output")]
 
 mod codegen;
 mod tidy;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 
@@ -15,7 +16,18 @@ cargo xtask codegen           write the generated files
 cargo xtask codegen --check   fail if one of them is out of date
 cargo xtask tidy              check sizes, names and dependencies";
 
-fn main() -> anyhow::Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        // Without a backtrace: what is wrong is in the files, not in here.
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> anyhow::Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let root = root()?;

@@ -188,7 +188,7 @@ mod tests {
         let mut two = one.clone();
         two.intent = two.intent.replace("  ", " ");
         assert_ne!(one.body().hash, two.body().hash);
-        assert_eq!(one.body().hash, one.clone().body().hash);
+        assert_eq!(one.body().hash, one.body().hash);
     }
 
     #[test]

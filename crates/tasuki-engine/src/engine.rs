@@ -70,6 +70,21 @@ impl Engine {
         Arc::new(Self { store, ids, settings, waiters, head, closing })
     }
 
+    /// The terms that hold where an offer names none.
+    #[must_use]
+    pub fn terms(&self) -> Terms {
+        self.settings.terms
+    }
+
+    /// Why a command sent now would not be taken, if so.
+    #[must_use]
+    pub fn not_ready(&self) -> Option<String> {
+        if *self.closing.borrow() {
+            return Some("the broker is shutting down".into());
+        }
+        self.store.failure()
+    }
+
     /// Ends all long waits; they answer with what they have.
     pub fn end_waits(&self) {
         self.closing.send_replace(true);

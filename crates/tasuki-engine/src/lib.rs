@@ -15,6 +15,7 @@ mod waiting;
 
 pub use engine::{Engine, Settings};
 pub use error::Error;
+pub use tasuki_store::Error as StoreError;
 pub use ids::{IdSource, SystemIds};
 pub use queries::{ChainEntry, DeadLetter};
 pub use requests::{

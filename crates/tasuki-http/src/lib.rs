@@ -1,1 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The HTTP door: converts in, makes one call, converts out. It sees the engine and the core's
+//! types, never the store. [`routes`] is the table of everything that is served; the router and
+//! the OpenAPI document are both made from it.
 
+pub mod error;
+mod from_wire;
+mod gate;
+mod handlers;
+mod json;
+mod openapi;
+mod page;
+mod routes;
+mod serve;
+mod sse;
+mod to_wire;
+pub mod wire;
+
+use std::sync::Arc;
+
+use tasuki_engine::Engine;
+
+pub use openapi::document;
+pub use serve::serve;
+
+/// What one client may ask of the broker.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    pub body_bytes_max: usize,
+    /// Requests each second from one address; 0 is no limit.
+    pub requests_per_second: u32,
+    pub connections_max: usize,
+    /// Which hosts a request may name, besides loopback; guards against DNS rebinding.
+    pub hosts: Vec<String>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes_max: 1024 * 1024,
+            requests_per_second: 0,
+            connections_max: 10_000,
+            hosts: Vec::new(),
+        }
+    }
+}
+
+/// What handlers share.
+#[derive(Clone)]
+pub(crate) struct App {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) limits: Arc<Limits>,
+}
+
+/// Everything under one router, ready to be served or called in process.
+#[must_use]
+pub fn router(engine: Arc<Engine>, limits: Limits) -> axum::Router {
+    let app = App { engine, limits: Arc::new(limits) };
+    gate::around(routes::router(), &app).with_state(app)
+}

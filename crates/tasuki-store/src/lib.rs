@@ -71,7 +71,9 @@ pub trait Store: Send + std::marker::Sync + 'static {
     async fn verify(&self) -> Result<audit::Verdict, Error>;
 
     fn stats(&self) -> Stats;
-    /// Resolves with the reason once the store can no longer be trusted to remember.
+    /// Why the store can no longer be trusted to remember, if so.
+    fn failure(&self) -> Option<String>;
+    /// Resolves with that reason once there is one.
     async fn failed(&self) -> String;
     /// Writes everything down and lets go of the data. Later calls fail with [`Error::Closed`].
     async fn close(&self);

@@ -26,7 +26,7 @@ pub(super) fn held(
             && now < claim.hard_until
     });
     match current {
-        Some(claim) => act_as_holder(handoff, claim, act, view, now),
+        Some(claim) => act_as_holder(handoff, claim, act, now),
         None => Ok(stale(handoff, proof, act)),
     }
 }
@@ -35,7 +35,6 @@ fn act_as_holder(
     handoff: &Handoff,
     claim: &Claim,
     act: Act,
-    view: &dyn View,
     now: Timestamp,
 ) -> Result<Decision, Refusal> {
     let actor = || Actor::Agent(claim.agent.clone());
@@ -60,7 +59,7 @@ fn act_as_holder(
             Decision::of(vec![NewEvent::on(handoff, actor(), event).with(note)], done)
         }
         Act::Complete { result, follow_ups } => {
-            Decision::of(completed(handoff, claim, result, follow_ups, view, now)?, done)
+            Decision::of(completed(handoff, claim, result, follow_ups, now)?, done)
         }
         Act::Fail { class, failure, retry_after_ms, entropy } => {
             let after = Retry { asked_ms: retry_after_ms, entropy };
@@ -82,7 +81,6 @@ fn completed(
     claim: &Claim,
     result: Body,
     follow_ups: Vec<Offer>,
-    view: &dyn View,
     now: Timestamp,
 ) -> Result<Vec<NewEvent>, Refusal> {
     if follow_ups.len() > FOLLOW_UPS_MAX {
@@ -90,13 +88,17 @@ fn completed(
     }
     let mut next = None;
     let mut calls = Vec::new();
-    for (place, offer) in follow_ups.iter().enumerate() {
+    for offer in &follow_ups {
         offer::check_terms(offer, now)?;
         let follows = (offer.previous, offer.hop) == (Some(handoff.envelope), handoff.hop + 1);
         if offer.from != claim.agent || !follows {
             return Err(Refusal::TaskMoved(handoff.task_id));
         }
-        check_key(offer, &follow_ups[..place], view)?;
+        if offer.key.is_some() {
+            return Err(Refusal::InvalidFollowUps(
+                "a completion is safe to repeat as a whole, so its follow-ups take no key",
+            ));
+        }
         match (&offer.task, offer.control) {
             (OfferTask::Existing(task), Control::Passed) if *task == handoff.task_id => {
                 if next.replace(offer.handoff).is_some() {
@@ -124,17 +126,7 @@ fn completed(
     Ok(events)
 }
 
-/// A completion is safe to repeat as a whole, so a follow-up never repeats an earlier request: a
-/// key that is known stands for something else.
-fn check_key(offer: &Offer, earlier: &[Offer], view: &dyn View) -> Result<(), Refusal> {
-    let Some(key) = &offer.key else { return Ok(()) };
-    let used = |other: &Offer| other.key.as_ref().is_some_and(|other| other.key == key.key);
-    if earlier.iter().any(used) || view.replay(&offer.from, &key.key).is_some() {
-        return Err(Refusal::IdempotencyConflict { key: key.key.clone() });
-    }
-    Ok(())
-}
-
+#[derive(Clone, Copy)]
 struct Retry {
     asked_ms: Option<u64>,
     entropy: u64,

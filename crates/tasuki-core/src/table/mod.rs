@@ -47,9 +47,9 @@ const LEGEND: &str = "
 ## What a wish does in each state
 
 `→` names the state it leads to. `stays` means that it is accepted and the state does not change.
-`–` means that it finds nothing to do here. Anything else is the code of the refusal, and a refused
-wish changes nothing; `docs/errors/` has a page for each code. The claim that a holder shows is the
-handoff's last one.
+`–` means that it finds nothing to do here. Anything else is the code of a refusal, which changes
+nothing (a late result is kept in the audit log all the same); `docs/errors/` has a page for each
+code. The claim that a holder shows is the handoff's last one.
 
 ";
 
@@ -269,8 +269,9 @@ fn line(page: &mut String, text: &str) {
 mod tests {
     #[test]
     fn the_page_of_states_says_what_the_machine_does() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/handoff-states.md");
-        let page = std::fs::read_to_string(path).unwrap_or_default();
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+        let path = "docs/reference/handoff-states.md";
+        let page = std::fs::read_to_string(format!("{root}/{path}")).unwrap_or_default();
         assert!(page == super::render(), "{path} is out of date; run `cargo xtask codegen`");
     }
 }

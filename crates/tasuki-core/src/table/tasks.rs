@@ -95,8 +95,10 @@ fn effect(state: TaskState, wish: Wish) -> String {
     }
 }
 
+type Step = fn() -> Scene;
+
 /// Steps of a handoff that the owner of an open task offered, and where they leave the task.
-const STEPS: &[(&str, fn() -> Scene)] = &[
+const STEPS: &[(&str, Step)] = &[
     ("offered", || in_state(StateName::Pending)),
     ("claimed", || in_state(StateName::Claimed)),
     ("in progress", || in_state(StateName::InProgress)),

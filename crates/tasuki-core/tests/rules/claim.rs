@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-use tasuki_core::command::Command;
+use tasuki_core::command::{Act, Command};
 use tasuki_core::handoff::{StateName, Status};
 
-use crate::support::{HOUR, SECOND, Stage, agent, code, seeker, to, to_any};
+use crate::support::{HOUR, SECOND, Stage, agent, code, complete, seeker, to, to_any};
 
 #[test]
 fn a_claim_sets_owner_fence_claim_id_and_lease_in_one_step() {
@@ -45,15 +45,29 @@ fn only_the_agent_it_is_meant_for_takes_a_handoff() {
 }
 
 #[test]
+fn stored_delivered_claimed_in_progress_and_done_are_told_apart() {
+    let mut stage = Stage::new();
+    let handoff = stage.offered();
+    let mut seen = vec![stage.handoff(handoff).status()];
+    stage.run(Command::Peek { seeker: seeker("coder"), max: 9 }).unwrap();
+    seen.push(stage.handoff(handoff).status());
+    let proof = stage.claim(handoff, "coder");
+    seen.push(stage.handoff(handoff).status());
+    for act in [Act::Start, complete("done")] {
+        stage.act(handoff, proof, act).unwrap();
+        seen.push(stage.handoff(handoff).status());
+    }
+    assert_eq!(seen, Status::ALL);
+}
+
+#[test]
 fn looking_is_recorded_once_and_is_not_accepting() {
     let mut stage = Stage::new();
     let handoff = stage.offered();
-    assert_eq!(stage.handoff(handoff).status(), Status::Stored);
     for _ in 0..2 {
         let shown = stage.run(Command::Peek { seeker: seeker("coder"), max: 9 }).unwrap();
         assert_eq!(shown.handoffs, [handoff]);
     }
-    assert_eq!(stage.handoff(handoff).status(), Status::Delivered);
     assert_eq!(stage.story(handoff), ["transfer_offered", "delivered"]);
     assert_eq!(stage.owner(handoff), "planner");
 }

@@ -8,7 +8,7 @@ use tasuki_core::ids::{HandoffId, TaskId};
 use tasuki_core::refusal::Refusal;
 use tasuki_core::task::TaskState;
 
-use crate::support::{Stage, agent, body, code, complete, to};
+use crate::support::{Stage, agent, body, code, complete, key, to};
 
 /// A task that the coder holds.
 struct Hop {
@@ -57,7 +57,7 @@ fn a_transfer_and_calls_are_made_with_the_completion_or_not_at_all() {
     let (transfer, one, two) = (hop.transfer("tester"), hop.call("reviewer"), hop.call("writer"));
     let (next, calls) = (transfer.handoff, vec![one.handoff, two.handoff]);
     let before = hop.stage.world.log.len();
-    hop.complete(vec![one.clone(), transfer, two]).unwrap();
+    hop.complete(vec![one, transfer, two]).unwrap();
 
     let made = &hop.stage.world.log[before..];
     let Event::Completed { next: said, calls: named, .. } = &made[0].record.event else {
@@ -111,6 +111,16 @@ fn a_follow_up_follows_the_envelope_of_its_hop() {
         assert_eq!(code(hop.complete(vec![bad])), "task_moved");
     }
     hop.complete(vec![good]).unwrap();
+}
+
+#[test]
+fn a_follow_up_takes_no_idempotency_key_because_the_completion_is_safe_to_repeat() {
+    let mut hop = Hop::new();
+    let keyed = Offer { key: key("k-1", "request"), ..hop.transfer("tester") };
+    assert_eq!(code(hop.complete(vec![keyed])), "invalid_follow_ups");
+    let next = hop.transfer("tester");
+    hop.complete(vec![next.clone()]).unwrap();
+    assert!(hop.complete(vec![next]).unwrap().repeated);
 }
 
 #[test]

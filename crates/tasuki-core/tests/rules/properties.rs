@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 use tasuki_core::command::{Act, Command, Proof};
 use tasuki_core::event::{self, Event, Record, Sealed};
 use tasuki_core::handoff::{Handoff, State, StateName as S};
@@ -56,6 +58,7 @@ struct Checked {
     chains: BTreeMap<TaskId, (u32, Hash, Position)>,
     claims: Vec<(HandoffId, Proof)>,
     completed: BTreeSet<HandoffId>,
+    moves: BTreeSet<(S, S)>,
 }
 
 impl Checked {
@@ -67,23 +70,24 @@ impl Checked {
             chains: BTreeMap::new(),
             claims: Vec::new(),
             completed: BTreeSet::new(),
+            moves: BTreeSet::new(),
         }
     }
 
     fn step(&mut self, op: &Op, pause_ms: u64) {
         self.stage.wait(pause_ms);
         let Some(command) = op.command(&mut self.stage, &self.claims) else { return };
-        self.run(command);
+        self.run(&command);
     }
 
-    fn run(&mut self, command: Command) {
+    fn run(&mut self, command: &Command) {
         let world = &self.stage.world;
         let before = (world.tasks.clone(), world.handoffs.clone());
         let seen = world.log.len();
         let outcome = self.stage.run(command.clone());
         let new = self.stage.world.log[seen..].to_vec();
 
-        self.holder_only(&command, &outcome, &before.1);
+        self.holder_only(command, &outcome, &before.1);
         let unchanged = match &outcome {
             Ok(outcome) => outcome.repeated,
             Err(_) => new.is_empty(),
@@ -148,7 +152,7 @@ impl Checked {
         let (task_before, handoff_before) = (task.clone(), handoff.clone());
         event::apply(sealed, &mut task, &mut handoff);
         if let (Some(before), Some(after)) = (&handoff_before, &handoff) {
-            moves(before, after, &record.event);
+            self.moved(before, after, &record.event);
         }
         if let (Some(before), Some(after)) = (&task_before, &task) {
             owner_moves(before, after, &record.event, handoff.as_deref());
@@ -170,6 +174,15 @@ impl Checked {
         }
         self.tasks.extend(task.map(|task| (task.id, task)));
         self.handoffs.extend(handoff.map(|handoff| (handoff.id, handoff)));
+    }
+
+    fn moved(&mut self, before: &Handoff, after: &Handoff, event: &Event) {
+        let (from, to) = (before.state.name(), after.state.name());
+        if from != to {
+            assert!(MOVES.contains(&(from, to)), "{from} → {to} by {event:?}");
+            assert!(!before.state.is_terminal(), "{from} had ended, then {event:?}");
+            self.moves.insert((from, to));
+        }
     }
 
     /// What the world shows is what its log says, and every task has one owner.
@@ -203,19 +216,11 @@ impl Checked {
     fn leave_alone(&mut self) {
         for _ in 0..4 {
             self.stage.wait(DAY);
-            self.run(Command::Sweep { max: 1000 });
+            self.run(&Command::Sweep { max: 1000 });
         }
         for handoff in self.handoffs.values() {
             assert!(handoff.state.is_terminal(), "{handoff:?} has no end");
         }
-    }
-}
-
-fn moves(before: &Handoff, after: &Handoff, event: &Event) {
-    let (from, to) = (before.state.name(), after.state.name());
-    if from != to {
-        assert!(MOVES.contains(&(from, to)), "{from} → {to} by {event:?}");
-        assert!(!before.state.is_terminal(), "{from} had ended, then {event:?}");
     }
 }
 
@@ -250,21 +255,42 @@ fn same_but_for_leases(shown: &Handoff, logged: &Handoff) -> bool {
     renewed == *shown && lease(shown) >= lease(logged)
 }
 
+fn stories() -> impl Strategy<Value = Vec<(Op, u64)>> {
+    proptest::collection::vec((op(), pause_ms()), 1..60)
+}
+
+fn play(story: &[(Op, u64)]) -> Checked {
+    let mut checked = Checked::new();
+    for (op, pause_ms) in story {
+        checked.step(op, *pause_ms);
+    }
+    checked.leave_alone();
+    checked
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 3000,
+        cases: 5000,
         failure_persistence: None,
         ..ProptestConfig::default()
     })]
 
     #[test]
-    fn the_promises_hold_whatever_agents_do(
-        ops in proptest::collection::vec((op(), pause_ms()), 1..50),
-    ) {
-        let mut checked = Checked::new();
-        for (op, pause_ms) in &ops {
-            checked.step(op, *pause_ms);
-        }
-        checked.leave_alone();
+    fn the_promises_hold_whatever_agents_do(story in stories()) {
+        play(&story);
     }
+}
+
+#[test]
+fn random_stories_go_every_way_there_is() {
+    let mut runner = TestRunner::deterministic();
+    let (mut moves, mut kinds) = (BTreeSet::new(), BTreeSet::new());
+    for _ in 0..1000 {
+        let story = stories().new_tree(&mut runner).unwrap().current();
+        let checked = play(&story);
+        moves.extend(checked.moves);
+        kinds.extend(checked.stage.world.log.iter().map(|sealed| sealed.record.event.kind()));
+    }
+    assert_eq!(moves, MOVES.iter().copied().collect(), "a way that no story goes is not tested");
+    assert_eq!(kinds.len(), 24, "{kinds:?}");
 }

@@ -106,23 +106,3 @@ fn opening_a_task_takes_a_key_too() {
     assert_eq!((again.task, again.repeated), (Some(TaskId(901)), true));
     assert_eq!(code(open(903, "another")), "idempotency_conflict");
 }
-
-#[test]
-fn a_key_of_a_follow_up_never_takes_over_a_key_that_is_known() {
-    let mut stage = Stage::new();
-    let handoff = stage.offered();
-    let task = stage.handoff(handoff).task_id;
-    let proof = stage.claim(handoff, "coder");
-    let below = stage.new_task(Some(task));
-    let mut call = stage.offer(below, "coder", to("tester"));
-    call.key = key("k-1", "call");
-    let first = call.clone();
-    stage.send(first);
-    call.key = key("k-1", "follow-up");
-    let act = Act::Complete { result: body("done"), follow_ups: vec![call.clone()] };
-    assert_eq!(code(stage.act(handoff, proof, act)), "idempotency_conflict");
-
-    call.key = key("k-2", "follow-up");
-    let act = Act::Complete { result: body("done"), follow_ups: vec![call.clone(), call] };
-    assert_eq!(code(stage.act(handoff, proof, act)), "idempotency_conflict");
-}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use tasuki_core::command::Act;
 use tasuki_core::event::{DeadReason, FailureClass};
-use tasuki_core::handoff::{State, StateName};
+use tasuki_core::handoff::{ATTEMPTS_KEPT_MAX, State, StateName};
 use tasuki_core::ids::HandoffId;
 
 use crate::support::{MINUTE, SECOND, Stage, body, code, fail, to};
@@ -92,6 +92,19 @@ fn a_retry_keeps_the_envelope_and_the_hop() {
     stage.claim(handoff, "coder");
     assert_eq!((stage.envelope(handoff), stage.handoff(handoff).hop), (envelope, hop));
     assert_eq!(stage.handoff(handoff).claims, 2);
+}
+
+#[test]
+fn a_handoff_counts_all_its_attempts_and_remembers_the_last_ones() {
+    let mut stage = Stage::new();
+    let handoff = stage.offered();
+    for _ in 0..40 {
+        let proof = stage.claim(handoff, "coder");
+        stage.act(handoff, proof, Act::Release).unwrap();
+    }
+    let attempts = &stage.handoff(handoff).attempts;
+    assert_eq!((stage.handoff(handoff).claims, attempts.len()), (40, ATTEMPTS_KEPT_MAX));
+    assert_eq!(attempts.last().unwrap().number, 40);
 }
 
 #[test]

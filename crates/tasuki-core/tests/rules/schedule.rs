@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Start times and deadlines.
 
-use tasuki_core::command::Command;
+use tasuki_core::command::{Act, Command};
 use tasuki_core::event::{DeadReason, FailureClass};
 use tasuki_core::handoff::{State, StateName};
 
-use crate::support::{DAY, HOUR, MINUTE, Stage, agent, fail, to};
+use crate::support::{DAY, HOUR, MINUTE, Stage, agent, body, to};
 
 #[test]
 fn a_scheduled_handoff_waits_for_its_start() {
@@ -40,10 +40,9 @@ fn whatever_waits_or_is_held_expires_at_its_deadline() {
             offer.needs_approval = before == StateName::AwaitingApproval;
         });
         prepare(&mut stage, handoff);
-        stage.now = deadline.plus_ms(0);
-        stage.now.0 -= 1;
         assert_eq!(stage.state(handoff), before);
-        stage.wait_and_sweep(1);
+        stage.now = deadline;
+        stage.sweep();
         let state = &stage.handoff(handoff).state;
         assert!(
             matches!(state, State::DeadLettered { reason: DeadReason::Expired, .. }),
@@ -57,11 +56,10 @@ fn whatever_waits_or_is_held_expires_at_its_deadline() {
     check(
         |stage, handoff| {
             let proof = stage.claim(handoff, "coder");
-            let mut late = fail(FailureClass::Retryable);
-            if let tasuki_core::command::Act::Fail { retry_after_ms, .. } = &mut late {
-                *retry_after_ms = Some(DAY);
-            }
-            stage.act(handoff, proof, late).unwrap();
+            let (class, failure) = (FailureClass::Retryable, body("rate limit"));
+            let retry_after_ms = Some(DAY);
+            let act = Act::Fail { class, failure, retry_after_ms, entropy: 0 };
+            stage.act(handoff, proof, act).unwrap();
         },
         StateName::Scheduled,
     );

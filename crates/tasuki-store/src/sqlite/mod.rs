@@ -181,6 +181,10 @@ impl Store for Sqlite {
         self.writer.stats()
     }
 
+    fn failure(&self) -> Option<String> {
+        self.writer.shared.failed.borrow().clone()
+    }
+
     async fn failed(&self) -> String {
         self.writer.failed().await
     }

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The one shape of an error, and the one place where refusals and failures get their HTTP status.
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tasuki_core::Refusal;
+use tasuki_core::canonical::Object;
+use tasuki_engine::{Error, StoreError};
+
+use crate::json;
+
+/// What every error looks like.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Problem {
+    /// Stable; has a page of its own under `/docs/errors/`.
+    pub code: String,
+    /// What failed and why.
+    pub message: String,
+    /// What to do next.
+    pub hint: String,
+    /// Whether the same request may succeed later.
+    pub retryable: bool,
+    #[serde(default)]
+    pub details: Object,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub request_id: String,
+    #[serde(skip)]
+    pub(crate) status: u16,
+}
+
+macro_rules! codes {
+    ($($code:literal $status:literal),+ $(,)?) => {
+        /// Every code there is, with its HTTP status and its page.
+        pub const CODES: &[(&str, u16, &str)] = &[
+            $(($code, $status, include_str!(concat!("../../../docs/errors/", $code, ".md")))),+
+        ];
+    };
+}
+
+codes! {
+    "already_claimed" 409,
+    "already_completed" 409,
+    "already_declined" 409,
+    "already_reviewed" 409,
+    "body_too_large" 413,
+    "deadline_passed" 422,
+    "disk_full" 507,
+    "handoff_not_found" 404,
+    "handoff_open" 409,
+    "host_not_allowed" 421,
+    "idempotency_conflict" 409,
+    "intent_altered" 409,
+    "internal" 500,
+    "invalid_follow_ups" 422,
+    "invalid_json" 400,
+    "invalid_request" 400,
+    "invalid_terms" 422,
+    "method_not_allowed" 405,
+    "not_dead_lettered" 409,
+    "not_owner" 403,
+    "not_permitted" 403,
+    "not_target" 403,
+    "out_of_turn" 409,
+    "outcome_unknown" 503,
+    "overloaded" 503,
+    "rate_limited" 429,
+    "request_timeout" 408,
+    "route_not_found" 404,
+    "shutting_down" 503,
+    "stale_claim" 409,
+    "task_finished" 409,
+    "task_moved" 409,
+    "task_not_found" 404,
+    "unsupported_media_type" 415,
+    "wrong_state" 409,
+}
+
+/// The HTTP status of a code.
+#[must_use]
+pub fn status_of(code: &str) -> u16 {
+    CODES.iter().find(|(known, ..)| *known == code).map_or(500, |(_, status, _)| *status)
+}
+
+impl Problem {
+    pub(crate) fn new(code: &'static str, message: impl Into<String>, hint: &str) -> Self {
+        Self {
+            code: code.into(),
+            message: message.into(),
+            hint: hint.into(),
+            retryable: false,
+            details: Object::default(),
+            request_id: String::new(),
+            status: status_of(code),
+        }
+    }
+
+    pub(crate) fn retryable(self) -> Self {
+        Self { retryable: true, ..self }
+    }
+
+    pub(crate) fn detail(mut self, name: &str, value: impl Into<serde_json::Value>) -> Self {
+        self.details.0.insert(name.into(), value.into());
+        self
+    }
+
+    pub(crate) fn invalid(field: &str, problem: impl Into<String>) -> Self {
+        let problem = problem.into();
+        Self::new(
+            "invalid_request",
+            format!("{field}: {problem}"),
+            "correct the field and send the request again; /docs describes every field",
+        )
+        .detail("field", field)
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let mut problem = Self::new(refusal.code(), refusal.to_string(), refusal.hint());
+        problem.retryable = refusal.is_retryable();
+        problem.details = details(&refusal);
+        problem
+    }
+}
+
+/// What a program needs to act on a refusal without reading its text.
+fn details(refusal: &Refusal) -> Object {
+    let text = |name: &str, value: &dyn std::fmt::Display| {
+        (name.to_owned(), serde_json::Value::String(value.to_string()))
+    };
+    let members = match refusal {
+        Refusal::TaskNotFound(task) | Refusal::TaskMoved(task) => vec![text("task_id", task)],
+        Refusal::HandoffNotFound(handoff) => vec![text("handoff_id", handoff)],
+        Refusal::NotOwner { task, owner, .. } => vec![text("task_id", task), text("owner", owner)],
+        Refusal::HandoffOpen { task, handoff } => {
+            vec![text("task_id", task), text("handoff_id", handoff)]
+        }
+        Refusal::TaskFinished { task, state } => {
+            vec![text("task_id", task), text("state", state)]
+        }
+        Refusal::StaleClaim { handoff, state }
+        | Refusal::AlreadyClaimed { handoff, state }
+        | Refusal::WrongState { handoff, state, .. }
+        | Refusal::NotDeadLettered { handoff, state } => {
+            vec![text("handoff_id", handoff), text("state", state)]
+        }
+        Refusal::AlreadyCompleted { handoff }
+        | Refusal::NotTarget { handoff, .. }
+        | Refusal::AlreadyDeclined { handoff, .. }
+        | Refusal::NotPermitted { handoff, .. }
+        | Refusal::AlreadyReviewed { handoff, .. } => vec![text("handoff_id", handoff)],
+        Refusal::NotPermittedTask { task, .. } | Refusal::IntentAltered { task } => {
+            vec![text("task_id", task)]
+        }
+        Refusal::OutOfTurn { handoff, first } => {
+            vec![text("handoff_id", handoff), text("first", first)]
+        }
+        Refusal::IdempotencyConflict { key } => vec![text("idempotency_key", key)],
+        Refusal::DeadlinePassed | Refusal::InvalidTerms(_) | Refusal::InvalidFollowUps(_) => vec![],
+    };
+    Object(members.into_iter().collect())
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Refused(refusal) => refusal.into(),
+            Error::Invalid { field, problem } => Self::invalid(field, problem),
+            Error::Store(StoreError::Refused(refusal)) => refusal.into(),
+            Error::Store(StoreError::Overloaded) => Self::new(
+                "overloaded",
+                "too many commands are waiting; nothing was stored",
+                "wait for the time in Retry-After and send the request again",
+            )
+            .retryable(),
+            Error::Store(StoreError::DiskFull) => Self::new(
+                "disk_full",
+                "the disk is full, so no new work is taken; nothing was stored",
+                "free some space; work under way can still be finished",
+            )
+            .retryable(),
+            Error::Store(StoreError::Closed) => Self::new(
+                "shutting_down",
+                "the broker is shutting down; nothing was stored",
+                "send the request again when it is back",
+            )
+            .retryable(),
+            Error::Store(StoreError::Unknown) => Self::new(
+                "outcome_unknown",
+                "the broker failed before it could say whether the request was carried out",
+                "repeat the request with the same idempotency key, request id or claim",
+            )
+            .retryable(),
+            Error::Store(StoreError::Failed { step, source }) => {
+                tracing::error!(%step, %source, "the store failed");
+                Self::new(
+                    "internal",
+                    format!("the broker could not {step}"),
+                    "look into the broker's log for the request id; `tasuki doctor` checks the store",
+                )
+            }
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = json::reply(status, &self);
+        if matches!(status.as_u16(), 429 | 503 | 507) {
+            let seconds = axum::http::HeaderValue::from_static("1");
+            response.headers_mut().insert(axum::http::header::RETRY_AFTER, seconds);
+        }
+        response.extensions_mut().insert(std::sync::Arc::new(self));
+        response
+    }
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From what was sent to what the engine is asked.
+
+use tasuki_core::{HandoffId, Terms};
+use tasuki_engine as engine;
+use tasuki_engine::Proof;
+
+use crate::error::Problem;
+use crate::wire;
+
+pub(crate) fn task(body: wire::OpenTask) -> engine::NewTask {
+    engine::NewTask {
+        owner: body.from_agent,
+        intent: body.intent,
+        correlation_id: body.correlation_id,
+        parent_task_id: body.parent_task_id,
+        idempotency_key: body.idempotency_key,
+    }
+}
+
+pub(crate) fn offer(body: wire::Offer, defaults: Terms) -> engine::NewOffer {
+    engine::NewOffer {
+        from: body.from_agent,
+        task_id: body.task_id,
+        intent: body.intent,
+        correlation_id: body.correlation_id,
+        idempotency_key: body.idempotency_key,
+        hop: engine::FollowUp {
+            to: body.to,
+            control: body.control,
+            action: body.action,
+            payload: body.payload,
+            metadata: body.metadata,
+            priority: body.priority,
+            terms: body.terms.map(|patch| terms(patch, defaults)),
+            deadline: body.deadline,
+            expires_in_ms: body.expires_in_ms,
+            start_in_ms: body.start_in_ms,
+            needs_approval: body.needs_approval,
+            ordering_key: body.ordering_key,
+        },
+    }
+}
+
+fn follow_up(body: wire::FollowUp, defaults: Terms) -> engine::FollowUp {
+    engine::FollowUp {
+        to: body.to,
+        control: body.control,
+        action: body.action,
+        payload: body.payload,
+        metadata: body.metadata,
+        priority: body.priority,
+        terms: body.terms.map(|patch| terms(patch, defaults)),
+        deadline: body.deadline,
+        expires_in_ms: body.expires_in_ms,
+        start_in_ms: body.start_in_ms,
+        needs_approval: body.needs_approval,
+        ordering_key: body.ordering_key,
+    }
+}
+
+fn terms(patch: wire::TermsPatch, defaults: Terms) -> Terms {
+    Terms {
+        lease_ms: patch.lease_ms.unwrap_or(defaults.lease_ms),
+        work_ms: patch.work_ms.unwrap_or(defaults.work_ms),
+        attempts: patch.attempts.unwrap_or(defaults.attempts),
+        losses: patch.losses.unwrap_or(defaults.losses),
+        backoff_ms: patch.backoff_ms.unwrap_or(defaults.backoff_ms),
+    }
+}
+
+pub(crate) fn claim(body: wire::Claim) -> engine::ClaimRequest {
+    engine::ClaimRequest {
+        agent: body.agent,
+        capabilities: body.capabilities,
+        max: body.max,
+        wait_ms: body.wait_ms,
+        lease_ms: body.lease_ms,
+        request_id: body.request_id,
+    }
+}
+
+pub(crate) fn claim_one(handoff: HandoffId, body: wire::ClaimOne) -> engine::ClaimOneRequest {
+    engine::ClaimOneRequest {
+        handoff,
+        agent: body.agent,
+        capabilities: body.capabilities,
+        lease_ms: body.lease_ms,
+        request_id: body.request_id,
+    }
+}
+
+pub(crate) fn peek(body: wire::Peek) -> engine::PeekRequest {
+    engine::PeekRequest { agent: body.agent, capabilities: body.capabilities, max: body.max }
+}
+
+pub(crate) fn complete(
+    handoff: HandoffId,
+    body: wire::Complete,
+    defaults: Terms,
+) -> engine::CompleteRequest {
+    engine::CompleteRequest {
+        handoff,
+        proof: Proof { claim_id: body.claim_id, fence: body.fence },
+        action: body.action,
+        payload: body.payload,
+        metadata: body.metadata,
+        follow_ups: body.follow_ups.into_iter().map(|hop| follow_up(hop, defaults)).collect(),
+    }
+}
+
+pub(crate) fn fail(handoff: HandoffId, body: wire::Fail) -> engine::FailRequest {
+    engine::FailRequest {
+        handoff,
+        proof: Proof { claim_id: body.claim_id, fence: body.fence },
+        class: body.class,
+        kind: body.kind,
+        message: body.message,
+        attempted: body.attempted,
+        hint: body.hint,
+        retry_after_ms: body.retry_after_ms,
+        details: body.details,
+    }
+}
+
+/// Half a proof is a mistake, not a decline without one.
+pub(crate) fn maybe_proof(body: &wire::Decline) -> Result<Option<Proof>, Problem> {
+    match (body.claim_id, body.fence) {
+        (Some(claim_id), Some(fence)) => Ok(Some(Proof { claim_id, fence })),
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(Problem::invalid("fence", "is needed with claim_id")),
+        (None, Some(_)) => Err(Problem::invalid("claim_id", "is needed with fence")),
+    }
+}
+
+pub(crate) fn wait(body: &wire::Wait) -> engine::WaitRequest {
+    let handoffs = body.handoffs.iter().copied().map(engine::WaitFor::Handoff);
+    let tasks = body.tasks.iter().copied().map(engine::WaitFor::Task);
+    engine::WaitRequest {
+        these: handoffs.chain(tasks).collect(),
+        mode: match body.mode {
+            wire::Mode::All => engine::WaitMode::All,
+            wire::Mode::Any => engine::WaitMode::Any,
+        },
+        until: until(body.until),
+        timeout_ms: body.timeout_ms,
+    }
+}
+
+pub(crate) fn until(until: wire::Until) -> engine::Until {
+    match until {
+        wire::Until::Claimed => engine::Until::Claimed,
+        wire::Until::Settled => engine::Until::Settled,
+    }
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What every request passes: the host it names, the rate it comes at, a net for panics, and an id
+//! by which it is found in the log.
+
+use std::net::{IpAddr, SocketAddr};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::Router;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{HeaderValue, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use futures::FutureExt;
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+
+use crate::error::Problem;
+use crate::{App, Limits, json};
+
+struct Gate {
+    limits: Arc<Limits>,
+    rate: Option<DefaultKeyedRateLimiter<IpAddr>>,
+    requests: AtomicU64,
+    started: u64,
+}
+
+/// How many requests pass between two clean-ups of the rate limiter's memory.
+const CLEAN_UP_EVERY: u64 = 100_000;
+
+pub(crate) fn around(router: Router<App>, app: &App) -> Router<App> {
+    let per_second = std::num::NonZeroU32::new(app.limits.requests_per_second);
+    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let gate = Arc::new(Gate {
+        limits: app.limits.clone(),
+        rate: per_second.map(|rate| RateLimiter::keyed(Quota::per_second(rate))),
+        requests: AtomicU64::new(0),
+        started: since_1970.map_or(0, |span| span.as_secs()),
+    });
+    router.layer(middleware::from_fn_with_state(gate, pass))
+}
+
+async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
+    let number = gate.requests.fetch_add(1, Ordering::Relaxed);
+    let checked = gate.check_host(&request).and_then(|()| gate.check_rate(&request, number));
+    let response = match checked {
+        Err(problem) => problem.into_response(),
+        Ok(()) => match AssertUnwindSafe(next.run(request)).catch_unwind().await {
+            Ok(response) => response,
+            Err(_) => Problem::new(
+                "internal",
+                "the broker made a mistake",
+                "report it with the request id; the broker's log has more",
+            )
+            .into_response(),
+        },
+    };
+    name(response, &format!("{:x}-{number:x}", gate.started))
+}
+
+/// Puts the request's id on the response, and into the body if it is an error.
+fn name(mut response: Response, id: &str) -> Response {
+    if let Some(problem) = response.extensions_mut().remove::<Arc<Problem>>() {
+        let mut problem = Arc::unwrap_or_clone(problem);
+        problem.request_id = id.to_owned();
+        if problem.status >= 500 {
+            tracing::warn!(request_id = id, code = problem.code, message = problem.message);
+        }
+        let headers = std::mem::take(response.headers_mut());
+        response = json::reply(response.status(), &problem);
+        for (name, value) in headers.iter().filter(|(name, _)| *name != header::CONTENT_LENGTH) {
+            response.headers_mut().insert(name, value.clone());
+        }
+    }
+    if let Ok(id) = HeaderValue::from_str(id) {
+        response.headers_mut().insert("x-request-id", id);
+    }
+    response
+}
+
+impl Gate {
+    /// A page in a browser can be made to reach a loopback address under a name of its own. It
+    /// then names that host, which is not ours.
+    fn check_host(&self, request: &Request) -> Result<(), Problem> {
+        let named = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+        let host = named.or_else(|| request.uri().host()).unwrap_or("localhost");
+        let name = host_name(host);
+        let local = name.eq_ignore_ascii_case("localhost")
+            || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+        if local || self.limits.hosts.iter().any(|known| known == "*" || known == name) {
+            return Ok(());
+        }
+        Err(Problem::new(
+            "host_not_allowed",
+            format!("this broker does not answer for the host {name:?}"),
+            "use the address it printed at its start, or add the host with --host",
+        ))
+    }
+
+    fn check_rate(&self, request: &Request, number: u64) -> Result<(), Problem> {
+        let Some(rate) = &self.rate else { return Ok(()) };
+        if number % CLEAN_UP_EVERY == 0 {
+            rate.retain_recent();
+        }
+        let from = request.extensions().get::<ConnectInfo<SocketAddr>>();
+        let from = from.map_or(IpAddr::from([127, 0, 0, 1]), |info| info.0.ip());
+        rate.check_key(&from).map_err(|_| {
+            Problem::new(
+                "rate_limited",
+                format!("more than {} requests in a second", self.limits.requests_per_second),
+                "wait for the time in Retry-After and send the request again",
+            )
+            .retryable()
+        })
+    }
+}
+
+/// The host without its port; an IPv6 address without its brackets.
+fn host_name(host: &str) -> &str {
+    if let Some(rest) = host.strip_prefix('[') {
+        return rest.split(']').next().unwrap_or(rest);
+    }
+    host.split(':').next().unwrap_or(host)
+}

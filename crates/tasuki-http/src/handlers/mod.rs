@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Handlers, one file per noun: convert, call, convert.
+
+pub(crate) mod audit;
+pub(crate) mod claims;
+pub(crate) mod dead_letters;
+pub(crate) mod handoffs;
+pub(crate) mod system;
+pub(crate) mod tasks;
+
+use axum::response::Response;
+
+use crate::error::Problem;
+
+pub(crate) type Answer = Result<Response, Problem>;

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{Html, IntoResponse, Response};
+
+use super::Answer;
+use crate::error::{CODES, Problem};
+use crate::json::{ok, reply};
+use crate::{App, openapi, page, wire};
+
+pub(crate) async fn health() -> Response {
+    ok(&wire::Health { status: "ok".into(), reason: None })
+}
+
+/// Ready means: a command sent now would be taken.
+pub(crate) async fn ready(State(app): State<App>) -> Response {
+    match app.engine.not_ready() {
+        None => ok(&wire::Health { status: "ready".into(), reason: None }),
+        Some(reason) => reply(
+            StatusCode::SERVICE_UNAVAILABLE,
+            &wire::Health { status: "not_ready".into(), reason: Some(reason) },
+        ),
+    }
+}
+
+pub(crate) async fn stats(State(app): State<App>) -> Response {
+    let stats = app.engine.stats();
+    let commits = stats.commits.max(1);
+    ok(&wire::Stats {
+        version: env!("CARGO_PKG_VERSION").into(),
+        now: app.engine.now(),
+        head: app.engine.head(),
+        commits: stats.commits,
+        commands: stats.commands,
+        events: stats.events,
+        mean_batch: stats.events as f64 / commits as f64,
+        live_handoffs: stats.live_handoffs,
+        live_bytes: stats.live_bytes,
+        waiting_handoffs: stats.waiting_handoffs,
+        idempotency_keys: stats.idempotency_keys,
+        projection_lag: stats.projection_lag,
+        disk_full: stats.disk_full,
+    })
+}
+
+pub(crate) async fn openapi_json() -> Response {
+    let mut response = openapi::text().into_response();
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+pub(crate) async fn docs() -> Html<String> {
+    Html(page::api())
+}
+
+pub(crate) async fn error_page(Path(code): Path<String>) -> Answer {
+    let page = CODES.iter().find(|(known, ..)| *known == code);
+    let Some((_, _, text)) = page else { return Err(no_such_route()) };
+    Ok(Html(page::markdown(text)).into_response())
+}
+
+pub(crate) fn no_such_route() -> Problem {
+    Problem::new("route_not_found", "nothing is served here", "see /docs for what is")
+}
+
+pub(crate) async fn not_found() -> Problem {
+    no_such_route()
+}
+
+pub(crate) async fn wrong_method() -> Problem {
+    Problem::new(
+        "method_not_allowed",
+        "this path does not take that method",
+        "see /docs for the methods of each path",
+    )
+}

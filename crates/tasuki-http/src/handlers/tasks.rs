@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tasuki_core::{AgentId, TaskId, TaskState};
+use tasuki_engine::{HandoffFilter, PAGE_MAX, TaskFilter};
+
+use super::Answer;
+use crate::error::Problem;
+use crate::json::{Json, Params, PathId, ok, reply};
+use crate::{App, from_wire, to_wire, wire};
+
+pub(crate) async fn open(State(app): State<App>, Json(body): Json<wire::OpenTask>) -> Answer {
+    let (task, repeated) = app.engine.open_task(from_wire::task(body)).await?;
+    let status = if repeated { StatusCode::OK } else { StatusCode::CREATED };
+    Ok(reply(status, &to_wire::task(&task)))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct List {
+    /// Only tasks in this state.
+    state: Option<String>,
+    /// Only tasks that this agent owns.
+    owner: Option<AgentId>,
+    /// Only tasks below this one.
+    parent: Option<TaskId>,
+    /// Only tasks before this one: where the page before ended.
+    before: Option<TaskId>,
+    /// How many at most, up to 1000.
+    limit: Option<usize>,
+}
+
+pub(crate) async fn list(State(app): State<App>, Params(wish): Params<List>) -> Answer {
+    let max = wish.limit.unwrap_or(100);
+    let state = parse_state::<TaskState>(wish.state.as_deref())?;
+    let filter =
+        TaskFilter { state, owner: wish.owner, parent: wish.parent, before: wish.before, max };
+    let tasks = app.engine.list_tasks(filter).await?;
+    let next = (tasks.len() == max).then(|| tasks.last().map(|task| task.id)).flatten();
+    let tasks = tasks.iter().map(|task| to_wire::task(task)).collect();
+    Ok(ok(&wire::Tasks { tasks, next }))
+}
+
+pub(super) fn parse_state<T: std::str::FromStr<Err = tasuki_core::ids::Malformed>>(
+    text: Option<&str>,
+) -> Result<Option<T>, Problem> {
+    text.map(|text| text.parse().map_err(|e: T::Err| Problem::invalid("state", e.to_string())))
+        .transpose()
+}
+
+pub(crate) async fn show(State(app): State<App>, PathId(id): PathId<TaskId>) -> Answer {
+    let task = app.engine.task(id).await?;
+    let filter = HandoffFilter { task: Some(id), max: PAGE_MAX, ..HandoffFilter::default() };
+    let handoffs = app.engine.list_handoffs(filter).await?;
+    let below = TaskFilter { parent: Some(id), max: PAGE_MAX, ..TaskFilter::default() };
+    let children = app.engine.list_tasks(below).await?;
+    let now = app.engine.now();
+    Ok(ok(&wire::TaskWithParts {
+        task: to_wire::task(&task),
+        handoffs: handoffs.iter().map(|handoff| to_wire::handoff(handoff, now)).collect(),
+        children: children.iter().map(|task| to_wire::task(task)).collect(),
+    }))
+}
+
+pub(crate) async fn cancel(
+    State(app): State<App>,
+    PathId(id): PathId<TaskId>,
+    Json(body): Json<wire::Decide>,
+) -> Answer {
+    let task = app.engine.cancel_task(id, body.by, body.reason).await?;
+    Ok(ok(&to_wire::task(&task)))
+}
+
+pub(crate) async fn events(State(app): State<App>, PathId(id): PathId<TaskId>) -> Answer {
+    let chain = app.engine.chain(id).await?;
+    let events =
+        chain.iter().map(|link| to_wire::event(&link.entry, link.body.as_ref())).collect();
+    Ok(ok(&wire::Events { events }))
+}

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The table of everything under `/v1`. The router and the OpenAPI document are made from it, so
+//! that neither can know a route that the other does not.
+
+use axum::Router;
+use axum::handler::Handler;
+use axum::routing::{MethodRouter, get, post};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use crate::handlers::{audit, claims, dead_letters, handoffs, system, tasks};
+use crate::{App, sse, wire};
+
+pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+
+pub(crate) struct Route {
+    pub(crate) method: &'static str,
+    pub(crate) path: &'static str,
+    /// The operation's name: `noun_verb`.
+    pub(crate) id: &'static str,
+    pub(crate) summary: &'static str,
+    pub(crate) query: Option<SchemaOf>,
+    pub(crate) request: Option<SchemaOf>,
+    pub(crate) success: u16,
+    pub(crate) response: Response,
+    /// The codes of its own, besides those that any route may answer with.
+    pub(crate) errors: &'static [&'static str],
+    handler: MethodRouter<App>,
+}
+
+pub(crate) enum Response {
+    Json(SchemaOf),
+    Text(&'static str),
+}
+
+/// Any route may answer with these.
+pub(crate) const COMMON_ERRORS: &[&str] =
+    &["host_not_allowed", "rate_limited", "internal", "shutting_down", "overloaded"];
+/// Any route that takes a body may answer with these.
+pub(crate) const BODY_ERRORS: &[&str] = &[
+    "invalid_json",
+    "invalid_request",
+    "body_too_large",
+    "unsupported_media_type",
+    "request_timeout",
+    "outcome_unknown",
+];
+
+fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+fn reads<T: JsonSchema, H: Handler<X, App>, X: 'static>(
+    path: &'static str,
+    id: &'static str,
+    summary: &'static str,
+    handler: H,
+) -> Route {
+    Route {
+        method: "get",
+        path,
+        id,
+        summary,
+        query: None,
+        request: None,
+        success: 200,
+        response: Response::Json(schema::<T>),
+        errors: &[],
+        handler: get(handler),
+    }
+}
+
+fn does<In: JsonSchema, Out: JsonSchema, H: Handler<X, App>, X: 'static>(
+    path: &'static str,
+    id: &'static str,
+    summary: &'static str,
+    handler: H,
+) -> Route {
+    Route {
+        method: "post",
+        request: Some(schema::<In>),
+        handler: post(handler),
+        ..reads::<Out, _, _>(path, id, summary, system::not_found)
+    }
+}
+
+impl Route {
+    fn query<T: JsonSchema>(self) -> Self {
+        Self { query: Some(schema::<T>), ..self }
+    }
+    fn creates(self) -> Self {
+        Self { success: 201, ..self }
+    }
+    fn text(self, kind: &'static str) -> Self {
+        Self { response: Response::Text(kind), ..self }
+    }
+    fn errors(self, errors: &'static [&'static str]) -> Self {
+        Self { errors, ..self }
+    }
+}
+
+/// Calls of a claim's holder fail in the same ways.
+const HELD_ERRORS: &[&str] = &["handoff_not_found", "stale_claim"];
+
+pub(crate) fn all() -> Vec<Route> {
+    let mut routes = task_routes();
+    routes.extend(handoff_routes());
+    routes.extend(held_routes());
+    routes.extend(review_routes());
+    routes.extend(log_routes());
+    routes
+}
+
+fn task_routes() -> Vec<Route> {
+    vec![
+        does::<wire::OpenTask, wire::Task, _, _>(
+            "/v1/tasks",
+            "task_open",
+            "Open a task without handing it to anybody yet",
+            tasks::open,
+        )
+        .creates()
+        .errors(&["task_not_found", "not_owner", "idempotency_conflict", "disk_full"]),
+        reads::<wire::Tasks, _, _>("/v1/tasks", "task_list", "List tasks, newest first", tasks::list)
+            .query::<tasks::List>()
+            .errors(&["invalid_request"]),
+        reads::<wire::TaskWithParts, _, _>(
+            "/v1/tasks/{id}",
+            "task_show",
+            "Show a task, its owner, its handoffs and the tasks below it",
+            tasks::show,
+        )
+        .errors(&["task_not_found", "invalid_request"]),
+        reads::<wire::Events, _, _>(
+            "/v1/tasks/{id}/events",
+            "task_events",
+            "Show everything that happened to a task",
+            tasks::events,
+        )
+        .errors(&["task_not_found", "invalid_request"]),
+        does::<wire::Decide, wire::Task, _, _>(
+            "/v1/tasks/{id}/cancel",
+            "task_cancel",
+            "Cancel a task and the handoff under way",
+            tasks::cancel,
+        )
+        .errors(&["task_not_found", "task_finished", "not_permitted"]),
+    ]
+}
+
+fn handoff_routes() -> Vec<Route> {
+    vec![
+        does::<wire::Offer, wire::Offered, _, _>(
+            "/v1/handoffs",
+            "handoff_offer",
+            "Offer work to an agent, or to any agent with a capability",
+            handoffs::offer,
+        )
+        .creates()
+        .errors(&[
+            "task_not_found",
+            "not_owner",
+            "handoff_open",
+            "task_finished",
+            "task_moved",
+            "idempotency_conflict",
+            "intent_altered",
+            "invalid_terms",
+            "deadline_passed",
+            "disk_full",
+        ]),
+        does::<wire::OfferBatch, wire::Batch<wire::Offered>, _, _>(
+            "/v1/handoffs/batch",
+            "handoff_offer_batch",
+            "Offer many at once; each answers for itself, all are synced together",
+            handoffs::offer_batch,
+        ),
+        reads::<wire::Handoffs, _, _>(
+            "/v1/handoffs",
+            "handoff_list",
+            "List handoffs, newest first",
+            handoffs::list,
+        )
+        .query::<handoffs::List>()
+        .errors(&["invalid_request"]),
+        reads::<wire::HandoffWithResult, _, _>(
+            "/v1/handoffs/{id}",
+            "handoff_show",
+            "Show a handoff; with wait_ms, once it has come far enough",
+            handoffs::show,
+        )
+        .query::<handoffs::Show>()
+        .errors(&["handoff_not_found", "invalid_request"]),
+        reads::<tasuki_core::Envelope, _, _>(
+            "/v1/handoffs/{id}/envelope",
+            "handoff_envelope",
+            "Read the envelope of a handoff, exactly as it was stored",
+            handoffs::envelope,
+        )
+        .errors(&["handoff_not_found", "invalid_request"]),
+        does::<wire::Claim, wire::Claims, _, _>(
+            "/v1/claims",
+            "handoff_claim",
+            "Claim the next work for an agent, waiting for it if there is none",
+            claims::claim,
+        ),
+        does::<wire::Peek, wire::Peeked, _, _>(
+            "/v1/claims/peek",
+            "handoff_peek",
+            "Look at what waits for an agent without claiming it",
+            claims::peek,
+        ),
+        does::<wire::ClaimOne, wire::Claimed, _, _>(
+            "/v1/handoffs/{id}/claim",
+            "handoff_claim_one",
+            "Claim one handoff by its id; one of any number of racers wins",
+            claims::claim_one,
+        )
+        .errors(&[
+            "handoff_not_found",
+            "already_claimed",
+            "not_target",
+            "already_declined",
+            "out_of_turn",
+        ]),
+        does::<wire::Wait, wire::Waited, _, _>(
+            "/v1/wait",
+            "handoff_wait",
+            "Wait for many handoffs and tasks at once",
+            handoffs::wait,
+        )
+        .errors(&["handoff_not_found", "task_not_found"]),
+    ]
+}
+
+fn held_routes() -> Vec<Route> {
+    vec![
+        does::<wire::Held, wire::Moved, _, _>(
+            "/v1/handoffs/{id}/start",
+            "handoff_start",
+            "Say that work on a claimed handoff has begun",
+            handoffs::start,
+        )
+        .errors(HELD_ERRORS),
+        does::<wire::Held, wire::Beat, _, _>(
+            "/v1/handoffs/{id}/heartbeat",
+            "handoff_heartbeat",
+            "Extend the lease; kept in memory, the one call whose 200 does not mean synced",
+            handoffs::heartbeat,
+        )
+        .errors(HELD_ERRORS),
+        does::<wire::Progress, wire::Moved, _, _>(
+            "/v1/handoffs/{id}/progress",
+            "handoff_progress",
+            "Report progress, which also extends the lease",
+            handoffs::progress,
+        )
+        .errors(HELD_ERRORS),
+        does::<wire::Complete, wire::Moved, _, _>(
+            "/v1/handoffs/{id}/complete",
+            "handoff_complete",
+            "Complete a handoff, and create the next ones in the same atomic step",
+            handoffs::complete,
+        )
+        .errors(&[
+            "handoff_not_found",
+            "stale_claim",
+            "already_completed",
+            "invalid_follow_ups",
+            "invalid_terms",
+            "deadline_passed",
+            "task_moved",
+            "disk_full",
+        ]),
+        does::<wire::CompleteBatch, wire::Batch<wire::Moved>, _, _>(
+            "/v1/completions",
+            "handoff_complete_batch",
+            "Complete many at once; each answers for itself, all are synced together",
+            handoffs::complete_batch,
+        ),
+        does::<wire::Fail, wire::Moved, _, _>(
+            "/v1/handoffs/{id}/fail",
+            "handoff_fail",
+            "Report that an attempt failed, and whether trying again may help",
+            handoffs::fail,
+        )
+        .errors(HELD_ERRORS),
+        does::<wire::Decline, wire::Moved, _, _>(
+            "/v1/handoffs/{id}/decline",
+            "handoff_decline",
+            "Decline a handoff, claimed or not",
+            handoffs::decline,
+        )
+        .errors(&["handoff_not_found", "stale_claim", "wrong_state", "not_target"]),
+        does::<wire::Held, wire::Moved, _, _>(
+            "/v1/handoffs/{id}/release",
+            "handoff_release",
+            "Give a claimed handoff back unfinished",
+            handoffs::release,
+        )
+        .errors(HELD_ERRORS),
+    ]
+}
+
+fn review_routes() -> Vec<Route> {
+    vec![
+        does::<wire::Decide, wire::Moved, _, _>(
+            "/v1/handoffs/{id}/cancel",
+            "handoff_cancel",
+            "Cancel a handoff that is not at its end",
+            handoffs::cancel,
+        )
+        .errors(&["handoff_not_found", "wrong_state", "not_permitted"]),
+        does::<wire::Decide, wire::Moved, _, _>(
+            "/v1/handoffs/{id}/abort",
+            "handoff_abort",
+            "End a handoff and its task as failed",
+            handoffs::abort,
+        )
+        .errors(&["handoff_not_found", "wrong_state", "not_permitted"]),
+        does::<wire::Approve, wire::Moved, _, _>(
+            "/v1/handoffs/{id}/approve",
+            "handoff_approve",
+            "Approve a handoff that waits for it",
+            handoffs::approve,
+        )
+        .errors(&["handoff_not_found", "wrong_state", "not_permitted"]),
+        does::<wire::Approve, wire::Moved, _, _>(
+            "/v1/handoffs/{id}/reject",
+            "handoff_reject",
+            "Reject a handoff that waits for approval",
+            handoffs::reject,
+        )
+        .errors(&["handoff_not_found", "wrong_state", "not_permitted"]),
+        reads::<wire::Handoffs, _, _>(
+            "/v1/dead-letters",
+            "dead_letter_list",
+            "List dead letters that wait for a decision, newest first",
+            dead_letters::list,
+        )
+        .query::<dead_letters::List>()
+        .errors(&["invalid_request"]),
+        reads::<wire::DeadLetter, _, _>(
+            "/v1/dead-letters/{id}",
+            "dead_letter_show",
+            "Show a dead letter with its envelope and what its attempts reported",
+            dead_letters::show,
+        )
+        .errors(&["handoff_not_found", "not_dead_lettered", "invalid_request"]),
+        does::<wire::Approve, wire::Offered, _, _>(
+            "/v1/dead-letters/{id}/redrive",
+            "dead_letter_redrive",
+            "Send a dead letter on its way again, as a new linked handoff",
+            dead_letters::redrive,
+        )
+        .creates()
+        .errors(&[
+            "handoff_not_found",
+            "not_dead_lettered",
+            "already_reviewed",
+            "handoff_open",
+            "task_finished",
+            "disk_full",
+        ]),
+        does::<wire::Decide, wire::Moved, _, _>(
+            "/v1/dead-letters/{id}/discard",
+            "dead_letter_discard",
+            "Put a dead letter away, with a reason",
+            dead_letters::discard,
+        )
+        .errors(&["handoff_not_found", "not_dead_lettered", "already_reviewed"]),
+    ]
+}
+
+fn log_routes() -> Vec<Route> {
+    vec![
+        reads::<wire::Event, _, _>(
+            "/v1/events",
+            "event_stream",
+            "Follow the audit log as server-sent events; resume with Last-Event-ID",
+            sse::events,
+        )
+        .query::<sse::Follow>()
+        .text("text/event-stream")
+        .errors(&["invalid_request"]),
+        reads::<wire::Verdict, _, _>(
+            "/v1/audit/verify",
+            "audit_verify",
+            "Check the whole audit log and name the first bad entry",
+            audit::verify,
+        ),
+        reads::<wire::Event, _, _>(
+            "/v1/audit/export",
+            "audit_export",
+            "Export the audit log as lines of JSON that can be verified anywhere",
+            audit::export,
+        )
+        .query::<audit::Export>()
+        .text("application/jsonl")
+        .errors(&["invalid_request"]),
+        reads::<wire::Stats, _, _>("/v1/stats", "stats_show", "Show what the broker holds", system::stats),
+        reads::<wire::Health, _, _>("/healthz", "health", "Whether the process is up", system::health),
+        reads::<wire::Health, _, _>(
+            "/readyz",
+            "ready",
+            "Whether a command sent now would be taken (503 if not)",
+            system::ready,
+        ),
+    ]
+}
+
+pub(crate) fn router() -> Router<App> {
+    let mut router = Router::new();
+    for route in all() {
+        router = router.route(route.path, route.handler);
+    }
+    router
+        .route("/", get(system::docs))
+        .route("/docs", get(system::docs))
+        .route("/docs/errors/{code}", get(system::error_page))
+        .route("/v1/openapi.json", get(system::openapi_json))
+        .fallback(system::not_found)
+        .method_not_allowed_fallback(system::wrong_method)
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The audit log as server-sent events. An event's id is its position, so a client that comes back
+//! with `Last-Event-ID` misses nothing and gets nothing twice.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures::{StreamExt, stream};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tasuki_core::{HandoffId, Position, TaskId};
+use tasuki_engine::Entry;
+
+use crate::error::Problem;
+use crate::json::Params;
+use crate::{App, to_wire};
+
+/// How many events are read from the store at a time.
+const PAGE: usize = 200;
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Follow {
+    /// Only events after this position; `Last-Event-ID` wins over it. From now on by default.
+    after: Option<u64>,
+    /// Only events of this task.
+    task: Option<TaskId>,
+    /// Only events of this handoff.
+    handoff: Option<HandoffId>,
+}
+
+pub(crate) async fn events(
+    State(app): State<App>,
+    headers: HeaderMap,
+    Params(wish): Params<Follow>,
+) -> Result<Response, Problem> {
+    let after = start(&app, &headers, wish.after)?;
+    let wanted = move |entry: &Entry| {
+        let record = &entry.sealed.record;
+        wish.task.is_none_or(|task| record.task_id == task)
+            && wish.handoff.is_none_or(|handoff| record.handoff_id == Some(handoff))
+    };
+    let pages = stream::unfold((app, after), |(app, after)| async move {
+        if !app.engine.more_events(after).await {
+            return None;
+        }
+        let entries = app.engine.events(after, PAGE).await.ok()?;
+        let last = entries.last().map_or(after, |entry| entry.sealed.position);
+        Some((stream::iter(entries), (app, last)))
+    });
+    let events = pages.flatten().filter_map(move |entry| {
+        let event = wanted(&entry).then(|| Ok::<_, Infallible>(as_event(&entry)));
+        async { event }
+    });
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
+}
+
+fn start(app: &App, headers: &HeaderMap, after: Option<u64>) -> Result<Position, Problem> {
+    match headers.get("last-event-id") {
+        None => Ok(after.map_or_else(|| app.engine.head(), Position)),
+        Some(id) => {
+            let id = id.to_str().ok().and_then(|id| id.trim().parse().ok());
+            id.map(Position)
+                .ok_or_else(|| Problem::invalid("Last-Event-ID", "expected a position: a number"))
+        }
+    }
+}
+
+fn as_event(entry: &Entry) -> Event {
+    let data = serde_json::to_string(&to_wire::event(entry, None));
+    Event::default()
+        .id(entry.sealed.position.to_string())
+        .event(entry.sealed.record.event.kind())
+        .data(data.expect("an event has string keys only"))
+}

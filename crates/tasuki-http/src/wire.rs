@@ -1,0 +1,656 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What goes over the wire, both ways. These types are the door's and stop here; the command line
+//! and the benchmark speak them too.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tasuki_core::canonical::Object;
+use tasuki_core::envelope::{Action, Control, Payload};
+use tasuki_core::event::FailureClass;
+use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey, RequestId};
+use tasuki_core::{
+    AgentId, Capability, ClaimId, Fence, HandoffId, Hash, Position, Target, TaskId, Terms,
+    Timestamp,
+};
+
+/// Opens a task that its owner keeps for now.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OpenTask {
+    /// Who opens the task and owns it until somebody claims it.
+    pub from_agent: AgentId,
+    /// The user's own words. They reach every agent of the chain unchanged.
+    pub intent: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<CorrelationId>,
+    /// The task this one is part of; `from_agent` must own it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_task_id: Option<TaskId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<IdempotencyKey>,
+}
+
+/// Offers work to an agent, or to any agent with a capability.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Offer {
+    pub from_agent: AgentId,
+    pub to: Target,
+    /// The task to hand on (`control: passed`) or to do the work for (`control: awaited`). Without
+    /// it a new task is opened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<TaskId>,
+    /// The user's own words. Needed for a new task; from then on the broker carries them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intent: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<CorrelationId>,
+    /// The same key with the same body gives the first reply again; with another body, a conflict.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<IdempotencyKey>,
+    /// `passed` transfers the task; `awaited` calls: the work is a task below the sender's own.
+    #[serde(default = "passed")]
+    pub control: Control,
+    #[serde(default)]
+    pub action: Action,
+    pub payload: Payload,
+    /// For monitoring only.
+    #[serde(default)]
+    pub metadata: Object,
+    /// 0 to 9; higher is claimed first. 5 by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terms: Option<TermsPatch>,
+    /// When the work must be finished; past it the handoff is dead-lettered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+    /// The same as a span from now. The earlier of the two counts; 24 hours by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_in_ms: Option<u64>,
+    /// Do not let it be claimed before this much time has passed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_in_ms: Option<u64>,
+    /// Hold it back until somebody other than the sender approves.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_approval: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ordering_key: Option<OrderingKey>,
+}
+
+fn passed() -> Control {
+    Control::Passed
+}
+
+/// Terms that differ from the broker's defaults.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TermsPatch {
+    /// How long a claim holds without a heartbeat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_ms: Option<u64>,
+    /// How long one attempt may take in all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_ms: Option<u64>,
+    /// How many attempts may fail before it is dead-lettered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
+    /// How many leases in a row may be lost without progress before it is quarantined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub losses: Option<u32>,
+    /// The longest pause before a retry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backoff_ms: Option<u64>,
+}
+
+/// One hop that follows from a completion, in the same atomic step.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FollowUp {
+    pub to: Target,
+    /// `passed` hands this task on (once at most); `awaited` opens a task below it.
+    #[serde(default = "passed")]
+    pub control: Control,
+    #[serde(default)]
+    pub action: Action,
+    pub payload: Payload,
+    #[serde(default)]
+    pub metadata: Object,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terms: Option<TermsPatch>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_in_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_in_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_approval: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ordering_key: Option<OrderingKey>,
+}
+
+/// Offers many at once. Each stands on its own; all are synced together.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OfferBatch {
+    #[schemars(length(min = 1, max = 1000))]
+    pub offers: Vec<Offer>,
+}
+
+/// What was stored. The same request with the same idempotency key gets these same facts again.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Offered {
+    pub handoff_id: HandoffId,
+    pub task_id: TaskId,
+    /// Always `stored`: synced to disk, not yet fetched by anybody.
+    pub status: String,
+    pub envelope: Hash,
+    pub hop: u32,
+    pub offered_at: Timestamp,
+    pub expires_at: Timestamp,
+}
+
+/// Asks for work.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    pub agent: AgentId,
+    /// What the agent can do, besides what is addressed to it by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100))]
+    pub capabilities: Vec<Capability>,
+    /// How many to claim at most.
+    #[serde(default = "one")]
+    pub max: usize,
+    /// How long to wait if there is nothing yet.
+    #[serde(default)]
+    pub wait_ms: u64,
+    /// A lease other than the one in the handoff's terms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_ms: Option<u64>,
+    /// Makes the claim safe to repeat after a lost reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<RequestId>,
+}
+
+fn one() -> usize {
+    1
+}
+
+/// Claims one handoff by its id.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClaimOne {
+    pub agent: AgentId,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100))]
+    pub capabilities: Vec<Capability>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<RequestId>,
+}
+
+/// Looks at what waits, without claiming.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Peek {
+    pub agent: AgentId,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100))]
+    pub capabilities: Vec<Capability>,
+    #[serde(default = "one")]
+    pub max: usize,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Claims {
+    pub claims: Vec<Claimed>,
+}
+
+/// A claim: show `claim_id` and `fence` with every later call.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Claimed {
+    pub handoff_id: HandoffId,
+    pub task_id: TaskId,
+    pub claim_id: ClaimId,
+    pub fence: Fence,
+    /// Which attempt this is, from 1.
+    pub attempt: u32,
+    pub lease_ms: u64,
+    /// How much of the lease is left, counted from before the request was sent.
+    pub lease_left_ms: u64,
+    /// How much of the attempt's time is left, whatever heartbeats are sent.
+    pub work_left_ms: u64,
+    /// The envelope, exactly as it was stored.
+    #[schemars(with = "tasuki_core::Envelope")]
+    pub envelope: Box<RawValue>,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Peeked {
+    pub waiting: Vec<Waiting>,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Waiting {
+    pub handoff_id: HandoffId,
+    pub task_id: TaskId,
+    pub priority: u8,
+    #[schemars(with = "tasuki_core::Envelope")]
+    pub envelope: Box<RawValue>,
+}
+
+/// What shows that somebody holds a claim.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Held {
+    pub claim_id: ClaimId,
+    pub fence: Fence,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Progress {
+    pub claim_id: ClaimId,
+    pub fence: Fence,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 100))]
+    pub percent: Option<u8>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Complete {
+    pub claim_id: ClaimId,
+    pub fence: Fence,
+    /// `completed`, or what should follow: `needs_review`, `changes_requested`, `escalated`.
+    #[serde(default = "completed")]
+    pub action: Action,
+    pub payload: Payload,
+    #[serde(default)]
+    pub metadata: Object,
+    /// Handoffs that are created in the same atomic step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100))]
+    pub follow_ups: Vec<FollowUp>,
+}
+
+fn completed() -> Action {
+    Action::Completed
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct CompleteOf {
+    pub handoff_id: HandoffId,
+    #[serde(flatten)]
+    pub complete: Complete,
+}
+
+/// Completes many at once. Each stands on its own; all are synced together.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CompleteBatch {
+    #[schemars(length(min = 1, max = 1000))]
+    pub completions: Vec<CompleteOf>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fail {
+    pub claim_id: ClaimId,
+    pub fence: Fence,
+    pub class: FailureClass,
+    /// A short name for the kind of error, such as `rate_limited`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempted: Option<String>,
+    /// What might fix it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+    #[serde(default)]
+    pub details: Object,
+}
+
+/// Declines: with the claim as its holder, or without one before claiming.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Decline {
+    pub agent: AgentId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim_id: Option<ClaimId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fence: Option<Fence>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Who decides, and why.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Decide {
+    pub by: AgentId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Who decides.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Approve {
+    pub by: AgentId,
+}
+
+/// Where a handoff is after a call.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Moved {
+    pub handoff_id: HandoffId,
+    pub task_id: TaskId,
+    pub state: String,
+    pub status: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Beat {
+    pub handoff_id: HandoffId,
+    pub lease_left_ms: u64,
+    pub work_left_ms: u64,
+}
+
+/// The answers of a batch, in the order of its parts: each is a result or an error.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Batch<T> {
+    pub results: Vec<Part<T>>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Part<T> {
+    Done(T),
+    Failed { error: crate::error::Problem },
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Handoff {
+    pub handoff_id: HandoffId,
+    pub task_id: TaskId,
+    pub state: String,
+    /// `stored`, `delivered`, `claimed`, `in_progress` or `done`: what the sender may rely on.
+    pub status: String,
+    pub from_agent: AgentId,
+    pub to: Target,
+    pub control: Control,
+    pub envelope: Hash,
+    pub hop: u32,
+    pub priority: u8,
+    pub terms: Terms,
+    pub offered_at: Timestamp,
+    pub expires_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivered_at: Option<Timestamp>,
+    /// When a scheduled handoff becomes claimable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ordering_key: Option<OrderingKey>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redrive_of: Option<HandoffId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Holder>,
+    /// The address of the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Hash>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dead_letter: Option<DeadReason>,
+    /// Attempts that ended in a declared failure.
+    pub failures: u32,
+    /// Leases that were lost.
+    pub losses: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub declined_by: Vec<AgentId>,
+    pub attempts: Vec<Attempt>,
+}
+
+/// Who holds the claim. The claim id is the holder's secret.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Holder {
+    pub agent: AgentId,
+    pub fence: Fence,
+    pub lease_left_ms: u64,
+    pub work_left_ms: u64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct DeadReason {
+    pub reason: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redriven_to: Option<HandoffId>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub discarded: bool,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Attempt {
+    pub number: u32,
+    pub agent: AgentId,
+    pub fence: Fence,
+    pub claimed_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+    /// A report came after the end: refused, and kept in the audit log.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub late: bool,
+}
+
+/// A handoff, and its result if it has one.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct HandoffWithResult {
+    #[serde(flatten)]
+    pub handoff: Handoff,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<tasuki_core::report::ResultReport>")]
+    pub output: Option<Box<RawValue>>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Handoffs {
+    pub handoffs: Vec<Handoff>,
+    /// Give this as `before` to get the next page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<HandoffId>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Task {
+    pub task_id: TaskId,
+    pub state: String,
+    pub owner: AgentId,
+    pub opened_by: AgentId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_task_id: Option<TaskId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<CorrelationId>,
+    /// The address of the intent: the same at every hop.
+    pub intent: Hash,
+    pub opened_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    /// The handoff that is not at its end yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live_handoff: Option<HandoffId>,
+    /// How many events there are, and the hash of the last.
+    pub events: u32,
+    pub head: Hash,
+}
+
+/// A task with its handoffs and the tasks below it.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct TaskWithParts {
+    #[serde(flatten)]
+    pub task: Task,
+    /// Newest first.
+    pub handoffs: Vec<Handoff>,
+    pub children: Vec<Task>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Tasks {
+    pub tasks: Vec<Task>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<TaskId>,
+}
+
+/// Waits for handoffs and tasks.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Wait {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub handoffs: Vec<HandoffId>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<TaskId>,
+    #[serde(default)]
+    pub mode: Mode,
+    #[serde(default)]
+    pub until: Until,
+    /// How long to wait at most; the answer then says what is still open.
+    #[serde(default = "fifteen_seconds")]
+    pub timeout_ms: u64,
+}
+
+/// The acknowledgment timeout of a blocking send.
+fn fifteen_seconds() -> u64 {
+    15_000
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    #[default]
+    All,
+    Any,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Until {
+    /// The receiver has accepted, or it is over.
+    Claimed,
+    /// It is at its end.
+    #[default]
+    Settled,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Waited {
+    /// Whether what was waited for came about; if not, the time was up.
+    pub done: bool,
+    pub handoffs: Vec<HandoffWithResult>,
+    pub tasks: Vec<Task>,
+    /// Those that have not come far enough.
+    pub open_handoffs: Vec<HandoffId>,
+    pub open_tasks: Vec<TaskId>,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct DeadLetter {
+    #[serde(flatten)]
+    pub handoff: Handoff,
+    #[schemars(with = "Option<tasuki_core::Envelope>")]
+    pub envelope_content: Option<Box<RawValue>>,
+    /// What the attempts reported.
+    pub reports: Vec<Report>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discarded_because: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Report {
+    pub attempt: u32,
+    pub ended: String,
+    #[schemars(with = "Object")]
+    pub report: Box<RawValue>,
+}
+
+/// An audit event where it stands in the log.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Event {
+    pub position: Position,
+    pub hash: Hash,
+    #[schemars(with = "tasuki_core::Record")]
+    pub record: Box<RawValue>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Object>")]
+    pub body: Option<Box<RawValue>>,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Events {
+    pub events: Vec<Event>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Verdict {
+    /// Whether every entry is as it should be.
+    pub intact: bool,
+    pub events: u64,
+    pub tasks: u64,
+    pub bodies: u64,
+    pub checkpoints: u64,
+    /// How many of the last events no checkpoint covers yet.
+    pub unsealed: u64,
+    /// The keys that signed, in hex.
+    pub keys: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_bad: Option<Finding>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    pub position: Position,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<TaskId>,
+    pub problem: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Stats {
+    pub version: String,
+    pub now: Timestamp,
+    /// The position of the last event.
+    pub head: Position,
+    pub commits: u64,
+    pub commands: u64,
+    pub events: u64,
+    /// Events for each commit since the start: above 1 where commits are shared.
+    pub mean_batch: f64,
+    pub live_handoffs: u64,
+    /// About how much memory they take.
+    pub live_bytes: u64,
+    pub waiting_handoffs: u64,
+    pub idempotency_keys: u64,
+    pub projection_lag: u64,
+    pub disk_full: bool,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Health {
+    pub status: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}

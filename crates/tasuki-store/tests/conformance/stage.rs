@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A stage to play stories on: a store of some backend, a clock that only moves when told, and
+//! short words for the usual commands. Clones share all of it, so that several workers can play.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tasuki_core::command::{Act, Claim, Command, Offer, OfferTask, Proof};
+use tasuki_core::envelope::Control;
+use tasuki_core::handoff::PRIORITY_DEFAULT;
+use tasuki_core::{
+    ClaimId, Handoff, HandoffId, Position, Refusal, Target, Task, TaskId, Terms, Timestamp,
+};
+use tasuki_store::{
+    Clock, Done, Entry, Error, ManualClock, Sqlite, SqliteOptions, Store, Sync, Volatile,
+};
+
+use crate::support::{DAY, agent, body, seeker, to};
+
+pub(crate) const BEGIN: Timestamp = Timestamp(1_800_000_000_000);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Backend {
+    Volatile,
+    Sqlite,
+}
+
+impl Backend {
+    /// A store that keeps what it keeps in a directory, if it keeps anything.
+    pub(crate) async fn open(
+        self,
+        dir: &Path,
+        sync: Sync,
+        clock: Arc<ManualClock>,
+    ) -> Arc<dyn Store> {
+        match self {
+            Self::Volatile => Arc::new(Volatile::new(clock)),
+            Self::Sqlite => {
+                let options = SqliteOptions { dir: dir.to_owned(), sync };
+                Arc::new(Sqlite::open(options, clock).await.unwrap())
+            }
+        }
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Stage {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) dir: Arc<tempfile::TempDir>,
+    ids: Arc<AtomicU64>,
+}
+
+impl Stage {
+    pub(crate) async fn open(backend: Backend) -> Self {
+        let dir = Arc::new(tempfile::tempdir().unwrap());
+        let clock = ManualClock::at(BEGIN);
+        let store = backend.open(dir.path(), Sync::Full, clock.clone()).await;
+        Self { store, clock, dir, ids: Arc::default() }
+    }
+
+    pub(crate) fn next_id(&self) -> u128 {
+        u128::from(self.ids.fetch_add(1, Ordering::Relaxed)) + 1
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub(crate) async fn run(&self, command: Command) -> Result<Done, Error> {
+        self.store.execute(vec![command]).await?.pop().unwrap()
+    }
+
+    pub(crate) async fn sweep(&self) -> Vec<HandoffId> {
+        self.run(Command::Sweep { max: 100 }).await.unwrap().outcome.handoffs
+    }
+
+    pub(crate) async fn wait_and_sweep(&self, ms: u64) -> Vec<HandoffId> {
+        self.clock.advance_ms(ms);
+        self.sweep().await
+    }
+
+    pub(crate) fn new_task(&self) -> OfferTask {
+        let task = TaskId(self.next_id());
+        OfferTask::New { task, intent: body("do it").hash, correlation_id: None, parent: None }
+    }
+
+    /// The planner's offer of a new task, which nobody sent yet.
+    pub(crate) fn offer(&self, to: Target) -> Offer {
+        let handoff = HandoffId(self.next_id());
+        Offer {
+            handoff,
+            task: self.new_task(),
+            from: agent("planner"),
+            to,
+            control: Control::Passed,
+            envelope: body(&format!("envelope {handoff}")),
+            hop: 0,
+            previous: None,
+            priority: PRIORITY_DEFAULT,
+            terms: Terms::default(),
+            expires_at: self.now().plus_ms(DAY),
+            not_before: None,
+            needs_approval: false,
+            ordering_key: None,
+            key: None,
+        }
+    }
+
+    /// The planner's offer of a new task, changed by the story before it is sent.
+    pub(crate) async fn offer_to(
+        &self,
+        to: Target,
+        change: impl FnOnce(&mut Offer),
+    ) -> HandoffId {
+        let mut offer = self.offer(to);
+        change(&mut offer);
+        self.send(offer).await.unwrap().outcome.handoffs[0]
+    }
+
+    /// A new task that the planner hands to the coder.
+    pub(crate) async fn offered(&self) -> HandoffId {
+        self.offer_to(to("coder"), |_| {}).await
+    }
+
+    pub(crate) async fn send(&self, offer: Offer) -> Result<Done, Error> {
+        self.run(Command::Offer(Box::new(offer))).await
+    }
+
+    pub(crate) fn wish(&self, name: &str, count: usize) -> Claim {
+        let claim_ids = (0..count).map(|_| ClaimId(self.next_id())).collect();
+        Claim { seeker: seeker(name), claim_ids, lease_ms: None, request_id: None }
+    }
+
+    pub(crate) async fn try_claim(&self, handoff: HandoffId, name: &str) -> Result<Done, Error> {
+        let claim = self.wish(name, 1);
+        self.run(Command::ClaimOne { handoff, claim }).await
+    }
+
+    pub(crate) async fn claim(&self, handoff: HandoffId, name: &str) -> Proof {
+        proof_of(&self.try_claim(handoff, name).await.unwrap().handoffs[0])
+    }
+
+    pub(crate) async fn claim_next(&self, name: &str, count: usize) -> Vec<HandoffId> {
+        self.run(Command::Claim(self.wish(name, count))).await.unwrap().outcome.handoffs
+    }
+
+    pub(crate) async fn act(
+        &self,
+        handoff: HandoffId,
+        proof: Proof,
+        act: Act,
+    ) -> Result<Done, Error> {
+        self.run(Command::Held { handoff, proof, act }).await
+    }
+
+    pub(crate) async fn redrive(&self, handoff: HandoffId) -> Result<Done, Error> {
+        let new = HandoffId(self.next_id());
+        self.run(Command::Redrive { handoff, by: agent("person"), new }).await
+    }
+
+    /// Makes a dead letter of a handoff that the coder could claim.
+    pub(crate) async fn kill(&self, handoff: HandoffId) {
+        let proof = self.claim(handoff, "coder").await;
+        let fail = crate::support::fail(tasuki_core::event::FailureClass::Permanent);
+        self.act(handoff, proof, fail).await.unwrap();
+    }
+
+    pub(crate) async fn handoff(&self, id: HandoffId) -> Arc<Handoff> {
+        self.store.handoff(id).await.unwrap().unwrap()
+    }
+
+    /// The task that a handoff moves.
+    pub(crate) async fn task_of(&self, id: HandoffId) -> Arc<Task> {
+        self.store.task(self.handoff(id).await.task_id).await.unwrap().unwrap()
+    }
+
+    pub(crate) async fn state(&self, id: HandoffId) -> &'static str {
+        self.handoff(id).await.state.name().as_str()
+    }
+
+    /// The whole log.
+    pub(crate) async fn log(&self) -> Vec<Entry> {
+        self.store.events(Position(0), usize::MAX).await.unwrap()
+    }
+
+    /// What happened to a handoff, in order.
+    pub(crate) async fn story(&self, id: HandoffId) -> Vec<&'static str> {
+        let log = self.log().await;
+        let records = log.iter().map(|entry| &entry.sealed.record);
+        records.filter(|r| r.handoff_id == Some(id)).map(|r| r.event.kind()).collect()
+    }
+
+    /// The log holds together from its first entry to its last.
+    pub(crate) async fn verified(&self) {
+        let verdict = self.store.verify().await.unwrap();
+        assert_eq!(verdict.first_bad, None);
+        assert_eq!(verdict.events, self.store.head().0);
+    }
+}
+
+/// What the present holder of a handoff can show.
+pub(crate) fn proof_of(handoff: &Handoff) -> Proof {
+    let claim = handoff.state.claim().unwrap();
+    Proof { claim_id: claim.claim_id, fence: claim.fence }
+}
+
+/// The code of a refusal.
+#[track_caller]
+pub(crate) fn code(result: Result<Done, Error>) -> &'static str {
+    match result {
+        Err(Error::Refused(refusal)) => Refusal::code(&refusal),
+        other => panic!("expected a refusal, got {other:?}"),
+    }
+}
