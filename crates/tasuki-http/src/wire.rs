@@ -646,6 +646,9 @@ pub struct Stats {
     pub idempotency_keys: u64,
     pub projection_lag: u64,
     pub disk_full: bool,
+    /// How much memory the process takes, where the system can say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resident_bytes: Option<u64>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

@@ -190,12 +190,16 @@ impl Live {
                 members.insert(handoff.offered, handoff.id);
                 match first {
                     Some((at, _)) if at < handoff.offered => {}
-                    // Only when state is loaded out of order: the later one must step back.
+                    // It was taken out to be changed, or state is loaded out of order: the later
+                    // one must step back, and nobody need hear that it could be claimed.
                     Some((_, later)) => {
-                        self.enqueue(handoff);
-                        if let Some(later) = self.handoffs.get(&later).cloned() {
-                            self.dequeue(&later);
+                        if let Some(later) = self.handoffs.get(&later).cloned()
+                            && self.dequeue(&later)
+                            && let Some(told) = self.ready.iter().rposition(|to| *to == later.to)
+                        {
+                            self.ready.remove(told);
                         }
+                        self.enqueue(handoff);
                     }
                     None => self.enqueue(handoff),
                 }
@@ -244,7 +248,8 @@ impl Live {
         }
     }
 
-    fn dequeue(&mut self, handoff: &Handoff) {
+    /// Whether it stood in the queue.
+    fn dequeue(&mut self, handoff: &Handoff) -> bool {
         if let Some(rank) = handoff.rank()
             && let Some(queue) = self.waiting.get_mut(&handoff.to)
             && queue.remove(&rank).is_some()
@@ -253,7 +258,9 @@ impl Live {
             if queue.is_empty() {
                 self.waiting.remove(&handoff.to);
             }
+            return true;
         }
+        false
     }
 
     /// Makes the changes since the last call final.
@@ -400,3 +407,6 @@ impl View for Live {
         self.epoch
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -70,6 +70,7 @@ impl Journal for InRam {
     fn projected(&self) -> Position {
         Position(0)
     }
+    fn close(&mut self) {}
 }
 
 #[async_trait]
@@ -107,6 +108,7 @@ impl Store for Volatile {
     }
 
     async fn bodies(&self, at: Vec<Position>) -> Result<Vec<Option<Body>>, Error> {
+        self.writer.check_open()?;
         let log = self.read();
         let find = |at: Position| {
             let index = usize::try_from(at.0.checked_sub(1)?).ok()?;
@@ -116,16 +118,19 @@ impl Store for Volatile {
     }
 
     async fn events(&self, after: Position, max: usize) -> Result<Vec<Entry>, Error> {
+        self.writer.check_open()?;
         let skip = usize::try_from(after.0).unwrap_or(usize::MAX);
         Ok(self.read().iter().skip(skip).take(max).map(|(entry, _)| entry.clone()).collect())
     }
 
     async fn chain(&self, task: TaskId) -> Result<Vec<Entry>, Error> {
+        self.writer.check_open()?;
         let of_task = |(entry, _): &&(Entry, _)| entry.sealed.record.task_id == task;
         Ok(self.read().iter().filter(of_task).map(|(entry, _)| entry.clone()).collect())
     }
 
     async fn checkpoints(&self, _: Position, _: usize) -> Result<Vec<Checkpoint>, Error> {
+        self.writer.check_open()?;
         // Nobody checks tomorrow what is gone by then.
         Ok(Vec::new())
     }
@@ -143,6 +148,7 @@ impl Store for Volatile {
     }
 
     async fn verify(&self) -> Result<Verdict, Error> {
+        self.writer.check_open()?;
         let mut verifier = Verifier::default();
         let mut check = |(entry, body): &(Entry, Option<Body>)| {
             verifier.event(entry, body.as_ref().map(Body::text))

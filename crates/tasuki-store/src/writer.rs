@@ -49,6 +49,8 @@ pub(crate) trait Journal: Send + 'static {
     fn lag(&self) -> usize;
     /// Up to which position everything is where a cold load finds it.
     fn projected(&self) -> Position;
+    /// Leaves everything in good order; nothing comes after it.
+    fn close(&mut self);
 }
 
 /// How much of what queries read is to be written down now.
@@ -98,14 +100,15 @@ enum Message {
     Handoff(HandoffId, oneshot::Sender<Result<Option<Arc<Handoff>>, Error>>),
     Task(TaskId, oneshot::Sender<Result<Option<Arc<Task>>, Error>>),
     Snapshot(oneshot::Sender<(Vec<Arc<Task>>, Vec<Arc<Handoff>>)>),
-    CatchUp(oneshot::Sender<()>),
+    CatchUp(oneshot::Sender<Result<(), Error>>),
     Close(oneshot::Sender<()>),
 }
 
-/// An answer that waits for its batch's commit.
-enum Answer {
-    Execute(Vec<Reply>, oneshot::Sender<Vec<Reply>>),
-    Other(Box<dyn FnOnce() + Send>),
+/// Commands whose replies wait for their batch's commit.
+struct Executed {
+    commands: Vec<Command>,
+    replies: Vec<Reply>,
+    reply: oneshot::Sender<Vec<Reply>>,
 }
 
 impl Handle {
@@ -130,7 +133,13 @@ impl Handle {
             .name("tasuki-writer".into())
             .spawn(move || {
                 writer.publish(Stats::default());
-                writer.run(&messages);
+                let closed = writer.run(&messages);
+                // Whoever waits for the end finds the data let go of.
+                drop(writer);
+                if let Some(reply) = closed {
+                    // Nobody may be waiting any more; the work is done all the same.
+                    let _ = reply.send(());
+                }
             })
             .expect("the system has room for one more thread");
         Self { queue: Mutex::new(Some(queue)), shared }
@@ -175,7 +184,13 @@ impl Handle {
 
     /// Returns when everything committed before the call can be queried.
     pub(crate) async fn catch_up(&self) -> Result<(), Error> {
-        self.ask(Message::CatchUp).await
+        self.ask(Message::CatchUp).await?
+    }
+
+    /// Refuses what would read past the writer once the store is closed.
+    pub(crate) fn check_open(&self) -> Result<(), Error> {
+        let queue = self.queue.lock().expect("no holder of this lock panics");
+        if queue.is_some() { Ok(()) } else { Err(Error::Closed) }
     }
 
     pub(crate) async fn close(&self) {
@@ -211,69 +226,57 @@ struct Writer<J> {
 }
 
 impl<J: Journal> Writer<J> {
-    fn run(&mut self, queue: &Receiver<Message>) {
+    /// Works until the store is closed, fails, or is dropped. Returns who waits for the end.
+    fn run(&mut self, queue: &Receiver<Message>) -> Option<oneshot::Sender<()>> {
         let mut messages = Vec::with_capacity(BATCH_MAX);
         loop {
             if self.journal.lag() == 0 {
-                let Ok(first) = queue.recv() else { return };
-                messages.push(first);
+                messages.push(queue.recv().ok()?);
             } else {
                 match queue.recv_timeout(IDLE) {
                     Ok(first) => messages.push(first),
                     Err(RecvTimeoutError::Timeout) => {}
-                    Err(RecvTimeoutError::Disconnected) => return,
+                    Err(RecvTimeoutError::Disconnected) => return None,
                 }
             }
             messages.extend(queue.try_iter().take(BATCH_MAX - 1));
             match self.batch(std::mem::take(&mut messages)) {
                 Ok(Next::Go) => {}
                 Ok(Next::Close(reply)) => {
-                    // Nobody may be waiting any more; the work is done all the same.
-                    let _ = reply.send(());
-                    return;
+                    self.journal.close();
+                    return Some(reply);
                 }
                 Err(reason) => {
                     tracing::error!(%reason, "the store failed");
                     self.shared.failed.send_replace(Some(reason));
-                    return;
+                    return None;
                 }
             }
         }
     }
 
     fn batch(&mut self, messages: Vec<Message>) -> Result<Next, String> {
+        self.forget_keys();
         let before = self.live.head;
         let mut rows = if messages.is_empty() { CatchUp::Some } else { CatchUp::Least };
         let mut close = None;
         let mut batch = Vec::new();
-        let mut answers = Vec::with_capacity(messages.len());
-        let mut executes = Vec::new();
-        let mut commands_count = 0;
+        let mut executed = Vec::with_capacity(messages.len());
+        let mut reads = Vec::new();
+        let mut catch_ups = Vec::new();
         for message in messages {
             match message {
                 Message::Execute(commands, reply) => {
-                    commands_count += commands.len();
                     let replies =
                         commands.iter().map(|c| self.carry_out(c.clone(), &mut batch)).collect();
-                    executes.push(commands);
-                    answers.push(Answer::Execute(replies, reply));
+                    executed.push(Executed { commands, replies, reply });
                 }
-                Message::Handoff(id, reply) => {
-                    let found = self.find_handoff(id);
-                    answers.push(later(reply, found));
-                }
-                Message::Task(id, reply) => {
-                    let found = self.find_task(id);
-                    answers.push(later(reply, found));
-                }
-                Message::Snapshot(reply) => {
-                    let tasks = self.live.tasks().cloned().collect();
-                    let handoffs = self.live.handoffs().cloned().collect();
-                    answers.push(later(reply, (tasks, handoffs)));
+                Message::Handoff(..) | Message::Task(..) | Message::Snapshot(_) => {
+                    reads.push(message);
                 }
                 Message::CatchUp(reply) => {
                     rows = CatchUp::All;
-                    answers.push(later(reply, ()));
+                    catch_ups.push(reply);
                 }
                 Message::Close(reply) => {
                     rows = CatchUp::All;
@@ -281,39 +284,69 @@ impl<J: Journal> Writer<J> {
                 }
             }
         }
-        let grew = Stats { commands: commands_count as u64, ..Stats::default() };
-        match self.commit(&batch, rows) {
-            Ok(()) => self.announce(batch, grew),
+        let caught_up = match self.commit(&batch, rows) {
+            Ok(()) => {
+                let commands = executed.iter().map(|e| e.commands.len() as u64).sum();
+                self.announce(batch, Stats { commands, ..Stats::default() });
+                Ok(())
+            }
             Err(Fault::Fatal(reason)) => return Err(reason),
             Err(Fault::Busy) => {
                 self.take_back(before);
-                refuse_all(&mut answers, &Error::Overloaded);
+                for executed in &mut executed {
+                    executed.replies.fill_with(|| Err(Error::Overloaded));
+                }
+                Err(Error::Overloaded)
             }
             Err(Fault::Full) => {
                 self.take_back(before);
                 self.journal.free_reserve();
-                self.rerun_singly(executes, &mut answers)?;
+                self.rerun_singly(&mut executed)?;
+                Err(Error::DiskFull)
             }
+        };
+        self.answer(reads);
+        // A caller that has gone away needs no answer.
+        for executed in executed {
+            let _ = executed.reply.send(executed.replies);
         }
-        for answer in answers {
-            answer.send();
+        for reply in catch_ups {
+            let _ = reply.send(caught_up.clone());
         }
         Ok(close.map_or(Next::Go, Next::Close))
     }
 
+    /// Reading comes after the commit, so that nobody sees what a failed one took back.
+    fn answer(&mut self, reads: Vec<Message>) {
+        for read in reads {
+            match read {
+                Message::Handoff(id, reply) => drop(reply.send(self.find_handoff(id))),
+                Message::Task(id, reply) => drop(reply.send(self.find_task(id))),
+                Message::Snapshot(reply) => {
+                    let tasks = self.live.tasks().cloned().collect();
+                    let handoffs = self.live.handoffs().cloned().collect();
+                    drop(reply.send((tasks, handoffs)));
+                }
+                Message::Execute(..) | Message::CatchUp(_) | Message::Close(_) => {}
+            }
+        }
+        self.let_go_of_loaded();
+        self.live.keep();
+    }
+
+    /// Before anything is decided, so that a key counts for as long as was said and not until the
+    /// next commit.
+    fn forget_keys(&mut self) {
+        let projected = self.journal.projected();
+        self.spilled |= self.live.forget_keys(self.clock.now(), KEYS_MAX, projected);
+    }
+
     /// After a batch found no space: each command on its own, so that one that still fits is not
     /// refused for the sake of one that does not.
-    fn rerun_singly(
-        &mut self,
-        executes: Vec<Vec<Command>>,
-        answers: &mut [Answer],
-    ) -> Result<(), String> {
-        let mut executes = executes.into_iter();
-        for answer in answers {
-            let Answer::Execute(replies, _) = answer else { continue };
-            let commands = executes.next().unwrap_or_default();
+    fn rerun_singly(&mut self, executed: &mut [Executed]) -> Result<(), String> {
+        for Executed { commands, replies, .. } in executed {
             replies.clear();
-            for command in commands {
+            for command in std::mem::take(commands) {
                 let before = self.live.head;
                 let mut batch = Vec::new();
                 let reply = self.carry_out(command, &mut batch);
@@ -430,9 +463,6 @@ impl<J: Journal> Writer<J> {
     fn announce(&mut self, batch: Vec<Appended>, mut grew: Stats) {
         self.let_go_of_loaded();
         self.live.keep();
-        let projected = self.journal.projected();
-        let now = self.clock.now();
-        self.spilled |= self.live.forget_keys(now, KEYS_MAX, projected);
         let events: Vec<_> = batch.into_iter().map(|appended| appended.sealed).collect();
         grew.events = events.len() as u64;
         grew.commits = u64::from(!events.is_empty());
@@ -492,28 +522,6 @@ enum Next {
     Close(oneshot::Sender<()>),
 }
 
-impl Answer {
-    /// A caller that has gone away needs no answer.
-    fn send(self) {
-        match self {
-            Self::Execute(replies, reply) => drop(reply.send(replies)),
-            Self::Other(send) => send(),
-        }
-    }
-}
-
-fn later<T: Send + 'static>(reply: oneshot::Sender<T>, value: T) -> Answer {
-    Answer::Other(Box::new(move || drop(reply.send(value))))
-}
-
-fn refuse_all(answers: &mut [Answer], error: &Error) {
-    for answer in answers {
-        if let Answer::Execute(replies, _) = answer {
-            replies.fill_with(|| Err(error.clone()));
-        }
-    }
-}
-
 /// Whether a command brings new work. A full disk refuses these and takes the rest.
 fn creates(command: &Command) -> bool {
     match command {
@@ -542,3 +550,6 @@ fn key_of(command: &Command) -> Option<(&AgentId, &IdempotencyKey)> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

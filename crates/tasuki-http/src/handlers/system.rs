@@ -41,7 +41,15 @@ pub(crate) async fn stats(State(app): State<App>) -> Response {
         idempotency_keys: stats.idempotency_keys,
         projection_lag: stats.projection_lag,
         disk_full: stats.disk_full,
+        resident_bytes: resident_bytes(),
     })
+}
+
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
 }
 
 pub(crate) async fn openapi_json() -> Response {

@@ -61,6 +61,13 @@ impl Checkpointer {
             }
         }
     }
+
+    /// Moves the whole log, so that the database is in one file that can be copied.
+    pub(crate) fn finish(&self, db: &Connection) {
+        if let Err(error) = checkpoint(db, "PRAGMA wal_checkpoint(TRUNCATE)") {
+            tracing::warn!(%error, "checkpoint failed; the next start reads the log instead");
+        }
+    }
 }
 
 fn move_pages(db: &Connection) {

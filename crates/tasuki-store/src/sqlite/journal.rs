@@ -4,6 +4,7 @@
 //! and recovery know how far the rows are and let them catch up.
 
 use std::collections::{HashSet, VecDeque};
+use std::fs::File;
 use std::sync::Arc;
 
 use ed25519_dalek::SigningKey;
@@ -38,6 +39,8 @@ pub(crate) struct SqliteJournal {
     pub(crate) cache: Arc<BodyCache>,
     pub(crate) space: Space,
     pub(crate) checkpointer: Checkpointer,
+    /// Held as long as anything may be written, so that no other process opens the directory.
+    pub(crate) _lock: File,
 }
 
 /// The log's hash, and how far it is sealed.
@@ -201,7 +204,9 @@ impl SqliteJournal {
                     }
                 }
                 Behind::Task(id) => {
-                    if live.shared_task(id).is_some_and(|task| task.live.is_none()) {
+                    // The store's own chain goes on without being asked for by its id.
+                    let cold = live.shared_task(id).is_some_and(|task| task.live.is_none());
+                    if cold && id != TaskId::STORE {
                         evicted.tasks.push(id);
                     }
                 }
@@ -274,6 +279,10 @@ impl Journal for SqliteJournal {
 
     fn projected(&self) -> Position {
         self.dirty.projected
+    }
+
+    fn close(&mut self) {
+        self.checkpointer.finish(&self.db);
     }
 }
 

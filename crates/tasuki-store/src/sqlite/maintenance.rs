@@ -9,11 +9,11 @@ use std::sync::Arc;
 use rusqlite::{Connection, params};
 use tasuki_core::{Position, Task};
 
-use super::open::{self, FILE, OpenError, io, sql};
+use super::open::{self, FILE, INSTANCE, OpenError, io, sql};
 use super::{Sync, rows};
 use crate::audit::{self, Finding, Verdict, Verifier};
 use crate::clock::Clock;
-use crate::writer::{CatchUp, Fault, Journal};
+use crate::writer::{CatchUp, Journal};
 
 /// Called with how many entries are done.
 pub type Progress<'p> = &'p mut dyn FnMut(u64);
@@ -39,6 +39,7 @@ pub fn verify(dir: &Path, progress: Progress<'_>) -> Result<Verdict, OpenError> 
 pub fn export(dir: &Path, to: &mut dyn Write, progress: Progress<'_>) -> Result<u64, OpenError> {
     let db = reader(dir)?;
     let mut written = Ok(());
+    let mut unreadable = None;
     let mut lines = 0;
     let mut put = |line: String| {
         lines += 1;
@@ -49,13 +50,17 @@ pub fn export(dir: &Path, to: &mut dyn Write, progress: Progress<'_>) -> Result<
         Item::Event(entry, body) => put(audit::event_line(&entry, body.as_deref())),
         Item::Checkpoint(checkpoint) => put(audit::checkpoint_line(&checkpoint)),
         Item::Unreadable(position, error) => {
-            tracing::error!(%position, %error, "cannot export an entry");
+            unreadable = Some(cannot_be_read(position, &error));
             false
         }
     })
     .map_err(sql("read the log of"))?;
     written.map_err(io("write the export", dir))?;
-    Ok(lines)
+    unreadable.map_or(Ok(lines), |finding| Err(OpenError::Damaged(finding)))
+}
+
+fn cannot_be_read(position: Position, error: &rusqlite::Error) -> Finding {
+    Finding { position, task_id: None, problem: format!("cannot be read: {error}") }
 }
 
 pub(super) fn verify_log(db: &Connection, progress: Progress<'_>) -> rusqlite::Result<Verdict> {
@@ -65,10 +70,7 @@ pub(super) fn verify_log(db: &Connection, progress: Progress<'_>) -> rusqlite::R
         let checked = match item {
             Item::Event(entry, body) => verifier.event(&entry, body.as_deref()),
             Item::Checkpoint(checkpoint) => verifier.checkpoint(&checkpoint),
-            Item::Unreadable(position, error) => {
-                let problem = format!("cannot be read: {error}");
-                Err(Finding { position, task_id: None, problem })
-            }
+            Item::Unreadable(position, error) => Err(cannot_be_read(position, &error)),
         };
         first_bad = checked.err();
         first_bad.is_none()
@@ -148,12 +150,20 @@ pub fn backup(dir: &Path, to: &Path) -> Result<(), OpenError> {
         let exists = io::Error::new(io::ErrorKind::AlreadyExists, "the target file exists");
         return Err(super::open::io("write the backup", to)(exists));
     }
-    let db = reader(dir)?;
     let part = to.with_extension("part");
-    // Left over from a backup that was interrupted.
-    let _ = std::fs::remove_file(&part);
-    db.execute("VACUUM INTO ?", params![part.to_string_lossy()]).map_err(sql("copy"))?;
+    copy(&reader(dir)?, &part)?;
+    // The copy belongs to no directory, so that wherever it is put the fence epoch rises.
+    Connection::open(&part)
+        .and_then(|copy| rows::put_meta(&copy, "instance", "backup"))
+        .map_err(sql("mark the copy of"))?;
     finish(&part, to).map_err(super::open::io("write the backup", to))
+}
+
+/// Copies a database, what is still in its write-ahead log included.
+fn copy(db: &Connection, part: &Path) -> Result<(), OpenError> {
+    // Left over from a copy that was interrupted.
+    let _ = std::fs::remove_file(part);
+    db.execute("VACUUM INTO ?", params![part.to_string_lossy()]).map(drop).map_err(sql("copy"))
 }
 
 /// Puts a backup into an empty data directory. The first start raises the fence epoch.
@@ -170,8 +180,17 @@ pub fn restore(from: &Path, dir: &Path, progress: Progress<'_>) -> Result<Verdic
     if let Some(finding) = &verdict.first_bad {
         return Err(OpenError::Damaged(finding.clone()));
     }
+    // What is left of an earlier database would be taken for a part of this one.
+    for name in [INSTANCE.to_owned(), format!("{FILE}-wal"), format!("{FILE}-shm")] {
+        match std::fs::remove_file(dir.join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(io("clear the way", dir)(error));
+            }
+            _ => {}
+        }
+    }
     let part = dir.join("restore.part");
-    std::fs::copy(from, &part).map_err(io("copy the backup", dir))?;
+    copy(&source, &part)?;
     finish(&part, &to).map_err(io("copy the backup", dir))?;
     Ok(verdict)
 }
@@ -192,32 +211,26 @@ pub fn rebuild(
     clock: Arc<dyn Clock>,
     progress: Progress<'_>,
 ) -> Result<u64, OpenError> {
-    let _lock = open::lock(dir)?;
+    let lock = open::lock(dir)?;
     let path = dir.join(FILE);
     let db = open::connect(&path, Sync::Full).map_err(sql("open"))?;
     open::migrate(&db)?;
+    let log = open::check_end(&db)?;
     db.execute_batch(
         "BEGIN; DELETE FROM task; DELETE FROM handoff; DELETE FROM idempotency; \
          UPDATE meta SET value = 0 WHERE name = 'projected'; COMMIT;",
     )
     .map_err(sql("empty the projections of"))?;
-    let log = open::check_end(&db)?;
-    let mut journal = open::journal(db, &path, dir, clock, log, Sync::Full)?;
+    let mut journal = open::journal(db, &path, dir, clock, log, Sync::Full, lock)?;
     let mut live = crate::live::Live::new(tasuki_core::ids::Epoch(1), Position(0));
     let mut at = Position(0);
     while let Some(last) = open::replay_some(&journal.db, &mut live, &mut journal.dirty, at)
         .map_err(sql("replay the events of"))?
     {
         at = last;
-        let evicted = journal.commit(&[], &live, CatchUp::All).map_err(|fault| OpenError::Io {
-            step: "write the projections",
-            dir: dir.display().to_string(),
-            source: io::Error::other(match fault {
-                Fault::Full => "the disk is full".to_owned(),
-                Fault::Busy => "somebody else writes to the database".to_owned(),
-                Fault::Fatal(reason) => reason,
-            }),
-        })?;
+        let evicted = journal
+            .commit(&[], &live, CatchUp::All)
+            .map_err(open::fault("write the projections", dir))?;
         for id in evicted.handoffs {
             live.put_handoff(id, None);
         }

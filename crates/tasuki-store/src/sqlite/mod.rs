@@ -52,8 +52,6 @@ pub struct Sqlite {
     clock: Arc<dyn Clock>,
     cache: Arc<BodyCache>,
     readers: Arc<Readers>,
-    /// Held until the store is dropped, so that no other process opens the directory.
-    _lock: std::fs::File,
 }
 
 pub use open::{FILE, OpenError};
@@ -77,6 +75,12 @@ impl Readers {
     fn take(&self) -> rusqlite::Result<Connection> {
         let idle = self.idle.lock().expect("no holder of this lock panics").pop();
         idle.map_or_else(|| open::reader(&self.path), Ok)
+    }
+
+    /// Lets go of the file; queries that come later are refused.
+    fn close(&self) {
+        self.places.close();
+        self.idle.lock().expect("no holder of this lock panics").clear();
     }
 
     async fn read<T: Send + 'static>(
@@ -134,6 +138,7 @@ impl Store for Sqlite {
     }
 
     async fn bodies(&self, at: Vec<Position>) -> Result<Vec<Option<Body>>, Error> {
+        self.writer.check_open()?;
         let cached: Vec<_> = at.iter().map(|at| self.cache.get(*at)).collect();
         if cached.iter().all(Option::is_some) {
             return Ok(cached);
@@ -190,6 +195,7 @@ impl Store for Sqlite {
     }
 
     async fn close(&self) {
+        self.readers.close();
         self.writer.close().await;
     }
 }

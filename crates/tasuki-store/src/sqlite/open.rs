@@ -21,8 +21,8 @@ use super::space::Space;
 use super::{PAGE_BYTES, Readers, Sqlite, SqliteOptions, Sync, keys_since, rows};
 use crate::clock::Clock;
 use crate::live::Live;
-use crate::writer::Handle;
-use crate::{Store, audit};
+use crate::audit;
+use crate::writer::{CatchUp, Fault, Handle, Journal};
 
 /// How many events are read at a time.
 const REPLAYED_AT_ONCE: usize = 1000;
@@ -31,6 +31,8 @@ const MIGRATIONS: &[&str] = &[include_str!("migrations/001_foundation.sql")];
 
 /// The database's name in the data directory.
 pub const FILE: &str = "tasuki.db";
+/// The name of the file that says which database belongs here.
+pub(super) const INSTANCE: &str = "instance";
 
 /// Why a data directory cannot be opened. Each says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -76,39 +78,32 @@ pub(super) fn io<'d>(
 impl Sqlite {
     /// Opens a data directory, making it if it is not there.
     pub async fn open(options: SqliteOptions, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
-        let (store, raise_to) = tokio::task::spawn_blocking(move || Self::load(&options, clock))
+        tokio::task::spawn_blocking(move || Self::load(&options, clock))
             .await
-            .expect("loading does not panic")?;
-        if let Some(epoch) = raise_to {
-            let raised = store.execute(vec![Command::RaiseEpoch { epoch }]).await;
-            if raised.is_err() {
-                return Err(OpenError::Io {
-                    step: "raise the fence epoch",
-                    dir: String::new(),
-                    source: std::io::ErrorKind::Other.into(),
-                });
-            }
-        }
-        Ok(store)
+            .expect("loading does not panic")
     }
 
-    fn load(
-        options: &SqliteOptions,
-        clock: Arc<dyn Clock>,
-    ) -> Result<(Self, Option<u64>), OpenError> {
+    fn load(options: &SqliteOptions, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
         let dir = &options.dir;
         std::fs::create_dir_all(dir).map_err(io("make a directory", dir))?;
         let lock = lock(dir)?;
         let path = dir.join(FILE);
         let db = connect(&path, options.sync).map_err(sql("open"))?;
         migrate(&db)?;
-        let copied = claim_instance(dir, &db)?;
-        let (journal, live) = recover(db, &path, dir, clock.clone(), options.sync)?;
-        let raise_to = copied.then_some(live.epoch.0 + 1);
+        let origin = origin(dir, &db)?;
+        let log = check_end(&db)?;
+        let mut journal = journal(db, &path, dir, clock.clone(), log, options.sync, lock)?;
+        let mut live = recover(&mut journal)?;
+        if origin == Origin::Elsewhere {
+            raise_epoch(&mut journal, &mut live, dir)?;
+        }
+        if origin != Origin::Here {
+            claim_instance(dir, &journal.db)?;
+        }
         let cache = journal.cache.clone();
         let writer = Handle::start(journal, live, clock.clone());
         let readers = Arc::new(Readers::new(&path));
-        Ok((Self { writer, clock, cache, readers, _lock: lock }, raise_to))
+        Ok(Self { writer, clock, cache, readers })
     }
 }
 
@@ -195,52 +190,87 @@ fn signing_key(dir: &Path) -> Result<SigningKey, OpenError> {
     Ok(SigningKey::from_bytes(&secret))
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    New,
+    Here,
+    Elsewhere,
+}
+
 /// A database knows which directory it belongs to. If it was brought here from elsewhere (a
 /// backup, a copy), claims that were given out after the copy was made may be in the hands of
 /// workers, so the fence epoch must rise.
-fn claim_instance(dir: &Path, db: &Connection) -> Result<bool, OpenError> {
-    let path = dir.join("instance");
-    let here = std::fs::read_to_string(&path).ok();
+fn origin(dir: &Path, db: &Connection) -> Result<Origin, OpenError> {
+    let here = std::fs::read_to_string(dir.join(INSTANCE)).ok();
     let stored: Option<String> = rows::meta(db, "instance").map_err(sql("read the instance of"))?;
-    if here.is_some() && here == stored {
-        return Ok(false);
-    }
+    Ok(match stored {
+        None => Origin::New,
+        Some(_) if here == stored => Origin::Here,
+        Some(_) => Origin::Elsewhere,
+    })
+}
+
+/// Binds database and directory to each other. After the epoch was raised and not before: a crash
+/// in between raises it once more, and never not at all.
+fn claim_instance(dir: &Path, db: &Connection) -> Result<(), OpenError> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).expect("the system gives random bytes");
     let instance = audit::hex(&random);
     rows::put_meta(db, "instance", &instance).map_err(sql("name the instance of"))?;
-    let written = File::create(&path).and_then(|mut file| {
+    let written = File::create(dir.join(INSTANCE)).and_then(|mut file| {
         file.write_all(instance.as_bytes())?;
         file.sync_all()
     });
-    written.map_err(io("write the instance file", dir))?;
-    Ok(stored.is_some())
+    written.map_err(io("write the instance file", dir))
 }
 
-fn recover(
-    db: Connection,
-    path: &Path,
+fn raise_epoch(
+    journal: &mut SqliteJournal,
+    live: &mut Live,
     dir: &Path,
-    clock: Arc<dyn Clock>,
-    sync: Sync,
-) -> Result<(SqliteJournal, Live), OpenError> {
-    let log = check_end(&db)?;
-    let last = rows::events(&db, Position(log.position.0.saturating_sub(1)), 1);
-    if let Some(last) = last.map_err(sql("read the end of"))?.first() {
-        clock.not_before(last.sealed.record.at);
+) -> Result<(), OpenError> {
+    let now = journal.clock.now();
+    let command = Command::RaiseEpoch { epoch: live.epoch.0 + 1 };
+    let events = tasuki_core::decide(command, live, now).events;
+    let batch: Vec<_> = events.into_iter().map(|event| live.append(event, now)).collect();
+    journal.commit(&batch, live, CatchUp::Least).map_err(fault("raise the fence epoch", dir))?;
+    live.keep();
+    live.ready.clear();
+    Ok(())
+}
+
+pub(super) fn fault<'d>(
+    step: &'static str,
+    dir: &'d Path,
+) -> impl FnOnce(Fault) -> OpenError + 'd {
+    move |fault| {
+        let reason = match fault {
+            Fault::Full => "the disk is full".to_owned(),
+            Fault::Busy => "somebody else writes to the database".to_owned(),
+            Fault::Fatal(reason) => reason,
+        };
+        io(step, dir)(std::io::Error::other(reason))
     }
-    let now = clock.now();
-    let mut journal = journal(db, path, dir, clock, log, sync)?;
+}
+
+/// The live state as it was: the rows, and the events that the rows do not know yet.
+fn recover(journal: &mut SqliteJournal) -> Result<Live, OpenError> {
+    let head = journal.log.position;
+    let last = rows::events(&journal.db, Position(head.0.saturating_sub(1)), 1);
+    if let Some(last) = last.map_err(sql("read the end of"))?.first() {
+        journal.clock.not_before(last.sealed.record.at);
+    }
+    let now = journal.clock.now();
     let epoch: i64 =
         rows::meta(&journal.db, "epoch").map_err(sql("read the epoch of"))?.unwrap_or(1);
-    let mut live = Live::new(Epoch(u64::try_from(epoch).unwrap_or(1)), log.position);
+    let mut live = Live::new(Epoch(u64::try_from(epoch).unwrap_or(1)), head);
     load_rows(&journal.db, &mut live, now).map_err(sql("load the live rows of"))?;
     replay(&journal.db, &mut live, &mut journal.dirty).map_err(sql("replay the events of"))?;
-    live.head = log.position;
+    live.head = head;
     live.renew_all(now);
     live.keep();
     live.ready.clear();
-    Ok((journal, live))
+    Ok(live)
 }
 
 pub(super) fn journal(
@@ -250,6 +280,7 @@ pub(super) fn journal(
     clock: Arc<dyn Clock>,
     log: LogHead,
     sync: Sync,
+    lock: File,
 ) -> Result<SqliteJournal, OpenError> {
     let checkpoints = connect(path, sync).map_err(sql("open"))?;
     Ok(SqliteJournal {
@@ -261,6 +292,7 @@ pub(super) fn journal(
         cache: Arc::new(BodyCache::default()),
         space: Space::new(dir),
         checkpointer: Checkpointer::start(checkpoints),
+        _lock: lock,
     })
 }
 
@@ -283,6 +315,10 @@ pub(super) fn check_end(db: &Connection) -> Result<LogHead, OpenError> {
         };
         if !checkpoint.is_signed() {
             return Err(OpenError::Damaged(finding("has a checkpoint that is not signed")));
+        }
+        let sealed = event_hash(db, checkpoint.position).optional();
+        if sealed.map_err(sql("read the end of the log of"))?.is_none() {
+            return Err(OpenError::Damaged(finding("is sealed by a checkpoint and is missing")));
         }
         head.hash = checkpoint.log_hash;
         head.position = checkpoint.position;

@@ -21,16 +21,24 @@ pub(crate) struct Space {
     reserved: bool,
     room: bool,
     measured: Option<Instant>,
+    free_bytes: fn(&Path) -> u64,
 }
 
 impl Space {
     pub(crate) fn new(dir: &Path) -> Self {
+        Self::measured_by(free_bytes, dir)
+    }
+
+    fn measured_by(free_bytes: fn(&Path) -> u64, dir: &Path) -> Self {
+        let reserve = dir.join("reserve");
         let mut space = Self {
-            reserve: dir.join("reserve"),
+            // Set aside before a restart, it is there to be given up, however little is free now.
+            reserved: std::fs::metadata(&reserve).is_ok_and(|file| file.len() == RESERVE_BYTES),
+            reserve,
             dir: dir.to_owned(),
-            reserved: false,
             room: true,
             measured: None,
+            free_bytes,
         };
         space.has_room();
         space
@@ -42,12 +50,12 @@ impl Space {
             return self.room;
         }
         self.measured = Some(Instant::now());
-        let free = free_bytes(&self.dir);
+        let free = (self.free_bytes)(&self.dir);
         if !self.reserved && free >= RESERVE_BYTES + 2 * LOW_BYTES {
             self.reserved = set_aside(&self.reserve).is_ok();
         }
         // Without its reserve the store is full until the reserve is back.
-        let room = self.reserved && free_bytes(&self.dir) >= LOW_BYTES;
+        let room = self.reserved && (self.free_bytes)(&self.dir) >= LOW_BYTES;
         if room != self.room {
             tracing::warn!(free, room, "room for new work changed");
             self.room = room;
@@ -82,4 +90,48 @@ fn set_aside(path: &Path) -> std::io::Result<()> {
         std::fs::write(path, vec![0; usize::try_from(RESERVE_BYTES).unwrap_or(0)])?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLENTY: fn(&Path) -> u64 = |_| 1 << 40;
+    const LITTLE: fn(&Path) -> u64 = |_| LOW_BYTES - 1;
+
+    #[test]
+    fn space_is_set_aside_while_there_is_plenty() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut space = Space::measured_by(PLENTY, dir.path());
+        assert!(space.has_room());
+        assert_eq!(std::fs::metadata(dir.path().join("reserve")).unwrap().len(), RESERVE_BYTES);
+    }
+
+    #[test]
+    fn new_work_is_refused_while_little_is_free() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(!Space::measured_by(LITTLE, dir.path()).has_room());
+        assert!(!dir.path().join("reserve").exists(), "nothing is taken from the little there is");
+    }
+
+    #[test]
+    fn what_was_set_aside_before_a_restart_can_still_be_given_up() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(Space::measured_by(PLENTY, dir.path()));
+        let mut space = Space::measured_by(LITTLE, dir.path());
+        assert!(!space.has_room());
+        space.free_reserve();
+        assert!(!dir.path().join("reserve").exists());
+    }
+
+    #[test]
+    fn without_its_reserve_the_store_is_full_until_the_reserve_is_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut space = Space::measured_by(PLENTY, dir.path());
+        space.free_reserve();
+        assert!(!space.has_room(), "not before the space is measured again");
+        space.measured = None;
+        assert!(space.has_room());
+        assert!(dir.path().join("reserve").exists());
+    }
 }

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One suite that every backend passes. A behaviour is a story told on a [`stage::Stage`]; the
+//! list below plays each of them on each backend, and a new backend is one more line at the end.
+#![cfg(test)]
+
+mod claims;
+mod dead_letters;
+mod leases;
+mod lifecycle;
+mod model;
+mod news;
+mod races;
+mod reading;
+mod repeats;
+mod stage;
+
+// The model that stores are compared with plays the core's own random stories.
+#[path = "../../../tasuki-core/tests/rules/random.rs"]
+mod random;
+#[allow(dead_code, reason = "the core's stories use more of its words than these do")]
+#[path = "../../../tasuki-core/tests/rules/support.rs"]
+mod support;
+
+use std::time::Duration;
+
+use stage::{Backend, Stage};
+
+/// A safety net only: no story waits for time to pass.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+async fn play<F: Future<Output = ()>>(backend: Backend, story: impl FnOnce(Stage) -> F) {
+    let stage = Stage::open(backend).await;
+    tokio::time::timeout(PATIENCE, Box::pin(story(stage))).await.expect("the story ends");
+}
+
+macro_rules! stories {
+    ($backend:expr; $($subject:ident: $($story:ident)+;)+) => {
+        $($(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $story() {
+                crate::play($backend, crate::$subject::$story).await;
+            }
+        )+)+
+    };
+}
+
+macro_rules! conforms {
+    ($backend:expr) => {
+        stories! { $backend;
+            lifecycle:
+                offered_work_is_claimed_started_and_completed
+                a_reply_shows_things_as_they_are_after_its_own_command
+                a_refused_command_does_not_hinder_its_neighbours
+                a_refused_command_leaves_nothing_behind
+                completing_and_handing_on_is_one_step
+                cancelling_ends_a_handoff_whoever_holds_it
+                a_task_without_a_handoff_is_opened_and_cancelled
+                what_was_never_there_is_not_found
+                a_closed_store_takes_nothing_more;
+            claims:
+                work_is_claimed_by_priority_and_then_first_come
+                work_that_comes_back_goes_to_the_end_of_its_line
+                an_ordering_key_lets_one_go_at_a_time
+                a_claim_is_safe_to_repeat_with_its_request_id
+                who_declined_is_not_asked_again
+                looking_is_recorded_once_and_claims_nothing;
+            races:
+                of_many_claimers_of_one_handoff_one_wins
+                of_many_claimers_of_a_queue_each_handoff_has_one_winner
+                a_hundred_sends_with_one_key_make_one_handoff
+                redriving_many_times_at_once_makes_one_handoff
+                a_completion_and_a_cancellation_race_to_one_end
+                many_whole_lives_at_once_lose_nothing;
+            repeats:
+                the_same_key_gives_the_first_outcome_again
+                the_same_key_with_another_body_conflicts_and_stores_nothing
+                a_key_is_remembered_for_a_day_and_not_longer
+                opening_a_task_takes_a_key_too;
+            leases:
+                silence_past_the_lease_gives_the_work_to_another
+                a_late_completion_is_refused_and_recorded_once
+                a_late_report_about_something_long_over_is_kept_too
+                heartbeats_extend_a_lease_without_an_event
+                a_hard_deadline_ends_work_that_still_sends_heartbeats
+                a_failed_attempt_is_retried_when_it_is_due
+                a_start_time_is_waited_for
+                what_nobody_takes_in_time_becomes_a_dead_letter
+                one_sweep_takes_no_more_than_it_was_told
+                raising_the_epoch_makes_every_claim_stale;
+            dead_letters:
+                attempts_that_all_fail_lead_to_a_dead_letter
+                workers_that_keep_vanishing_lead_to_quarantine
+                redriving_makes_a_new_handoff_with_the_old_envelope
+                discarding_keeps_the_reason_and_ends_the_task
+                only_dead_letters_are_reviewed
+                dead_letters_are_listed_until_somebody_decides
+                a_declined_offer_to_one_agent_is_a_dead_letter;
+            reading:
+                a_listing_of_handoffs_is_what_its_filter_lets_through
+                a_listing_of_tasks_is_what_its_filter_lets_through
+                a_listing_knows_every_reply_that_was_given_before_it
+                bodies_are_found_where_their_events_are
+                events_come_in_order_and_a_chain_is_those_of_its_task
+                the_log_of_a_busy_store_verifies;
+            news:
+                subscribers_hear_what_was_committed_and_what_can_be_claimed
+                a_line_tells_when_its_next_one_can_be_claimed
+                subscribers_hear_every_event_once_and_in_order
+                what_is_due_next_is_told
+                counts_tell_what_there_is
+                one_call_is_one_commit;
+        }
+    };
+}
+
+mod volatile {
+    conforms!(crate::stage::Backend::Volatile);
+}
+mod sqlite {
+    conforms!(crate::stage::Backend::Sqlite);
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Random stories, played on a store and on the core's plain model side by side: the same ids, the
+//! same clock, so the same outcomes, the same log and the same state in the end, to the last hash.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+use tasuki_core::command::{Command, Proof};
+use tasuki_core::{Event, HandoffId, Position, TaskId};
+use tasuki_store::{Error, HandoffFilter, ManualClock, Store, Sync, TaskFilter};
+
+use crate::random::{Op, op, pause_ms};
+use crate::stage::{BEGIN, Backend};
+use crate::support::Stage as Model;
+
+#[derive(Debug, Clone)]
+enum Step {
+    Wish(Op, u64),
+    /// Looks at everything, which also lets rows catch up.
+    List,
+    /// Closes the store and opens it again.
+    Restart,
+    /// Leaves the store as it is and goes on with a copy of its files, as after a crash.
+    Crash,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        40 => (op(), pause_ms()).prop_map(|(op, pause_ms)| Step::Wish(op, pause_ms)),
+        2 => Just(Step::List),
+        1 => Just(Step::Restart),
+        1 => Just(Step::Crash),
+    ]
+}
+
+struct Pair {
+    model: Model,
+    store: Arc<dyn Store>,
+    clock: Arc<ManualClock>,
+    backend: Backend,
+    base: tempfile::TempDir,
+    dir: PathBuf,
+    crashes: u32,
+    claims: Vec<(HandoffId, Proof)>,
+}
+
+impl Pair {
+    async fn new(backend: Backend) -> Self {
+        let base = tempfile::tempdir().unwrap();
+        let dir = base.path().join("0");
+        let clock = ManualClock::at(BEGIN);
+        let store = backend.open(&dir, Sync::Off, clock.clone()).await;
+        let model = Model::new();
+        assert_eq!(model.now, BEGIN);
+        Self { model, store, clock, backend, base, dir, crashes: 0, claims: Vec::new() }
+    }
+
+    async fn step(&mut self, step: &Step) {
+        match step {
+            Step::Wish(op, pause_ms) => {
+                self.model.wait(*pause_ms);
+                self.clock.advance_ms(*pause_ms);
+                if let Some(command) = op.command(&mut self.model, &self.claims) {
+                    self.run(command).await;
+                }
+            }
+            Step::List => self.agree().await,
+            Step::Restart if self.backend == Backend::Volatile => {}
+            Step::Restart => {
+                self.store.close().await;
+                self.reopen().await;
+            }
+            Step::Crash if self.backend == Backend::Volatile => {}
+            Step::Crash => {
+                self.crashes += 1;
+                let copy = self.base.path().join(self.crashes.to_string());
+                copy_dir(&self.dir, &copy);
+                self.dir = copy;
+                self.reopen().await;
+            }
+        }
+    }
+
+    /// A restart gives every holder a full lease, in the model too.
+    async fn reopen(&mut self) {
+        self.store = self.backend.open(&self.dir, Sync::Off, self.clock.clone()).await;
+        for handoff in self.model.world.handoffs.values_mut() {
+            Arc::make_mut(handoff).renew(self.model.now);
+        }
+    }
+
+    async fn run(&mut self, command: Command) {
+        let said = format!("{command:?}");
+        let seen = self.model.world.log.len();
+        let expected = self.model.run(command.clone());
+        let got = self.store.execute(vec![command]).await.unwrap().pop().unwrap();
+        match (&expected, got) {
+            (Ok(expected), Ok(got)) => {
+                assert_eq!(got.outcome, *expected, "{said}");
+                for handoff in &got.handoffs {
+                    assert_eq!(*handoff, self.model.world.handoffs[&handoff.id], "{said}");
+                }
+                assert_eq!(got.handoffs.len(), expected.handoffs.len());
+                assert_eq!(got.task.map(|task| task.id), expected.task);
+            }
+            (Err(expected), Err(Error::Refused(got))) => assert_eq!(got, *expected, "{said}"),
+            (expected, got) => panic!("{said}: expected {expected:?}, got {got:?}"),
+        }
+        for sealed in &self.model.world.log[seen..] {
+            if let (Some(id), Event::Claimed(claimed)) =
+                (sealed.record.handoff_id, &sealed.record.event)
+            {
+                let proof = Proof { claim_id: claimed.claim_id, fence: claimed.fence };
+                self.claims.push((id, proof));
+            }
+        }
+    }
+
+    /// Store and model show the same, however one looks at it.
+    async fn agree(&self) {
+        let world = &self.model.world;
+        let log = self.store.events(Position(0), usize::MAX).await.unwrap();
+        assert!(log.iter().map(|entry| &entry.sealed).eq(&world.log));
+        for (id, task) in &world.tasks {
+            assert_eq!(self.store.task(*id).await.unwrap().as_ref(), Some(task));
+        }
+        for (id, handoff) in &world.handoffs {
+            assert_eq!(self.store.handoff(*id).await.unwrap().as_ref(), Some(handoff));
+        }
+        let filter = TaskFilter { max: usize::MAX, ..Default::default() };
+        let listed = self.store.list_tasks(filter).await.unwrap();
+        let tasks = world.tasks.values().rev().filter(|task| task.id != TaskId::STORE);
+        assert!(listed.iter().eq(tasks));
+        // A heartbeat is no event, so a listing may show an older lease.
+        let filter = HandoffFilter { max: usize::MAX, ..Default::default() };
+        let listed = self.store.list_handoffs(filter).await.unwrap();
+        assert!(listed.iter().map(|h| (h.id, h.at)).eq(
+            world.handoffs.values().rev().map(|h| (h.id, h.at))
+        ));
+        let verdict = self.store.verify().await.unwrap();
+        assert_eq!((verdict.first_bad, verdict.events), (None, world.log.len() as u64));
+    }
+}
+
+/// What a crash leaves: the files as they are at this moment, in the middle of whatever goes on.
+fn copy_dir(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for name in ["tasuki.db", "tasuki.db-wal", "broker.key", "instance"] {
+        std::fs::copy(from.join(name), to.join(name)).unwrap();
+    }
+}
+
+fn play(backend: Backend, steps: &[Step]) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut pair = Pair::new(backend).await;
+        for step in steps {
+            pair.step(step).await;
+        }
+        pair.agree().await;
+    });
+}
+
+fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(20_261_115),
+        ..ProptestConfig::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(config(300))]
+    #[test]
+    fn the_volatile_store_does_what_the_model_does(
+        steps in proptest::collection::vec(step(), 1..60),
+    ) {
+        play(Backend::Volatile, &steps);
+    }
+}
+
+proptest! {
+    #![proptest_config(config(150))]
+    #[test]
+    fn the_sqlite_store_does_what_the_model_does_across_restarts_and_crashes(
+        steps in proptest::collection::vec(step(), 1..60),
+    ) {
+        play(Backend::Sqlite, &steps);
+    }
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `tasuki bench`: drives a running broker over real HTTP and prints what it measured. Absolute
+//! figures say little on a shared machine; compare runs beside each other.
+
+mod claims;
+mod cycle;
+mod http;
+
+use clap::{Args, Subcommand};
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Bench {
+    #[command(subcommand)]
+    kind: Option<Kind>,
+    #[command(flatten)]
+    cycle: cycle::Cycle,
+}
+
+#[derive(Subcommand)]
+enum Kind {
+    /// Compare claims on an empty store with claims on a full one
+    Claims(claims::Claims),
+}
+
+impl Bench {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
+        match self.kind {
+            None => self.cycle.run().await,
+            Some(Kind::Claims(claims)) => claims.run().await,
+        }
+    }
+}

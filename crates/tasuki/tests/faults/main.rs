@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What happens to the real binary when the world does not help: killed at any moment, a disk that
+//! fails or fills up, a clock that jumps, a worker that freezes. Each outcome is the one that the
+//! design names.
+
+mod broker;
+mod clock;
+mod disk;
+mod kill;
+mod power;
+mod zombie;
