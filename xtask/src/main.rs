@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What keeps the repository true to itself: `cargo xtask codegen` writes the files that are made
-//! from the code, `cargo xtask tidy` checks what no compiler does.
+//! from the code, `cargo xtask tidy` checks what no compiler does, `cargo xtask readme` runs what
+//! the documents show.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "findings are its output")]
 
 mod codegen;
+mod readme;
 mod tidy;
 
 use std::path::PathBuf;
@@ -14,7 +16,9 @@ use anyhow::{Context, bail};
 const USAGE: &str = "\
 cargo xtask codegen           write the generated files
 cargo xtask codegen --check   fail if one of them is out of date
-cargo xtask tidy              check sizes, names and dependencies";
+cargo xtask tidy              check sizes, names and dependencies
+cargo xtask readme [FILE…]    run the commands of the documents and compare their output
+cargo xtask readme --write [FILE…]   put the real output into them";
 
 fn main() -> ExitCode {
     match run() {
@@ -35,6 +39,8 @@ fn run() -> anyhow::Result<()> {
         ["codegen"] => codegen::write(&root),
         ["codegen", "--check"] => codegen::check(&root),
         ["tidy"] => tidy::run(&root),
+        ["readme", "--write", ref documents @ ..] => readme::write(&root, documents),
+        ["readme", ref documents @ ..] => readme::check(&root, documents),
         _ => bail!("expected one of\n\n{USAGE}"),
     }
 }

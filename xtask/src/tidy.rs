@@ -28,7 +28,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
         println!("{finding}");
     }
     if !findings.is_empty() {
-        bail!("{} things to tidy up", findings.len());
+        bail!("to tidy up: {}", findings.len());
     }
     Ok(())
 }

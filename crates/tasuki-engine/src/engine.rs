@@ -12,6 +12,7 @@ use tasuki_core::report::{FailureReport, Intent, Note, ResultReport};
 use tasuki_core::{AgentId, Handoff, HandoffId, Position, Task, TaskId, Terms};
 use tasuki_store::{Done, Reply, Store};
 use tokio::sync::watch;
+use tokio::task::AbortHandle;
 
 use crate::error::{Error, invalid};
 use crate::ids::IdSource;
@@ -56,6 +57,14 @@ pub struct Engine {
     pub(crate) head: watch::Receiver<Position>,
     /// Turns true when long waits should end, because the broker is going away.
     pub(crate) closing: watch::Sender<bool>,
+    /// Relay and sweeper, which hold the store and would never end by themselves.
+    workers: [AbortHandle; 2],
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.workers.iter().for_each(AbortHandle::abort);
+    }
 }
 
 impl Engine {
@@ -64,10 +73,13 @@ impl Engine {
     pub fn start(store: Arc<dyn Store>, ids: Arc<dyn IdSource>, settings: Settings) -> Arc<Self> {
         let waiters = Arc::new(Waiters::default());
         let (tell_head, head) = watch::channel(store.head());
-        tokio::spawn(relay::run(store.clone(), store.subscribe(), waiters.clone(), tell_head));
-        tokio::spawn(sweeper::run(store.clone()));
+        let relay = relay::run(store.clone(), store.subscribe(), waiters.clone(), tell_head);
+        let workers = [
+            tokio::spawn(relay).abort_handle(),
+            tokio::spawn(sweeper::run(store.clone())).abort_handle(),
+        ];
         let closing = watch::Sender::new(false);
-        Arc::new(Self { store, ids, settings, waiters, head, closing })
+        Arc::new(Self { store, ids, settings, waiters, head, closing, workers })
     }
 
     /// The terms that hold where an offer names none.

@@ -15,12 +15,12 @@ mod waiting;
 
 pub use engine::{Engine, Settings};
 pub use error::Error;
-pub use tasuki_store::Error as StoreError;
 pub use ids::{IdSource, SystemIds};
 pub use queries::{ChainEntry, DeadLetter};
 pub use requests::{
     ClaimOneRequest, ClaimRequest, CompleteRequest, FailRequest, FollowUp, Granted, NewOffer,
     NewTask, Offered, PeekRequest, Proof, Until, WaitFor, WaitMode, WaitRequest, Waited,
 };
+pub use tasuki_store::Error as StoreError;
 pub use tasuki_store::audit::{Finding, Verdict};
 pub use tasuki_store::{Entry, HandoffFilter, PAGE_MAX, Stats, TaskFilter};

@@ -82,12 +82,18 @@ impl Gate {
     /// A page in a browser can be made to reach a loopback address under a name of its own. It
     /// then names that host, which is not ours.
     fn check_host(&self, request: &Request) -> Result<(), Problem> {
-        let named = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-        let host = named.or_else(|| request.uri().host()).unwrap_or("localhost");
+        let mut named = request.headers().get_all(header::HOST).iter();
+        let host = match (named.next(), named.next()) {
+            (None, _) => request.uri().host().unwrap_or("localhost"),
+            // What cannot be read is not ours.
+            (Some(host), None) => host.to_str().unwrap_or_default(),
+            (Some(_), Some(_)) => "",
+        };
         let name = host_name(host);
         let local = name.eq_ignore_ascii_case("localhost")
             || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
-        if local || self.limits.hosts.iter().any(|known| known == "*" || known == name) {
+        let known = |known: &String| known == "*" || known.eq_ignore_ascii_case(name);
+        if local || self.limits.hosts.iter().any(known) {
             return Ok(());
         }
         Err(Problem::new(

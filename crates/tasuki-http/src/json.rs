@@ -4,12 +4,12 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tasuki_core::canonical;
@@ -19,6 +19,8 @@ use crate::error::Problem;
 
 /// How long a client may take to send a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// How much of a body that is too large is read all the same.
+const DRAINED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// A request body, read strictly.
 pub(crate) struct Json<T>(pub(crate) T);
@@ -37,10 +39,9 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
             ));
         }
         let max = app.limits.body_bytes_max;
-        let read = tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, max).collect()).await;
-        let bytes = match read {
-            Ok(Ok(collected)) => collected.to_bytes(),
-            Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
+        let bytes = match tokio::time::timeout(BODY_TIMEOUT, read(body, max)).await {
+            Ok(Ok(bytes)) => bytes,
+            Ok(Err(error)) if error.is::<LengthLimitError>() => {
                 return Err(Problem::new(
                     "body_too_large",
                     format!("the body has more than {max} bytes"),
@@ -68,6 +69,21 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
     }
 }
 
+/// Reads a body whole. What is too large is read on and dropped: a client that is still sending
+/// when the connection closes never sees why.
+async fn read(mut body: Body, max: usize) -> Result<Bytes, axum::BoxError> {
+    let read = Limited::new(&mut body, max).collect().await;
+    if read.as_ref().is_err_and(|error| error.is::<LengthLimitError>()) {
+        let mut left = DRAINED_BYTES_MAX;
+        while let Some(Ok(frame)) = body.frame().await
+            && left > 0
+        {
+            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+        }
+    }
+    Ok(read?.to_bytes())
+}
+
 fn is_json(parts: &Parts) -> bool {
     let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     kind.is_some_and(|kind| {
@@ -77,14 +93,20 @@ fn is_json(parts: &Parts) -> bool {
 }
 
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    let value = canonical::parse(bytes).map_err(|error| {
-        Problem::new(
-            "invalid_json",
-            format!("the body cannot be read: {error}"),
-            "send one JSON value in UTF-8 without duplicate keys",
-        )
-    })?;
-    serde_path_to_error::deserialize(value).map_err(|error| {
+    let read = || {
+        canonical::parse(bytes).map_err(|error| {
+            Problem::new(
+                "invalid_json",
+                format!("the body cannot be read: {error}"),
+                "send one JSON value in UTF-8 without duplicate keys",
+            )
+        })
+    };
+    // Where a fault is costs time to keep track of, so only a request that has one pays for it.
+    if let Ok(body) = T::deserialize(read()?) {
+        return Ok(body);
+    }
+    serde_path_to_error::deserialize(read()?).map_err(|error| {
         let path = error.path().to_string();
         Problem::invalid(if path == "." { "body" } else { &path }, error.inner().to_string())
     })

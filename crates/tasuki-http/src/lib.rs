@@ -3,6 +3,7 @@
 //! types, never the store. [`routes`] is the table of everything that is served; the router and
 //! the OpenAPI document are both made from it.
 
+mod attended;
 pub mod error;
 mod from_wire;
 mod gate;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 
 use tasuki_engine::Engine;
 
-pub use openapi::document;
+pub use openapi::{document, text as document_text};
 pub use serve::serve;
 
 /// What one client may ask of the broker.

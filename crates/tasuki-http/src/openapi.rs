@@ -12,7 +12,8 @@ use crate::error::{Problem, status_of};
 use crate::routes::{self, BODY_ERRORS, COMMON_ERRORS, Response, Route};
 
 /// The document as it is committed and served.
-pub(crate) fn text() -> &'static str {
+#[must_use]
+pub fn text() -> &'static str {
     static TEXT: OnceLock<String> = OnceLock::new();
     TEXT.get_or_init(|| {
         let mut text =
@@ -133,6 +134,10 @@ fn responses(route: &Route, generator: &mut SchemaGenerator) -> Value {
                 "content": { "application/json": { "schema": schema } },
             }),
         );
+    }
+    if let Some((status, schema)) = route.other {
+        let content = json!({ "application/json": { "schema": schema(generator) } });
+        responses.insert(status.to_string(), json!({ "description": "not now", "content": content }));
     }
     responses.into()
 }

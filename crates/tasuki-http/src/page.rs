@@ -65,7 +65,7 @@ pub(crate) fn api() -> String {
         let _ = write!(
             body,
             "<tr><td><a href=\"/docs/errors/{code}\"><code>{code}</code></a><td>{status}<td>{}",
-            inline(summary)
+            inline(&escape(summary))
         );
     }
     body.push_str("</table>");

@@ -22,6 +22,8 @@ pub(crate) struct Route {
     pub(crate) request: Option<SchemaOf>,
     pub(crate) success: u16,
     pub(crate) response: Response,
+    /// The one status that is no success and no [`crate::error::Problem`] either.
+    pub(crate) other: Option<(u16, SchemaOf)>,
     /// The codes of its own, besides those that any route may answer with.
     pub(crate) errors: &'static [&'static str],
     handler: MethodRouter<App>,
@@ -64,6 +66,7 @@ fn reads<T: JsonSchema, H: Handler<X, App>, X: 'static>(
         request: None,
         success: 200,
         response: Response::Json(schema::<T>),
+        other: None,
         errors: &[],
         handler: get(handler),
     }
@@ -89,6 +92,9 @@ impl Route {
     }
     fn creates(self) -> Self {
         Self { success: 201, ..self }
+    }
+    fn other<T: JsonSchema>(self, status: u16) -> Self {
+        Self { other: Some((status, schema::<T>)), ..self }
     }
     fn text(self, kind: &'static str) -> Self {
         Self { response: Response::Text(kind), ..self }
@@ -119,7 +125,13 @@ fn task_routes() -> Vec<Route> {
             tasks::open,
         )
         .creates()
-        .errors(&["task_not_found", "not_owner", "idempotency_conflict", "disk_full"]),
+        .errors(&[
+            "task_not_found",
+            "not_owner",
+            "task_finished",
+            "idempotency_conflict",
+            "disk_full",
+        ]),
         reads::<wire::Tasks, _, _>("/v1/tasks", "task_list", "List tasks, newest first", tasks::list)
             .query::<tasks::List>()
             .errors(&["invalid_request"]),
@@ -220,6 +232,7 @@ fn handoff_routes() -> Vec<Route> {
             "already_claimed",
             "not_target",
             "already_declined",
+            "deadline_passed",
             "out_of_turn",
         ]),
         does::<wire::Wait, wire::Waited, _, _>(
@@ -357,6 +370,7 @@ fn review_routes() -> Vec<Route> {
             "handoff_not_found",
             "not_dead_lettered",
             "already_reviewed",
+            "not_owner",
             "handoff_open",
             "task_finished",
             "disk_full",
@@ -404,7 +418,8 @@ fn log_routes() -> Vec<Route> {
             "ready",
             "Whether a command sent now would be taken (503 if not)",
             system::ready,
-        ),
+        )
+        .other::<wire::Health>(503),
     ]
 }
 

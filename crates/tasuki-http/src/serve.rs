@@ -16,6 +16,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tower::ServiceExt;
 
+use crate::attended::Attended;
+
 /// How long a client may take to send a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long requests under way may take to finish when the broker ends.
@@ -56,7 +58,7 @@ pub async fn serve(
             }
             router.clone().oneshot(request)
         });
-        let connection = http.serve_connection(TokioIo::new(stream), service);
+        let connection = http.serve_connection(TokioIo::new(Attended::new(stream)), service);
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
             // A client that goes away is no news.

@@ -166,7 +166,7 @@ pub struct Claim {
     /// How many to claim at most.
     #[serde(default = "one")]
     pub max: usize,
-    /// How long to wait if there is nothing yet.
+    /// How long to wait if there is nothing yet; at most 60 seconds.
     #[serde(default)]
     pub wait_ms: u64,
     /// A lease other than the one in the handoff's terms.
@@ -287,6 +287,7 @@ fn completed() -> Action {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct CompleteOf {
     pub handoff_id: HandoffId,
     #[serde(flatten)]
@@ -528,7 +529,7 @@ pub struct Wait {
     pub mode: Mode,
     #[serde(default)]
     pub until: Until,
-    /// How long to wait at most; the answer then says what is still open.
+    /// How long to wait, at most 60 seconds; the answer then says what is still open.
     #[serde(default = "fifteen_seconds")]
     pub timeout_ms: u64,
 }

@@ -89,10 +89,13 @@ struct StoredAttempt {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     started_ms: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    ended: Option<(i64, String, Option<(Position, Hash)>)>,
+    ended: Option<StoredEnd>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     late: bool,
 }
+
+/// When it ended, how, and where the report is.
+type StoredEnd = (i64, String, Option<(Position, Hash)>);
 
 pub(crate) fn encode(handoff: &Handoff) -> String {
     let stored = StoredHandoff {
@@ -268,4 +271,28 @@ fn decode_attempt(stored: StoredAttempt) -> Result<Attempt, Malformed> {
         ended,
         late: stored.late,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A handoff in each state, as files of the first version have it.
+    const STORED: &str = include_str!("../tests/golden/handoffs.jsonl");
+
+    #[test]
+    fn what_the_first_version_wrote_is_read_and_written_the_same() {
+        assert_eq!(STORED.lines().count(), 11);
+        for text in STORED.lines() {
+            assert_eq!(encode(&decode(text).unwrap()), text);
+        }
+    }
+
+    #[test]
+    fn a_row_that_was_not_written_by_us_is_refused() {
+        let pending = STORED.lines().find(|line| line.contains("pending")).unwrap();
+        for (ours, theirs) in [("pending", "happy"), ("\"ready\":5", "\"ready\":-5"), ("}]", "]")] {
+            assert!(decode(&pending.replace(ours, theirs)).is_err(), "{theirs}");
+        }
+    }
 }

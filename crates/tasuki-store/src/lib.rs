@@ -24,7 +24,7 @@ use tasuki_core::{
 use tokio::sync::{broadcast, watch};
 
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use sqlite::{FILE, OpenError, Sqlite, SqliteOptions, Sync, maintenance};
+pub use sqlite::{FILE, OpenError, Sqlite, SqliteOptions, Sync, inspect, maintenance};
 pub use volatile::Volatile;
 
 /// How many rows one listing returns at most.

@@ -103,9 +103,8 @@ impl Live {
     /// Applies an event again after a restart, to those that do not know it yet.
     pub(crate) fn apply_again(&mut self, sealed: &Sealed) {
         let record = &sealed.record;
-        let known = self.tasks.get(&record.task_id).cloned();
-        let task_knows = known.as_ref().is_some_and(|task| task.at >= sealed.position);
-        let mut task = known.clone();
+        let mut task = self.tasks.get(&record.task_id).cloned();
+        let task_knows = task.as_ref().is_some_and(|task| task.at >= sealed.position);
         let mut handoff = record.handoff_id.and_then(|id| self.handoffs.get(&id).cloned());
         let handoff_knows = handoff.as_ref().is_some_and(|h| h.at >= sealed.position);
         event::apply(sealed, &mut task, &mut handoff);

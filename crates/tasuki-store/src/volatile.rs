@@ -18,10 +18,13 @@ use crate::live::{Appended, Live};
 use crate::writer::{CatchUp, Evicted, Fault, Handle, Journal};
 use crate::{Checkpoint, Committed, Entry, Error, HandoffFilter, Reply, Stats, Store, TaskFilter};
 
+/// Every event with the body that came with it.
+type Log = Vec<(Entry, Option<Body>)>;
+
 pub struct Volatile {
     writer: Handle,
     clock: Arc<dyn Clock>,
-    log: Arc<RwLock<Vec<(Entry, Option<Body>)>>>,
+    log: Arc<RwLock<Log>>,
 }
 
 impl Volatile {
@@ -33,13 +36,13 @@ impl Volatile {
         Self { writer: Handle::start(journal, live, clock.clone()), clock, log }
     }
 
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, Vec<(Entry, Option<Body>)>> {
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, Log> {
         self.log.read().expect("no holder of this lock panics")
     }
 }
 
 struct InRam {
-    log: Arc<RwLock<Vec<(Entry, Option<Body>)>>>,
+    log: Arc<RwLock<Log>>,
 }
 
 impl Journal for InRam {

@@ -99,10 +99,13 @@ enum Message {
     Execute(Vec<Command>, oneshot::Sender<Vec<Reply>>),
     Handoff(HandoffId, oneshot::Sender<Result<Option<Arc<Handoff>>, Error>>),
     Task(TaskId, oneshot::Sender<Result<Option<Arc<Task>>, Error>>),
-    Snapshot(oneshot::Sender<(Vec<Arc<Task>>, Vec<Arc<Handoff>>)>),
+    Snapshot(oneshot::Sender<Snapshot>),
     CatchUp(oneshot::Sender<Result<(), Error>>),
     Close(oneshot::Sender<()>),
 }
+
+/// Everything that is in RAM.
+type Snapshot = (Vec<Arc<Task>>, Vec<Arc<Handoff>>);
 
 /// Commands whose replies wait for their batch's commit.
 struct Executed {
@@ -178,7 +181,7 @@ impl Handle {
         self.ask(|reply| Message::Task(id, reply)).await?
     }
 
-    pub(crate) async fn snapshot(&self) -> Result<(Vec<Arc<Task>>, Vec<Arc<Handoff>>), Error> {
+    pub(crate) async fn snapshot(&self) -> Result<Snapshot, Error> {
         self.ask(Message::Snapshot).await
     }
 

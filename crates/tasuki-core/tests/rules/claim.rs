@@ -58,6 +58,11 @@ fn stored_delivered_claimed_in_progress_and_done_are_told_apart() {
         seen.push(stage.handoff(handoff).status());
     }
     assert_eq!(seen, Status::ALL);
+
+    let returned = stage.offered();
+    let proof = stage.claim(returned, "coder");
+    stage.act(returned, proof, Act::Release).unwrap();
+    assert_eq!(stage.handoff(returned).status(), Status::Delivered);
 }
 
 #[test]

@@ -107,6 +107,11 @@ fn losses_are_counted_apart_from_failures() {
     let counted = stage.handoff(handoff);
     assert_eq!((counted.losses, counted.failures), (2, 1));
     assert_eq!(stage.state(handoff), StateName::Scheduled);
+
+    // A failure that is declared is a sign of life: the row of losses begins anew.
+    stage.wait_and_sweep(MINUTE);
+    lose(&mut stage, handoff);
+    assert_eq!(stage.state(handoff), StateName::Pending);
 }
 
 #[test]

@@ -55,6 +55,8 @@ fn whatever_waits_or_is_held_expires_at_its_deadline() {
     check(|_, _| {}, StateName::Pending);
     check(
         |stage, handoff| {
+            // A minute later, so that the retry would come after the deadline.
+            stage.wait(MINUTE);
             let proof = stage.claim(handoff, "coder");
             let (class, failure) = (FailureClass::Retryable, body("rate limit"));
             let retry_after_ms = Some(DAY);

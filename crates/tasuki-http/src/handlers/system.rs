@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
@@ -63,7 +64,8 @@ pub(crate) async fn docs() -> Html<String> {
     Html(page::api())
 }
 
-pub(crate) async fn error_page(Path(code): Path<String>) -> Answer {
+pub(crate) async fn error_page(code: Result<Path<String>, PathRejection>) -> Answer {
+    let Ok(Path(code)) = code else { return Err(no_such_route()) };
     let page = CODES.iter().find(|(known, ..)| *known == code);
     let Some((_, _, text)) = page else { return Err(no_such_route()) };
     Ok(Html(page::markdown(text)).into_response())

@@ -27,8 +27,7 @@ fn operation(method: &str, path: &str) -> Option<(&'static str, &'static Value)>
     let paths = DOCUMENT["paths"].as_object().unwrap();
     let mut fitting: Vec<_> = paths.iter().filter(|(template, _)| fits(template)).collect();
     fitting.sort_by_key(|(template, _)| template.contains('{'));
-    let (_, operations) = fitting.into_iter().find(|(_, of)| of.get(method).is_some())?;
-    let operation = &operations[method];
+    let operation = fitting.first()?.1.get(method)?;
     Some((operation["operationId"].as_str().unwrap(), operation))
 }
 
@@ -95,7 +94,8 @@ pub(crate) fn check_type(name: &str, value: &Value) {
 #[track_caller]
 fn is_problem(reply: &Reply) {
     let body = &reply.body;
-    let members: Vec<_> = body.as_object().expect("an error is an object").keys().collect();
+    let mut members: Vec<_> = body.as_object().expect("an error is an object").keys().collect();
+    members.sort();
     assert_eq!(members, ["code", "details", "hint", "message", "request_id", "retryable"]);
     for name in ["code", "message", "hint", "request_id"] {
         assert!(body[name].as_str().is_some_and(|text| !text.is_empty()), "{name}: {body}");

@@ -38,10 +38,10 @@ pub(crate) enum Backend {
 macro_rules! on_both_stores {
     ($($story:ident)+) => {
         mod volatile {
-            on_both_stores!(@ Volatile $($story)+);
+            crate::support::on_both_stores!(@ Volatile $($story)+);
         }
         mod sqlite {
-            on_both_stores!(@ Sqlite $($story)+);
+            crate::support::on_both_stores!(@ Sqlite $($story)+);
         }
     };
     (@ $backend:ident $($story:ident)+) => {
@@ -241,6 +241,12 @@ pub(crate) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("expected a text, got {value}")).to_owned()
 }
 
+/// Some members of an object that are texts.
+#[track_caller]
+pub(crate) fn texts<'v, const N: usize>(value: &'v Value, names: [&str; N]) -> [&'v str; N] {
+    names.map(|name| value[name].as_str().unwrap_or_else(|| panic!("no text {name} in {value}")))
+}
+
 /// A claim, as its holder knows it.
 #[derive(Debug, Clone)]
 pub(crate) struct Held {
@@ -308,6 +314,10 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) async fn start(stage: Stage) -> Self {
+        Self::with(stage, 10_000).await
+    }
+
+    pub(crate) async fn with(stage: Stage, connections_max: usize) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (end, ends) = oneshot::channel();
@@ -318,8 +328,8 @@ impl Served {
             engine.end_waits();
         };
         let router = stage.router.clone();
-        let serving = tokio::spawn(tasuki_http::serve(listener, router, 10_000, ends));
-        Self { stage, address, http: reqwest::Client::new(), end, serving }
+        let serving = tokio::spawn(tasuki_http::serve(listener, router, connections_max, ends));
+        Self { stage, address, http: client(), end, serving }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -339,6 +349,11 @@ impl Served {
         self.stage.engine.close().await;
         self.stage
     }
+}
+
+/// A client with connections of its own.
+pub(crate) fn client() -> reqwest::Client {
+    reqwest::Client::builder().no_proxy().build().unwrap()
 }
 
 pub(crate) async fn send(request: reqwest::RequestBuilder) -> Reply {

@@ -76,23 +76,27 @@ fn run(live: &mut Live, command: Command, now: Timestamp) {
 }
 
 /// Everything that a decision could see, in one order.
-fn everything(live: &Live) -> String {
+fn everything(live: &Live) -> Vec<String> {
     fn sorted<T: std::fmt::Debug>(items: impl IntoIterator<Item = T>) -> Vec<String> {
         let mut texts: Vec<_> = items.into_iter().map(|item| format!("{item:?}")).collect();
         texts.sort();
         texts
     }
+    let requests = live
+        .by_request
+        .iter()
+        .map(|((agent, request), held)| (agent, request, held.iter().collect::<BTreeSet<_>>()));
     let tables = [
         sorted(&live.tasks),
         sorted(&live.handoffs),
         sorted(&live.waiting),
         sorted(&live.lines),
         sorted(&live.due),
-        sorted(&live.by_request),
+        sorted(requests),
         sorted(&live.replays),
+        sorted([(live.live_count, live.waiting_count, live.epoch, live.head)]),
     ];
-    let counts = (live.live_count, live.waiting_count, live.epoch, live.head);
-    format!("{tables:#?} {counts:?}")
+    tables.concat()
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 mod cache;
 mod checkpointer;
+pub mod inspect;
 mod journal;
 pub mod maintenance;
 mod open;

@@ -19,18 +19,20 @@ use super::checkpointer::Checkpointer;
 use super::journal::{Dirty, LogHead, SqliteJournal};
 use super::space::Space;
 use super::{PAGE_BYTES, Readers, Sqlite, SqliteOptions, Sync, keys_since, rows};
+use crate::audit;
 use crate::clock::Clock;
 use crate::live::Live;
-use crate::audit;
 use crate::writer::{CatchUp, Fault, Handle, Journal};
 
 /// How many events are read at a time.
 const REPLAYED_AT_ONCE: usize = 1000;
 
-const MIGRATIONS: &[&str] = &[include_str!("migrations/001_foundation.sql")];
+pub(super) const MIGRATIONS: &[&str] = &[include_str!("migrations/001_foundation.sql")];
 
 /// The database's name in the data directory.
 pub const FILE: &str = "tasuki.db";
+/// The file that the process which uses the directory holds locked, with its id in it.
+pub(super) const LOCK: &str = "lock";
 /// The name of the file that says which database belongs here.
 pub(super) const INSTANCE: &str = "instance";
 
@@ -109,7 +111,7 @@ impl Sqlite {
 
 /// One process at a time: two writers would each believe their own live state.
 pub(super) fn lock(dir: &Path) -> Result<File, OpenError> {
-    let path = dir.join("lock");
+    let path = dir.join(LOCK);
     let mut file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -224,11 +226,7 @@ fn claim_instance(dir: &Path, db: &Connection) -> Result<(), OpenError> {
     written.map_err(io("write the instance file", dir))
 }
 
-fn raise_epoch(
-    journal: &mut SqliteJournal,
-    live: &mut Live,
-    dir: &Path,
-) -> Result<(), OpenError> {
+fn raise_epoch(journal: &mut SqliteJournal, live: &mut Live, dir: &Path) -> Result<(), OpenError> {
     let now = journal.clock.now();
     let command = Command::RaiseEpoch { epoch: live.epoch.0 + 1 };
     let events = tasuki_core::decide(command, live, now).events;
@@ -239,10 +237,7 @@ fn raise_epoch(
     Ok(())
 }
 
-pub(super) fn fault<'d>(
-    step: &'static str,
-    dir: &'d Path,
-) -> impl FnOnce(Fault) -> OpenError + 'd {
+pub(super) fn fault<'d>(step: &'static str, dir: &'d Path) -> impl FnOnce(Fault) -> OpenError + 'd {
     move |fault| {
         let reason = match fault {
             Fault::Full => "the disk is full".to_owned(),

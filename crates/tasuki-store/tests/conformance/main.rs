@@ -12,6 +12,7 @@ mod news;
 mod races;
 mod reading;
 mod repeats;
+#[allow(dead_code, reason = "the tests of SQLite alone use the rest")]
 mod stage;
 
 // The model that stores are compared with plays the core's own random stories.

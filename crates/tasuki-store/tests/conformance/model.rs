@@ -2,7 +2,7 @@
 //! Random stories, played on a store and on the core's plain model side by side: the same ids, the
 //! same clock, so the same outcomes, the same log and the same state in the end, to the last hash.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ use tasuki_core::{Event, HandoffId, Position, TaskId};
 use tasuki_store::{Error, HandoffFilter, ManualClock, Store, Sync, TaskFilter};
 
 use crate::random::{Op, op, pause_ms};
-use crate::stage::{BEGIN, Backend};
+use crate::stage::{BEGIN, Backend, copy_as_after_a_crash};
 use crate::support::Stage as Model;
 
 #[derive(Debug, Clone)]
@@ -76,7 +76,7 @@ impl Pair {
             Step::Crash => {
                 self.crashes += 1;
                 let copy = self.base.path().join(self.crashes.to_string());
-                copy_dir(&self.dir, &copy);
+                copy_as_after_a_crash(&self.dir, &copy);
                 self.dir = copy;
                 self.reopen().await;
             }
@@ -136,19 +136,15 @@ impl Pair {
         // A heartbeat is no event, so a listing may show an older lease.
         let filter = HandoffFilter { max: usize::MAX, ..Default::default() };
         let listed = self.store.list_handoffs(filter).await.unwrap();
-        assert!(listed.iter().map(|h| (h.id, h.at)).eq(
-            world.handoffs.values().rev().map(|h| (h.id, h.at))
-        ));
+        assert!(
+            listed.iter().map(|h| (h.id, h.at)).eq(world
+                .handoffs
+                .values()
+                .rev()
+                .map(|h| (h.id, h.at)))
+        );
         let verdict = self.store.verify().await.unwrap();
         assert_eq!((verdict.first_bad, verdict.events), (None, world.log.len() as u64));
-    }
-}
-
-/// What a crash leaves: the files as they are at this moment, in the middle of whatever goes on.
-fn copy_dir(from: &Path, to: &Path) {
-    std::fs::create_dir(to).unwrap();
-    for name in ["tasuki.db", "tasuki.db-wal", "broker.key", "instance"] {
-        std::fs::copy(from.join(name), to.join(name)).unwrap();
     }
 }
 
@@ -163,11 +159,13 @@ fn play(backend: Backend, steps: &[Step]) {
     });
 }
 
+/// The same stories each time, unless `TASUKI_SEED` asks for others.
 fn config(cases: u32) -> ProptestConfig {
+    let seed = std::env::var("TASUKI_SEED").ok().and_then(|seed| seed.parse().ok());
     ProptestConfig {
         cases,
         failure_persistence: None,
-        rng_seed: RngSeed::Fixed(20_261_115),
+        rng_seed: RngSeed::Fixed(seed.unwrap_or(20_261_115)),
         ..ProptestConfig::default()
     }
 }

@@ -2,7 +2,7 @@
 //! A stage to play stories on: a store of some backend, a clock that only moves when told, and
 //! short words for the usual commands. Clones share all of it, so that several workers can play.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -48,16 +48,32 @@ impl Backend {
 pub(crate) struct Stage {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<ManualClock>,
-    pub(crate) dir: Arc<tempfile::TempDir>,
-    ids: Arc<AtomicU64>,
+    /// Where the store keeps its files, below what is cleared away after the story.
+    pub(crate) dir: PathBuf,
+    pub(crate) base: Arc<tempfile::TempDir>,
+    pub(crate) backend: Backend,
+    pub(crate) ids: Arc<AtomicU64>,
 }
 
 impl Stage {
     pub(crate) async fn open(backend: Backend) -> Self {
-        let dir = Arc::new(tempfile::tempdir().unwrap());
+        let base = Arc::new(tempfile::tempdir().unwrap());
+        let dir = base.path().join("data");
         let clock = ManualClock::at(BEGIN);
-        let store = backend.open(dir.path(), Sync::Full, clock.clone()).await;
-        Self { store, clock, dir, ids: Arc::default() }
+        let store = backend.open(&dir, Sync::Full, clock.clone()).await;
+        Self { store, clock, dir, base, backend, ids: Arc::default() }
+    }
+
+    /// The same story goes on with the data in another directory.
+    pub(crate) async fn go_on_in(&self, dir: &Path) -> Self {
+        let store = self.backend.open(dir, Sync::Full, self.clock.clone()).await;
+        Self { store, dir: dir.to_owned(), ..self.clone() }
+    }
+
+    /// Closes the store and opens it again.
+    pub(crate) async fn restart(&self) -> Self {
+        self.store.close().await;
+        self.go_on_in(&self.dir).await
     }
 
     pub(crate) fn next_id(&self) -> u128 {
@@ -109,11 +125,7 @@ impl Stage {
     }
 
     /// The planner's offer of a new task, changed by the story before it is sent.
-    pub(crate) async fn offer_to(
-        &self,
-        to: Target,
-        change: impl FnOnce(&mut Offer),
-    ) -> HandoffId {
+    pub(crate) async fn offer_to(&self, to: Target, change: impl FnOnce(&mut Offer)) -> HandoffId {
         let mut offer = self.offer(to);
         change(&mut offer);
         self.send(offer).await.unwrap().outcome.handoffs[0]
@@ -197,6 +209,15 @@ impl Stage {
         let verdict = self.store.verify().await.unwrap();
         assert_eq!(verdict.first_bad, None);
         assert_eq!(verdict.events, self.store.head().0);
+    }
+}
+
+/// What a crash leaves: the files as they are at this moment, in the middle of whatever goes on.
+/// The write-ahead log must not be moved into the database meanwhile, so this is for small stores.
+pub(crate) fn copy_as_after_a_crash(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for name in ["tasuki.db", "tasuki.db-wal", "broker.key", "instance"] {
+        std::fs::copy(from.join(name), to.join(name)).unwrap();
     }
 }
 

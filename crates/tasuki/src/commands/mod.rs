@@ -1,5 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One file per noun.
+//! One file per noun, or a folder where a noun has many verbs.
 
+pub(crate) mod audit;
+pub(crate) mod backup;
 pub(crate) mod bench;
+pub(crate) mod completions;
+pub(crate) mod dlq;
+pub(crate) mod doctor;
+pub(crate) mod handoff;
+pub(crate) mod rebuild;
+pub(crate) mod reference;
+pub(crate) mod restore;
 pub(crate) mod serve;
+pub(crate) mod stats;
+pub(crate) mod task;

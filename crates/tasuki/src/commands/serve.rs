@@ -2,59 +2,239 @@
 //! `tasuki serve`: opens the store, starts the engine, opens the doors, and ends all of it in the
 //! opposite order.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Context;
-use clap::{Args, ValueEnum};
-use tasuki_engine::{Engine, Settings, SystemIds};
-use tasuki_http::Limits;
+use clap::Args;
+use serde::Serialize;
+use tasuki_engine::{Engine, SystemIds};
 use tasuki_store::{Sqlite, SqliteOptions, Sync, SystemClock};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+use crate::config::{Config, Keys, LogFormat};
+use crate::exit::{Exit, Failure};
+use crate::output::{Facts, Output, tell};
 
 #[derive(Args)]
 pub(crate) struct Serve {
-    /// Where the data is kept
-    #[arg(long, env = "TASUKI_DATA", default_value = "./tasuki-data")]
-    data: PathBuf,
-    /// The address to listen on
-    #[arg(long, env = "TASUKI_LISTEN", default_value = "127.0.0.1:8788")]
-    listen: SocketAddr,
-    /// Whether a commit waits for the disk; `off` is for measuring only and loses data
-    #[arg(long, env = "TASUKI_SYNC", default_value = "full")]
-    sync: SyncArg,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum SyncArg {
-    Full,
-    Off,
+    /// The configuration file [default: ./tasuki.toml if there is one]
+    #[arg(long, env = "TASUKI_CONFIG", hide_env_values = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Listen on an address that others can reach, although there is no authentication yet
+    #[arg(long)]
+    insecure_listen: bool,
+    #[command(flatten)]
+    keys: Keys,
 }
 
 impl Serve {
-    pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let sync = match self.sync {
-            SyncArg::Full => Sync::Full,
-            SyncArg::Off => Sync::Off,
+    pub(crate) async fn run(self, output: Output) -> anyhow::Result<Exit> {
+        let mut config = self.keys.resolve(self.config.as_deref())?;
+        start_log(&config)?;
+        allow_address(&mut config, self.insecure_listen)?;
+        if config.sync == Sync::Off {
+            tell(
+                "WARNING: sync is off. This is for measuring only: a power cut loses work that \
+                 was acknowledged as stored.",
+            );
+        }
+        let mut signals = Signals::listen()?;
+        let options = SqliteOptions { dir: config.data.clone(), sync: config.sync };
+        let store = tokio::select! {
+            opened = Sqlite::open(options, SystemClock::start()) => opened?,
+            // Nothing was promised to anybody yet.
+            name = signals.next() => end_at_once(name),
         };
-        let options = SqliteOptions { dir: self.data.clone(), sync };
-        let store = Sqlite::open(options, SystemClock::start()).await?;
-        let engine = Engine::start(Arc::new(store), Arc::new(SystemIds), Settings::default());
-        let listener = tokio::net::TcpListener::bind(self.listen)
-            .await
-            .with_context(|| format!("cannot listen on {}", self.listen))?;
-        let limits = Limits::default();
-        let connections_max = limits.connections_max;
-        let router = tasuki_http::router(engine.clone(), limits);
-        let end = {
-            let engine = engine.clone();
-            async move {
-                let _ = tokio::signal::ctrl_c().await;
-                engine.end_waits();
+        let engine = Engine::start(Arc::new(store), Arc::new(SystemIds), config.settings.clone());
+        let listener = match listen(config.listen).await {
+            Ok(listener) => listener,
+            Err(failure) => {
+                engine.close().await;
+                return Err(failure.into());
             }
         };
-        tasuki_http::serve(listener, router, connections_max, end).await;
+        greet(output, &Greeting::new(&config, listener.local_addr()?));
+        tokio::select! {
+            biased;
+            reason = engine.failed() => die(&reason),
+            () = serve(&engine, listener, &config, &mut signals) => {}
+        }
+        tracing::info!("ended");
+        Ok(Exit::Done)
+    }
+}
+
+/// Serves until a signal, lets what is under way finish, and writes everything down. A second
+/// signal ends the process at once, which loses nothing that was acknowledged.
+async fn serve(
+    engine: &Arc<Engine>,
+    listener: TcpListener,
+    config: &Config,
+    signals: &mut Signals,
+) {
+    let router = tasuki_http::router(engine.clone(), config.limits.clone());
+    let (end, ended) = tokio::sync::oneshot::channel::<()>();
+    let serving = tasuki_http::serve(listener, router, config.limits.connections_max, async {
+        // A sender that is gone means the same.
+        let _ = ended.await;
+    });
+    let closing = async {
+        serving.await;
         engine.close().await;
-        Ok(())
+    };
+    tokio::pin!(closing);
+    tokio::select! {
+        () = &mut closing => return,
+        name = signals.next() => tracing::info!("{name}: ending; once more ends at once"),
+    }
+    engine.end_waits();
+    drop(end);
+    tokio::select! {
+        () = &mut closing => {}
+        name = signals.next() => end_at_once(name),
+    }
+}
+
+fn end_at_once(signal: &str) -> ! {
+    tracing::warn!("{signal}: ending at once");
+    // What a shell says of a process that such a signal ended.
+    std::process::exit(if signal == "SIGINT" { 130 } else { 143 })
+}
+
+/// The store can no longer be trusted to remember, so nothing more may be acknowledged.
+fn die(reason: &str) -> ! {
+    let failure = Failure::new(
+        Exit::Io,
+        format!("the store failed: {reason}"),
+        "check the disk and its free space, then start again; nothing acknowledged is lost",
+    )
+    .next("tasuki doctor");
+    tell(&failure.to_string());
+    std::process::exit(Exit::Io as i32)
+}
+
+fn start_log(config: &Config) -> Result<(), Failure> {
+    let filter = EnvFilter::try_new(&config.log).map_err(|error| {
+        let hint = "give a level such as info, or levels by module: info,tasuki_store=debug";
+        Failure::usage(format!("the log filter {:?} does not fit: {error}", config.log), hint)
+    })?;
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match config.log_format {
+        LogFormat::Human => {
+            let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
+            log.with_ansi(colours).with_target(false).init();
+        }
+        LogFormat::Json => log.json().flatten_event(true).init(),
+    }
+    Ok(())
+}
+
+/// There is no authentication yet: whoever can reach the broker can act as any agent.
+fn allow_address(config: &mut Config, insecure: bool) -> Result<(), Failure> {
+    let ip = config.listen.ip();
+    if ip.is_loopback() {
+        return Ok(());
+    }
+    if !insecure {
+        return Err(Failure::usage(
+            format!(
+                "will not listen on {}: there is no authentication yet, so whoever can reach it \
+                 could act as any agent",
+                config.listen
+            ),
+            "listen on a loopback address, or accept the risk with --insecure-listen",
+        )
+        .next(format!("tasuki serve --listen 127.0.0.1:{}", config.listen.port())));
+    }
+    if !ip.is_unspecified() {
+        config.limits.hosts.push(ip.to_string());
+    }
+    tell(&format!(
+        "WARNING: {} is open to others, and there is no authentication yet: whoever can reach it \
+         can act as any agent. Requests must name this address, or a host given with --host.",
+        config.listen
+    ));
+    Ok(())
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let message = format!("cannot listen on {address}: {error}");
+        if error.kind() != std::io::ErrorKind::AddrInUse {
+            let hint = "choose another address with --listen";
+            return Failure::new(Exit::Unavailable, message, hint);
+        }
+        let port = address.port().checked_add(1).unwrap_or(8788);
+        let hint = "another process listens there; stop it, or choose another port";
+        Failure::new(Exit::InUse, message, hint)
+            .next(format!("tasuki serve --listen {}", SocketAddr::new(address.ip(), port)))
+    })
+}
+
+#[derive(Serialize)]
+struct Greeting {
+    version: &'static str,
+    data: String,
+    api: String,
+    docs: String,
+    health: String,
+    status: &'static str,
+}
+
+impl Greeting {
+    fn new(config: &Config, mut at: SocketAddr) -> Self {
+        // Where it listens everywhere, people on this machine reach it by loopback.
+        if at.ip().is_unspecified() {
+            at.set_ip(if at.is_ipv4() {
+                Ipv4Addr::LOCALHOST.into()
+            } else {
+                Ipv6Addr::LOCALHOST.into()
+            });
+        }
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            data: config.data.display().to_string(),
+            api: format!("http://{at}/v1"),
+            docs: format!("http://{at}/docs"),
+            health: format!("http://{at}/readyz"),
+            status: "ready",
+        }
+    }
+}
+
+fn greet(output: Output, greeting: &Greeting) {
+    let for_people = |greeting: &Greeting| {
+        let facts = Facts::default()
+            .with("data", &greeting.data)
+            .with("API", &greeting.api)
+            .with("docs", &greeting.docs)
+            .with("health", &greeting.health);
+        format!("tasuki {}\n{}{}\n", greeting.version, facts.text(), greeting.status)
+    };
+    // A broker whose stdout is closed serves all the same.
+    let _ = output.found(greeting, for_people);
+}
+
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.interrupt.recv() => "SIGINT",
+            _ = self.terminate.recv() => "SIGTERM",
+        }
     }
 }

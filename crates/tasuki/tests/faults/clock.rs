@@ -38,9 +38,12 @@ async fn a_wall_clock_that_jumps_an_hour_expires_nothing() {
     }
     assert_eq!(client.complete(&one["claims"][0], "done").await.unwrap().0, 200);
     assert_eq!(client.complete(&two["claims"][0], "done").await.unwrap().0, 200);
-    let lost = client.log().await.iter().filter(|line| {
-        line["event"]["record"]["kind"] == "lease_lost"
-    }).count();
+    let lost = client
+        .log()
+        .await
+        .iter()
+        .filter(|line| line["event"]["record"]["kind"] == "lease_lost")
+        .count();
     assert_eq!(lost, 0);
 }
 

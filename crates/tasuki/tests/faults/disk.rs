@@ -49,7 +49,8 @@ async fn a_full_disk_refuses_new_work_and_still_takes_the_end_of_old_work() {
     let scratch = tempfile::tempdir().unwrap();
     let mount = scratch.path().join("small");
     std::fs::create_dir(&mount).unwrap();
-    let mut broker = Broker::start_with(&mount.join("data"), |binary| on_small_disk(&mount, binary), &[]);
+    let mut broker =
+        Broker::start_with(&mount.join("data"), |binary| on_small_disk(&mount, binary), &[]);
     let client = broker.client();
     client.offer("first", "x").await.unwrap();
     let (_, claims) = client.claim("worker", "only", 0).await.unwrap();

@@ -154,7 +154,10 @@ fn print(report: &Value, as_json: bool) {
             number(figures, "p99_ms")
         );
     }
-    println!("p99 on the full store is {:.2} times that on the empty one", number(report, "p99_ratio"));
+    println!(
+        "p99 on the full store is {:.2} times that on the empty one",
+        number(report, "p99_ratio")
+    );
     println!(
         "{:.0} bytes of memory for each waiting handoff",
         number(report, "resident_bytes_per_waiting")

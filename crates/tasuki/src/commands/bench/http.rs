@@ -18,9 +18,9 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) async fn open(host: &str) -> anyhow::Result<Self> {
-        let stream = TcpStream::connect(host)
-            .await
-            .with_context(|| format!("no broker answers at {host}; start one with `tasuki serve`"))?;
+        let stream = TcpStream::connect(host).await.with_context(|| {
+            format!("no broker answers at {host}; start one with `tasuki serve`")
+        })?;
         stream.set_nodelay(true)?;
         let (send, connection) = handshake(TokioIo::new(stream)).await?;
         tokio::spawn(async move {

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The engine with its sweeper and its waiters, on a clock that only moves when told.
+#![cfg(test)]
+
+mod closing;
+mod fan_out;
+mod follow_ups;
+mod long_polls;
+mod offers;
+mod support;
+mod sweeper;
+mod waits;

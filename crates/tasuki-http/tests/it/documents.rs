@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is served about the API: the OpenAPI document and the pages made from it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tasuki_http::error::CODES;
+
+use crate::contract;
+use crate::support::{SECOND, Stage, failure, merged, offer, text};
+
+#[test]
+fn the_committed_document_is_the_one_that_the_code_makes() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../api/openapi.json");
+    let committed = std::fs::read_to_string(path).unwrap_or_default();
+    let is_current = committed == tasuki_http::document_text();
+    assert!(is_current, "api/openapi.json is out of date: run `cargo xtask codegen`");
+    let parsed: Value = serde_json::from_str(&committed).unwrap();
+    assert_eq!(parsed, tasuki_http::document());
+}
+
+#[test]
+fn the_document_holds_together() {
+    let document = tasuki_http::document();
+    assert_eq!(document["openapi"], "3.1.0");
+    let mut references = Vec::new();
+    collect_references(&document, &mut references);
+    assert!(references.len() > 50);
+    for reference in &references {
+        let pointer = reference.strip_prefix('#').expect("a reference stays in the document");
+        assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
+    }
+    for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+        assert!(jsonschema::meta::is_valid(schema), "{name} is no schema");
+        let reference = format!("#/components/schemas/{name}");
+        assert!(references.contains(&reference), "nothing refers to {name}");
+    }
+    let mut ids = BTreeSet::new();
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let id = text(&operation["operationId"]);
+            assert!(ids.insert(id.clone()), "{id} is there twice");
+            assert!(!text(&operation["summary"]).is_empty(), "{id}");
+            assert_eq!(operation.get("requestBody").is_some(), method == "post", "{id}");
+            let responses = operation["responses"].as_object().unwrap();
+            assert!(responses.keys().any(|status| status.starts_with('2')), "{id}");
+            assert!(responses.values().all(|response| response["description"].is_string()), "{id}");
+            let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
+            let names: Vec<_> = parameters.iter().map(|p| text(&p["name"])).collect();
+            assert_eq!(path.contains("{id}"), names.contains(&"id".to_owned()), "{id}");
+            assert!(parameters.iter().all(|p| p["schema"].is_object()), "{id}");
+        }
+    }
+}
+
+fn collect_references(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            found.extend(members.get("$ref").and_then(Value::as_str).map(str::to_owned));
+            members.values().for_each(|member| collect_references(member, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_references(item, found)),
+        _ => {}
+    }
+}
+
+/// Remembers which operations were used.
+struct Walk {
+    stage: Stage,
+    used: BTreeSet<String>,
+}
+
+impl Walk {
+    async fn get(&mut self, path: &str) -> Value {
+        self.used.insert(contract::operation_id("get", path.split('?').next().unwrap()));
+        self.stage.get(path).await.done()
+    }
+
+    async fn post(&mut self, path: &str, body: Value) -> Value {
+        self.used.insert(contract::operation_id("post", path));
+        self.stage.post(path, body).await.done()
+    }
+}
+
+/// The stage holds every reply against the document; here every operation comes by.
+#[tokio::test]
+async fn every_operation_takes_and_gives_what_the_document_says() {
+    let mut walk = Walk { stage: Stage::volatile().await, used: BTreeSet::new() };
+    let full = json!({
+        "correlation_id": "c", "idempotency_key": "k", "control": "passed", "action": "request",
+        "metadata": { "trace": 1 }, "priority": 7, "deadline": "2030-01-01T00:00:00Z",
+        "terms": { "lease_ms": 1000, "work_ms": 5000, "attempts": 1, "losses": 1, "backoff_ms": 0 },
+        "expires_in_ms": 100_000, "start_in_ms": 0, "ordering_key": "o",
+    });
+    let id = text(&walk.post("/v1/handoffs", offer("coder", full)).await["handoff_id"]);
+    let path = format!("/v1/handoffs/{id}");
+    walk.post("/v1/claims/peek", json!({ "agent": "coder", "capabilities": ["x"] })).await;
+    let claim = json!({ "agent": "coder", "lease_ms": 2000, "request_id": "r" });
+    let claimed = walk.post(&format!("{path}/claim"), claim).await;
+    let held = crate::support::Held::of(&claimed);
+    walk.post(&format!("{path}/start"), held.with(json!({}))).await;
+    walk.post(&format!("{path}/heartbeat"), held.with(json!({}))).await;
+    let progress = held.with(json!({ "percent": 1, "note": "n" }));
+    walk.post(&format!("{path}/progress"), progress).await;
+    let fail = merged(failure("permanent"), json!({
+        "attempted": "a", "hint": "h", "retry_after_ms": 1, "details": { "x": [] },
+    }));
+    walk.post(&format!("{path}/fail"), held.with(fail)).await;
+    walk.get(&path).await;
+    walk.get(&format!("{path}/envelope")).await;
+    walk.get("/v1/handoffs?limit=1").await;
+    walk.get("/v1/dead-letters").await;
+    walk.get(&format!("/v1/dead-letters/{id}")).await;
+    let by = || json!({ "by": "person" });
+    let redriven = walk.post(&format!("/v1/dead-letters/{id}/redrive"), by()).await;
+    let path = format!("/v1/handoffs/{}", text(&redriven["handoff_id"]));
+    let decline = json!({ "agent": "coder", "reason": "no" });
+    walk.post(&format!("{path}/decline"), decline).await;
+    let discard = json!({ "by": "person", "reason": "enough" });
+    let dead = text(&redriven["handoff_id"]);
+    walk.post(&format!("/v1/dead-letters/{dead}/discard"), discard).await;
+    walk.get(&format!("/v1/dead-letters/{dead}")).await;
+
+    let batch = json!({ "offers": [offer("coder", json!({})), offer("coder", json!({}))] });
+    walk.post("/v1/handoffs/batch", batch).await;
+    let claims = walk.post("/v1/claims", json!({ "agent": "coder", "max": 2 })).await;
+    let one = crate::support::Held::of(&claims["claims"][0]);
+    let two = crate::support::Held::of(&claims["claims"][1]);
+    walk.post(&format!("/v1/handoffs/{}/release", one.handoff), one.with(json!({}))).await;
+    let hop = json!({ "to": { "capability": "x" }, "payload": { "type": "next" } });
+    let result = two.with(json!({ "payload": { "type": "done" }, "follow_ups": [hop] }));
+    walk.post(&format!("/v1/handoffs/{}/complete", two.handoff), result).await;
+    let again = two.with(json!({ "handoff_id": two.handoff, "payload": { "type": "done" } }));
+    let stale = one.with(json!({ "handoff_id": one.handoff, "payload": { "type": "done" } }));
+    walk.post("/v1/completions", json!({ "completions": [again, stale] })).await;
+
+    let mut waiting = Vec::new();
+    for _ in 0..4 {
+        waiting.push(walk.stage.offer("coder", json!({ "needs_approval": true })).await);
+    }
+    for (id, act, by) in [
+        (&waiting[0], "approve", "person"),
+        (&waiting[1], "reject", "person"),
+        (&waiting[2], "cancel", "planner"),
+        (&waiting[3], "abort", "planner"),
+    ] {
+        walk.post(&format!("/v1/handoffs/{id}/{act}"), json!({ "by": by })).await;
+    }
+    let open = json!({ "from_agent": "planner", "intent": "i", "idempotency_key": "t" });
+    let task = text(&walk.post("/v1/tasks", open.clone()).await["task_id"]);
+    let below = merged(open, json!({ "idempotency_key": "u", "parent_task_id": task }));
+    walk.post("/v1/tasks", below).await;
+    walk.get("/v1/tasks").await;
+    walk.get(&format!("/v1/tasks/{task}")).await;
+    let cancel = json!({ "by": "planner", "reason": "over" });
+    walk.post(&format!("/v1/tasks/{task}/cancel"), cancel).await;
+    walk.get(&format!("/v1/tasks/{task}/events")).await;
+    let wish = json!({
+        "handoffs": [waiting[1]], "tasks": [task], "mode": "all", "until": "settled",
+        "timeout_ms": SECOND,
+    });
+    walk.post("/v1/wait", wish).await;
+    for path in ["/v1/audit/verify", "/v1/audit/export", "/v1/stats", "/healthz", "/readyz"] {
+        walk.get(path).await;
+    }
+    // Its own file follows it; it has no end that could be compared.
+    walk.used.insert("event_stream".into());
+    assert_eq!(walk.used, contract::operations());
+}
+
+#[tokio::test]
+async fn the_document_is_served_as_it_is_committed() {
+    let stage = Stage::volatile().await;
+    let reply = stage.get("/v1/openapi.json").await;
+    assert_eq!(reply.text(), tasuki_http::document_text());
+}
+
+/// A page without a tag that is not ours.
+fn is_clean(page: &str) {
+    assert!(page.starts_with("<!doctype html>"));
+    const TAGS: &[&str] = &[
+        "html", "meta", "title", "style", "h1", "h2", "h3", "p", "a", "div", "span", "code", "pre",
+        "table", "tr", "td", "li", "details", "summary", "!doctype",
+    ];
+    for piece in page.split('<').skip(1) {
+        let name = piece.trim_start_matches('/');
+        let name = name.split(|c: char| !c.is_ascii_alphanumeric() && c != '!').next().unwrap();
+        assert!(TAGS.contains(&name), "<{piece}");
+    }
+    for elsewhere in ["href=\"http", "src=", "url(", "@import"] {
+        assert!(!page.contains(elsewhere), "nothing is fetched from elsewhere: {elsewhere}");
+    }
+}
+
+#[tokio::test]
+async fn the_page_of_the_api_has_every_path_type_and_code() {
+    let stage = Stage::volatile().await;
+    let reply = stage.get("/docs").await;
+    assert_eq!(reply.headers["content-type"], "text/html; charset=utf-8");
+    let page = reply.text();
+    is_clean(page);
+    let document = tasuki_http::document();
+    for path in document["paths"].as_object().unwrap().keys() {
+        assert!(page.contains(&format!("<code>{path}</code>")), "{path}");
+    }
+    for name in document["components"]["schemas"].as_object().unwrap().keys() {
+        assert!(page.contains(&format!("id=\"{name}\"")), "{name}");
+    }
+    for (code, ..) in CODES {
+        assert!(page.contains(&format!("href=\"/docs/errors/{code}\"")), "{code}");
+    }
+    assert_eq!(stage.get("/").await.bytes, reply.bytes);
+}
+
+#[tokio::test]
+async fn every_code_has_a_page_that_renders() {
+    let stage = Stage::volatile().await;
+    for (code, ..) in CODES {
+        let reply = stage.get(&format!("/docs/errors/{code}")).await;
+        assert_eq!(reply.status, 200);
+        assert!(reply.text().contains(&format!("<h1>{code}</h1>")));
+        is_clean(reply.text());
+    }
+}

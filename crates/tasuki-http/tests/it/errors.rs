@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Every code has a page and a status, and everything that can be refused has a code.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::json;
+use tasuki_core::{HandoffId, Refusal, TaskId, TaskState};
+use tasuki_core::handoff::StateName;
+use tasuki_http::error::{CODES, status_of};
+
+use crate::support::Stage;
+
+fn pages() -> BTreeSet<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");
+    let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name());
+    let names = files.map(|name| name.into_string().unwrap());
+    names.filter_map(|name| name.strip_suffix(".md").map(str::to_owned)).collect()
+}
+
+#[test]
+fn every_code_has_a_page_and_every_page_a_code() {
+    let codes: BTreeSet<_> = CODES.iter().map(|(code, ..)| (*code).to_owned()).collect();
+    let pages: BTreeSet<_> = pages().into_iter().filter(|page| page != "README").collect();
+    assert_eq!(codes, pages);
+    assert_eq!(codes.len(), CODES.len(), "no code stands there twice");
+    for (code, status, page) in CODES {
+        assert_eq!(page.lines().next(), Some(&*format!("# {code}")));
+        assert!((400..=599).contains(status), "{code}");
+    }
+}
+
+fn every_refusal() -> Vec<Refusal> {
+    let (task, handoff) = (TaskId(1), HandoffId(1));
+    let agent = || "coder".parse().unwrap();
+    let state = StateName::Claimed;
+    let some = vec![
+        Refusal::TaskNotFound(task),
+        Refusal::HandoffNotFound(handoff),
+        Refusal::NotOwner { task, owner: agent(), agent: agent() },
+        Refusal::HandoffOpen { task, handoff },
+        Refusal::TaskFinished { task, state: TaskState::Failed },
+        Refusal::TaskMoved(task),
+        Refusal::StaleClaim { handoff, state },
+        Refusal::AlreadyClaimed { handoff, state },
+        Refusal::AlreadyCompleted { handoff },
+        Refusal::WrongState { handoff, state, wanted: "approved" },
+        Refusal::NotTarget { handoff, agent: agent() },
+        Refusal::AlreadyDeclined { handoff, agent: agent() },
+        Refusal::NotPermitted { handoff, agent: agent(), wish: "cancel" },
+        Refusal::NotPermittedTask { task, agent: agent() },
+        Refusal::IntentAltered { task },
+        Refusal::OutOfTurn { handoff, first: handoff },
+        Refusal::IdempotencyConflict { key: "k".parse().unwrap() },
+        Refusal::NotDeadLettered { handoff, state },
+        Refusal::AlreadyReviewed { handoff, decided: "discarded" },
+        Refusal::DeadlinePassed,
+        Refusal::InvalidTerms(String::new()),
+        Refusal::InvalidFollowUps(""),
+    ];
+    for refusal in &some {
+        // A new refusal breaks the build here, so that it comes into the list above.
+        match refusal {
+            Refusal::TaskNotFound(_)
+            | Refusal::HandoffNotFound(_)
+            | Refusal::NotOwner { .. }
+            | Refusal::HandoffOpen { .. }
+            | Refusal::TaskFinished { .. }
+            | Refusal::TaskMoved(_)
+            | Refusal::StaleClaim { .. }
+            | Refusal::AlreadyClaimed { .. }
+            | Refusal::AlreadyCompleted { .. }
+            | Refusal::WrongState { .. }
+            | Refusal::NotTarget { .. }
+            | Refusal::AlreadyDeclined { .. }
+            | Refusal::NotPermitted { .. }
+            | Refusal::NotPermittedTask { .. }
+            | Refusal::IntentAltered { .. }
+            | Refusal::OutOfTurn { .. }
+            | Refusal::IdempotencyConflict { .. }
+            | Refusal::NotDeadLettered { .. }
+            | Refusal::AlreadyReviewed { .. }
+            | Refusal::DeadlinePassed
+            | Refusal::InvalidTerms(_)
+            | Refusal::InvalidFollowUps(_) => {}
+        }
+    }
+    some
+}
+
+#[test]
+fn every_refusal_has_a_code_with_a_client_error_and_a_hint() {
+    for refusal in every_refusal() {
+        let code = refusal.code();
+        assert!(CODES.iter().any(|(known, ..)| *known == code), "{code}");
+        assert!((400..=499).contains(&status_of(code)), "{code}");
+        assert!(!refusal.hint().is_empty(), "{code}");
+    }
+}
+
+#[tokio::test]
+async fn a_route_or_method_that_is_not_there_is_refused_in_our_shape() {
+    let stage = Stage::volatile().await;
+    for path in ["/v2", "/v1", "/v1/handoffs/x/y/z", "/v1/handoffs/", "/favicon.ico", "/v1/%ff"] {
+        stage.get(path).await.refused(404, "route_not_found");
+    }
+    for path in ["/docs/errors/nonsense", "/docs/errors/%ff", "/docs/errors/..%2f..%2fREADME"] {
+        stage.get(path).await.refused(404, "route_not_found");
+    }
+    for path in ["/v1/claims", "/v1/wait", "/v1/completions", "/v1/handoffs/batch"] {
+        let reply = stage.get(path).await;
+        // One path that takes both is an id there.
+        if reply.status != 400 {
+            reply.refused(405, "method_not_allowed");
+        }
+    }
+    for path in ["/healthz", "/v1/events", "/docs", "/v1/stats"] {
+        let reply = stage.post(path, json!({})).await;
+        assert!(reply.headers.contains_key("allow"), "{path} names what it takes");
+        reply.refused(405, "method_not_allowed");
+    }
+}
+
+#[tokio::test]
+async fn what_went_wrong_can_be_acted_on_without_reading_its_text() {
+    let stage = Stage::volatile().await;
+    let unknown = "handoff_00000000000000000000000007";
+    let problem = stage.claim_one(unknown, "coder").await.refused(404, "handoff_not_found");
+    assert_eq!(problem["details"]["handoff_id"], unknown);
+    assert_eq!(problem["retryable"], false);
+    let wrong = json!({ "agent": "coder", "max": "many" });
+    let problem = stage.post("/v1/claims", wrong).await.refused(400, "invalid_request");
+    assert_eq!(problem["details"]["field"], "max");
+    let nested = json!({ "offers": [{ "from_agent": "a b" }] });
+    let problem = stage.post("/v1/handoffs/batch", nested).await.refused(400, "invalid_request");
+    assert_eq!(problem["details"]["field"], "offers[0].from_agent");
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What several commands read from their arguments: spans of time, words of a closed list, JSON.
+
+use std::io::Read;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tasuki_core::canonical;
+
+use crate::exit::Failure;
+
+/// A span of time with its unit, in milliseconds.
+pub(crate) fn millis(text: &str) -> Result<u64, String> {
+    let wrong = || "expected a number and a unit: 500ms, 30s, 10m, 2h or 1d".to_owned();
+    let unit_at = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+    let (number, unit) = text.split_at(unit_at);
+    let unit_ms: u64 = match unit {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60 * 1000,
+        "h" => 60 * 60 * 1000,
+        "d" => 24 * 60 * 60 * 1000,
+        _ => return Err(wrong()),
+    };
+    number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit_ms)).ok_or_else(wrong)
+}
+
+/// A parser for the words of a closed list, which help and completions then show.
+pub(crate) fn words<T>(words: &'static [&'static str]) -> impl TypedValueParser<Value = T>
+where
+    T: DeserializeOwned + Clone + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(words).try_map(|word| serde_json::from_value(Value::String(word)))
+}
+
+/// JSON given in place, as `@file`, or as `-` for stdin. Read as strictly as the broker reads it.
+pub(crate) fn json<T: DeserializeOwned>(option: &str, given: &str) -> anyhow::Result<T> {
+    let hint = "give JSON in place, @FILE, or - for stdin";
+    let text = if given == "-" {
+        let mut text = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut text).map(|_| text)
+    } else if let Some(path) = given.strip_prefix('@') {
+        std::fs::read(path)
+    } else {
+        Ok(given.as_bytes().to_vec())
+    };
+    let text = text.map_err(|error| {
+        Failure::usage(format!("cannot read {option} from {given}: {error}"), hint)
+    })?;
+    let read = canonical::parse(&text).and_then(serde_json::from_value);
+    Ok(read.map_err(|error| Failure::usage(format!("{option} does not fit: {error}"), hint))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_needs_a_number_and_a_unit() {
+        let good = ["1500ms", "30s", "10m", "2h", "1d"].map(millis);
+        assert_eq!(good, [1500, 30_000, 600_000, 7_200_000, 86_400_000].map(Ok));
+        for bad in ["", "30", "s", "-1s", "1.5s", "5 s", "99999999999999999999s"] {
+            assert!(millis(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The table of commands.
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{
+    audit, backup, bench, completions, dlq, doctor, handoff, rebuild, reference, restore, serve,
+    stats, task,
+};
+use crate::exit::Exit;
+use crate::output::Output;
+
+/// The handoff broker for AI agents: who owns what, what exactly the receiver got, and that nothing
+/// was lost.
+#[derive(Parser)]
+#[command(name = "tasuki", version, max_term_width = 100, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    /// Print JSON: the broker's own, exactly as it came; errors too
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the broker
+    Serve(Box<serve::Serve>),
+    /// Open, look at and cancel tasks
+    Task(task::Task),
+    /// Offer, claim, work on and finish handoffs
+    Handoff(handoff::Handoff),
+    /// Decide on dead letters
+    Dlq(dlq::Dlq),
+    /// Verify, export and follow the audit log
+    Audit(audit::Audit),
+    /// Show what the broker holds and how it does
+    Stats(stats::Stats),
+    /// Copy the data to a file, while the broker goes on
+    Backup(backup::Backup),
+    /// Put a backup into an empty data directory
+    Restore(restore::Restore),
+    /// Make everything that follows from the audit log anew
+    Rebuild(rebuild::Rebuild),
+    /// Check the broker and its data, and say what to do
+    Doctor(doctor::Doctor),
+    /// Measure offer, claim and complete over HTTP
+    Bench(bench::Bench),
+    /// Print a completion script for a shell
+    Completions(completions::Completions),
+    /// Print a page of the reference, made from the code
+    #[command(hide = true)]
+    Reference(reference::Reference),
+}
+
+impl Cli {
+    pub(crate) async fn run(self) -> anyhow::Result<Exit> {
+        let output = Output { json: self.json };
+        match self.command {
+            Command::Serve(serve) => serve.run(output).await,
+            Command::Task(task) => task.run(output).await,
+            Command::Handoff(handoff) => handoff.run(output).await,
+            Command::Dlq(dlq) => dlq.run(output).await,
+            Command::Audit(audit) => audit.run(output).await,
+            Command::Stats(stats) => stats.run(output).await,
+            Command::Backup(backup) => backup.run(output).await,
+            Command::Restore(restore) => restore.run(output),
+            Command::Rebuild(rebuild) => rebuild.run(output),
+            Command::Doctor(doctor) => doctor.run(output).await,
+            Command::Bench(bench) => bench.run().await.map(|()| Exit::Done),
+            Command::Completions(completions) => completions.run(),
+            Command::Reference(reference) => reference.run(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    /// Where clap is built with debug assertions, this finds arguments that contradict each other.
+    #[test]
+    fn the_table_of_commands_is_sound() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use tasuki_http::wire;
+use tasuki_store::audit::{Verdict, verify_lines};
+use tasuki_store::maintenance;
+
+use crate::client::Connect;
+use crate::config::Directory;
+use crate::exit::{Exit, Failure};
+use crate::output::{Facts, Output, progress};
+
+#[derive(Args)]
+pub(super) struct Verify {
+    /// Check a data directory instead of asking a broker; it may be in use
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Check an exported file instead of asking a broker
+    #[arg(long, value_name = "FILE", conflicts_with = "data")]
+    file: Option<PathBuf>,
+}
+
+impl Verify {
+    pub(super) async fn run(self, connect: &Connect, output: Output) -> anyhow::Result<Exit> {
+        let verdict = match (self.data, self.file) {
+            (Some(data), _) => directory(&Directory { data: Some(data) }.existing()?)?,
+            (None, Some(path)) => file(&path)?,
+            (None, None) => {
+                let reply = connect.client()?.get("/v1/audit/verify", &[]).await?;
+                let verdict: wire::Verdict = serde_json::from_str(&reply)?;
+                output.reply(&reply, |_: serde::de::IgnoredAny| for_people(&verdict))?;
+                return Ok(exit(&verdict));
+            }
+        };
+        output.found(&verdict, for_people)?;
+        Ok(exit(&verdict))
+    }
+}
+
+fn directory(dir: &Path) -> anyhow::Result<wire::Verdict> {
+    let bar = progress("verifying", maintenance::count(dir).ok());
+    let verdict = maintenance::verify(dir, &mut |done| bar.set_position(done))?;
+    bar.finish_and_clear();
+    Ok(as_wire(verdict))
+}
+
+fn file(path: &Path) -> anyhow::Result<wire::Verdict> {
+    let opened = File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
+    let (bytes, file) = opened.map_err(|error| {
+        let message = format!("cannot read {}: {error}", path.display());
+        Failure::new(Exit::NotFound, message, "name a file that `tasuki audit export` wrote")
+            .next(format!("tasuki audit export --to {}", path.display()))
+    })?;
+    let bar = progress("verifying", Some(bytes));
+    let lines = BufReader::new(file).lines().inspect(|line| {
+        bar.inc(line.as_ref().map_or(0, |line| line.len() as u64 + 1));
+    });
+    let verdict = verify_lines(lines);
+    bar.finish_and_clear();
+    Ok(as_wire(verdict))
+}
+
+/// The same shape, whoever checked.
+fn as_wire(verdict: Verdict) -> wire::Verdict {
+    wire::Verdict {
+        intact: verdict.first_bad.is_none(),
+        events: verdict.events,
+        tasks: verdict.tasks,
+        bodies: verdict.bodies,
+        checkpoints: verdict.checkpoints,
+        unsealed: verdict.unsealed,
+        keys: verdict.keys,
+        first_bad: verdict.first_bad.map(|finding| wire::Finding {
+            position: finding.position,
+            task_id: finding.task_id,
+            problem: finding.problem,
+        }),
+    }
+}
+
+fn exit(verdict: &wire::Verdict) -> Exit {
+    if verdict.intact { Exit::Done } else { Exit::Refused }
+}
+
+fn for_people(verdict: &wire::Verdict) -> String {
+    let sealed = format!("{} ({} events after the last)", verdict.checkpoints, verdict.unsealed);
+    let bad = verdict.first_bad.as_ref();
+    let is = if verdict.intact { "intact" } else { "NOT intact" };
+    Facts::default()
+        .with("log", is)
+        .maybe("first bad", bad.map(|bad| format!("entry {} {}", bad.position, bad.problem)))
+        .maybe("of task", bad.and_then(|bad| bad.task_id))
+        .with(if verdict.intact { "events" } else { "good events" }, verdict.events)
+        .with("tasks", verdict.tasks)
+        .with("bodies", verdict.bodies)
+        .with("checkpoints", sealed)
+        .with("signed by", verdict.keys.join(", "))
+        .maybe("next", bad.map(|_| "tasuki restore --from BACKUP --data NEW_DIR"))
+        .text()
+}

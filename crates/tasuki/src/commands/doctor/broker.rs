@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a running broker says of itself.
+
+use tasuki_http::wire;
+
+use super::{CLOCK_MS_OFF_MAX, Check, wall_clock};
+use crate::client::{Client, Connect};
+use crate::output::{bytes, span};
+
+/// More rows than this should not wait to be written for long.
+const LAG_MAX: u64 = 100_000;
+/// How many dead letters are counted.
+const COUNTED_MAX: usize = 1000;
+
+/// The findings, and whether a broker answered.
+pub(super) async fn check(connect: &Connect) -> anyhow::Result<(Vec<Check>, bool)> {
+    let client = connect.client()?;
+    let url = client.url();
+    let (status, text) = match client.probe("/readyz").await {
+        Ok(answer) => answer,
+        // Without a broker the data can still be well, unless one was asked for.
+        Err(failure) => {
+            let next = "start one with `tasuki serve`, or name one with --url";
+            let check = if connect.is_default() { Check::warn } else { Check::fail };
+            return Ok((vec![check("broker", failure.message, next)], false));
+        }
+    };
+    if status != 200 {
+        let health: Option<wire::Health> = serde_json::from_str(&text).ok();
+        let why = health.and_then(|health| health.reason).unwrap_or_else(|| text.clone());
+        let found = format!("{url} answers and is not ready ({status}): {why}");
+        let next = "look into its log; stop it and start it again with `tasuki serve`";
+        return Ok((vec![Check::fail("broker", found, next)], true));
+    }
+    let mut checks = vec![Check::ok("broker", format!("ready at {url}"))];
+    match client.get("/v1/stats", &[]).await.map(|reply| serde_json::from_str(&reply)) {
+        Ok(Ok(stats)) => checks.extend(state(&stats)),
+        Ok(Err(error)) => {
+            let next = "check that --url names a Tasuki broker of this version";
+            checks.push(Check::fail("version", format!("the answer does not fit: {error}"), next));
+        }
+        Err(error) => checks.push(Check::fail("version", format!("{error:#}"), "tasuki stats")),
+    }
+    checks.push(dead_letters(&client).await);
+    Ok((checks, true))
+}
+
+fn state(stats: &wire::Stats) -> Vec<Check> {
+    let own = env!("CARGO_PKG_VERSION");
+    let version = if stats.version == own {
+        Check::ok("version", own)
+    } else {
+        let found = format!("the broker is {}, this program is {own}", stats.version);
+        Check::warn("version", found, "use the same version for both")
+    };
+    let off_ms = stats.now.0.abs_diff(wall_clock().0);
+    let clock = if off_ms <= CLOCK_MS_OFF_MAX {
+        Check::ok("broker's clock", format!("within {} of this machine's", span(off_ms)))
+    } else {
+        let found = format!("{} off this machine's", span(off_ms));
+        let next = "leases are safe; the next start of the broker takes over the wall clock";
+        Check::warn("broker's clock", found, next)
+    };
+    let lag = if stats.projection_lag <= LAG_MAX {
+        Check::ok("projection lag", format!("{} rows", stats.projection_lag))
+    } else {
+        let found = format!("{} rows wait to be written", stats.projection_lag);
+        Check::warn("projection lag", found, "lists take longer until it is worked off")
+    };
+    let live = format!("{} live handoffs, {}", stats.live_handoffs, bytes(stats.live_bytes));
+    let room = if stats.disk_full {
+        Check::fail("room", "the disk is full, no new work is taken", "free some space")
+    } else {
+        Check::ok("room", live)
+    };
+    vec![version, clock, lag, room]
+}
+
+async fn dead_letters(client: &Client) -> Check {
+    const NAME: &str = "dead letters";
+    let query = [("limit", Some(COUNTED_MAX.to_string()))];
+    let page = client.get("/v1/dead-letters", &query).await.and_then(|reply| {
+        let page: wire::Handoffs = serde_json::from_str(&reply)?;
+        Ok(page.handoffs.len())
+    });
+    match page {
+        Ok(0) => Check::ok(NAME, "none wait for a decision"),
+        Ok(waiting) => {
+            let more = if waiting == COUNTED_MAX { " or more" } else { "" };
+            Check::warn(
+                NAME,
+                format!("{waiting}{more} wait for a decision"),
+                client.command("dlq list"),
+            )
+        }
+        Err(error) => Check::fail(NAME, format!("{error:#}"), client.command("dlq list")),
+    }
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+use clap::Args;
+use serde_json::value::RawValue;
+use tasuki_core::ids::RequestId;
+use tasuki_core::{AgentId, Capability, Envelope, HandoffId};
+use tasuki_http::wire;
+
+use crate::args::millis;
+use crate::client::{self, Client};
+use crate::exit::Exit;
+use crate::output::{Facts, Output, span};
+
+#[derive(Args)]
+pub(super) struct Claim {
+    /// Who claims
+    #[arg(long, value_name = "AGENT")]
+    agent: AgentId,
+    /// What the agent can do, besides what is addressed to it by name; may be repeated
+    #[arg(long = "capability", value_name = "CAPABILITY")]
+    capabilities: Vec<Capability>,
+    /// How many to claim at most
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    max: usize,
+    /// How long to wait if there is nothing yet, such as 10s
+    #[arg(long, value_name = "SPAN", value_parser = millis, default_value = "0s")]
+    wait: u64,
+    /// Claim this handoff and no other
+    #[arg(long, value_name = "HANDOFF", conflicts_with_all = ["max", "wait"])]
+    id: Option<HandoffId>,
+    /// A lease other than the one in the handoff's terms
+    #[arg(long, value_name = "SPAN", value_parser = millis)]
+    lease: Option<u64>,
+    /// Makes the claim safe to repeat after a lost answer
+    #[arg(long, value_name = "ID")]
+    request_id: Option<RequestId>,
+}
+
+impl Claim {
+    pub(super) async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        if let Some(id) = self.id {
+            let body = wire::ClaimOne {
+                agent: self.agent,
+                capabilities: self.capabilities,
+                lease_ms: self.lease,
+                request_id: self.request_id,
+            };
+            let reply = client.post(&format!("/v1/handoffs/{id}/claim"), &body).await?;
+            output.reply(&reply, |claimed| granted(&claimed, client))?;
+            return Ok(Exit::Done);
+        }
+        let mut body = wire::Claim {
+            agent: self.agent,
+            capabilities: self.capabilities,
+            max: self.max,
+            wait_ms: 0,
+            lease_ms: self.lease,
+            request_id: self.request_id,
+        };
+        let ask = async |wait_ms| {
+            body.wait_ms = wait_ms;
+            let reply = client.post_waiting("/v1/claims", &body, wait_ms).await?;
+            let claims = serde_json::from_str::<wire::Claims>(&reply)?.claims.len();
+            Ok((reply, claims))
+        };
+        let (reply, claims) = client::until(self.wait, ask, |(_, claims)| *claims > 0).await?;
+        output.reply(&reply, |reply: wire::Claims| {
+            if reply.claims.is_empty() {
+                return nothing(&body.agent, "claim", client);
+            }
+            let texts: Vec<_> = reply.claims.iter().map(|one| granted(one, client)).collect();
+            texts.join("\n")
+        })?;
+        Ok(if claims > 0 { Exit::Done } else { Exit::Nothing })
+    }
+}
+
+#[derive(Args)]
+pub(super) struct Peek {
+    /// Who looks
+    #[arg(long, value_name = "AGENT")]
+    agent: AgentId,
+    /// What the agent can do, besides what is addressed to it by name; may be repeated
+    #[arg(long = "capability", value_name = "CAPABILITY")]
+    capabilities: Vec<Capability>,
+    /// How many to show at most
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    max: usize,
+}
+
+impl Peek {
+    pub(super) async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let body = wire::Peek { agent: self.agent, capabilities: self.capabilities, max: self.max };
+        let reply = client.post("/v1/claims/peek", &body).await?;
+        let waiting = serde_json::from_str::<wire::Peeked>(&reply)?.waiting.len();
+        output.reply(&reply, |reply: wire::Peeked| {
+            if reply.waiting.is_empty() {
+                return nothing(&body.agent, "peek", client);
+            }
+            let texts: Vec<_> =
+                reply.waiting.iter().map(|one| waits(one, &body.agent, client)).collect();
+            texts.join("\n")
+        })?;
+        Ok(if waiting > 0 { Exit::Done } else { Exit::Nothing })
+    }
+}
+
+fn nothing(agent: &AgentId, verb: &str, client: &Client) -> String {
+    let wait = client.command(&format!("handoff claim --agent {agent} --wait 30s"));
+    format!("nothing to {verb} for {agent}\nnext: {wait}")
+}
+
+/// A claim, and the commands by which it goes on.
+fn granted(claimed: &wire::Claimed, client: &Client) -> String {
+    let wire::Claimed { handoff_id: id, claim_id, fence, .. } = claimed;
+    let lease = format!(
+        "{} ({} left, heartbeats extend it); {} left in all",
+        span(claimed.lease_ms),
+        span(claimed.lease_left_ms),
+        span(claimed.work_left_ms)
+    );
+    let step = |verb: &str, more: &str| {
+        client.command(&format!("handoff {verb} {id} --claim {claim_id} --fence {fence}{more}"))
+    };
+    let facts = Facts::default().with("handoff", id).with("task", claimed.task_id);
+    let facts = carried(facts, &claimed.envelope)
+        .with("attempt", claimed.attempt)
+        .with("lease", lease)
+        .with("claim", claim_id)
+        .with("fence", fence);
+    let next = Facts::default()
+        .with("begin", step("start", ""))
+        .with("complete", step("complete", r#" --payload '{"type":"result","text":"…"}'"#));
+    format!("{}\n{}", facts.text(), next.text())
+}
+
+fn waits(waiting: &wire::Waiting, agent: &AgentId, client: &Client) -> String {
+    let id = waiting.handoff_id;
+    let facts = Facts::default().with("handoff", id).with("task", waiting.task_id);
+    carried(facts, &waiting.envelope)
+        .with("priority", waiting.priority)
+        .with("next", client.command(&format!("handoff claim --agent {agent} --id {id}")))
+        .text()
+}
+
+/// What matters of an envelope to the one who works on it.
+fn carried(facts: Facts, envelope: &RawValue) -> Facts {
+    // An envelope of a later version is shown as it is.
+    let Ok(read) = serde_json::from_str::<Envelope>(envelope.get()) else {
+        return facts.with("envelope", envelope);
+    };
+    let payload = serde_json::to_string(&read.payload).unwrap_or_default();
+    facts.with("from", read.from_agent).with("intent", read.intent).with("payload", payload)
+}

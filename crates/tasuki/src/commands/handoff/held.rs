@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the holder of a claim does with it.
+
+use clap::Args;
+use tasuki_core::envelope::Action;
+use tasuki_core::event::FailureClass;
+use tasuki_core::{AgentId, ClaimId, Fence, HandoffId};
+use tasuki_http::wire;
+
+use super::act;
+use crate::args::{json, millis, words};
+use crate::client::Client;
+use crate::exit::Exit;
+use crate::output::{Facts, Output, span};
+
+/// What shows that somebody holds a claim; `tasuki handoff claim` printed both.
+#[derive(Args)]
+pub(super) struct Proof {
+    /// The claim's id
+    #[arg(long, value_name = "CLAIM")]
+    claim: ClaimId,
+    /// The claim's fence
+    #[arg(long, value_name = "N", value_parser = fence)]
+    fence: Fence,
+}
+
+fn fence(text: &str) -> Result<Fence, std::num::ParseIntError> {
+    text.parse().map(Fence)
+}
+
+impl Proof {
+    fn held(&self) -> wire::Held {
+        wire::Held { claim_id: self.claim, fence: self.fence }
+    }
+}
+
+#[derive(Args)]
+pub(super) struct Held {
+    /// The handoff's id
+    handoff: HandoffId,
+    #[command(flatten)]
+    proof: Proof,
+}
+
+impl Held {
+    pub(super) async fn start(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        act(client, output, self.handoff, "start", &self.proof.held()).await
+    }
+
+    pub(super) async fn release(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        act(client, output, self.handoff, "release", &self.proof.held()).await
+    }
+
+    pub(super) async fn heartbeat(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let path = format!("/v1/handoffs/{}/heartbeat", self.handoff);
+        let reply = client.post(&path, &self.proof.held()).await?;
+        output.reply(&reply, |beat: wire::Beat| {
+            Facts::default()
+                .with("handoff", beat.handoff_id)
+                .with("lease left", span(beat.lease_left_ms))
+                .with("work left", span(beat.work_left_ms))
+                .text()
+        })?;
+        Ok(Exit::Done)
+    }
+}
+
+#[derive(Args)]
+pub(super) struct Progress {
+    /// The handoff's id
+    handoff: HandoffId,
+    #[command(flatten)]
+    proof: Proof,
+    /// How much is done, 0 to 100
+    #[arg(long, value_name = "N")]
+    percent: Option<u8>,
+    /// What is being done
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+}
+
+impl Progress {
+    pub(super) async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let body = wire::Progress {
+            claim_id: self.proof.claim,
+            fence: self.proof.fence,
+            percent: self.percent,
+            note: self.note,
+        };
+        act(client, output, self.handoff, "progress", &body).await
+    }
+}
+
+#[derive(Args)]
+pub(super) struct Complete {
+    /// The handoff's id
+    handoff: HandoffId,
+    #[command(flatten)]
+    proof: Proof,
+    /// The result: a JSON object with a `type`, in place, as @FILE, or - for stdin
+    #[arg(long, value_name = "JSON")]
+    payload: String,
+    /// What should follow
+    #[arg(
+        long,
+        value_parser = words::<Action>(&["completed", "needs_review", "changes_requested", "escalated"]),
+        default_value = "completed"
+    )]
+    action: Action,
+    /// A handoff to create in the same step: a JSON object with `to` and `payload`, in place or as
+    /// @FILE; may be repeated
+    #[arg(long = "follow-up", value_name = "JSON")]
+    follow_ups: Vec<String>,
+    /// For monitoring only: a JSON object
+    #[arg(long, value_name = "JSON")]
+    metadata: Option<String>,
+}
+
+impl Complete {
+    pub(super) async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let follow_ups = self.follow_ups.iter().map(|text| json("--follow-up", text));
+        let metadata = self.metadata.map(|text| json("--metadata", &text)).transpose()?;
+        let body = wire::Complete {
+            claim_id: self.proof.claim,
+            fence: self.proof.fence,
+            action: self.action,
+            payload: json("--payload", &self.payload)?,
+            metadata: metadata.unwrap_or_default(),
+            follow_ups: follow_ups.collect::<Result<_, _>>()?,
+        };
+        act(client, output, self.handoff, "complete", &body).await
+    }
+}
+
+#[derive(Args)]
+pub(super) struct Fail {
+    /// The handoff's id
+    handoff: HandoffId,
+    #[command(flatten)]
+    proof: Proof,
+    /// Whether trying again may help
+    #[arg(
+        long,
+        value_parser = words::<FailureClass>(&["retryable", "permanent", "unknown"]),
+        default_value = "unknown"
+    )]
+    class: FailureClass,
+    /// A short name for the kind of error, such as rate_limited
+    #[arg(long = "type", value_name = "NAME")]
+    kind: String,
+    /// What went wrong
+    #[arg(long, value_name = "TEXT")]
+    message: String,
+    /// What was attempted when it failed
+    #[arg(long, value_name = "TEXT")]
+    attempted: Option<String>,
+    /// What might fix it
+    #[arg(long, value_name = "TEXT")]
+    hint: Option<String>,
+    /// Do not try again before this much time has passed
+    #[arg(long, value_name = "SPAN", value_parser = millis)]
+    retry_after: Option<u64>,
+    /// Whatever else a program may want to know: a JSON object
+    #[arg(long, value_name = "JSON")]
+    details: Option<String>,
+}
+
+impl Fail {
+    pub(super) async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let details = self.details.map(|text| json("--details", &text)).transpose()?;
+        let body = wire::Fail {
+            claim_id: self.proof.claim,
+            fence: self.proof.fence,
+            class: self.class,
+            kind: self.kind,
+            message: self.message,
+            attempted: self.attempted,
+            hint: self.hint,
+            retry_after_ms: self.retry_after,
+            details: details.unwrap_or_default(),
+        };
+        act(client, output, self.handoff, "fail", &body).await
+    }
+}
+
+#[derive(Args)]
+pub(super) struct Decline {
+    /// The handoff's id
+    handoff: HandoffId,
+    /// Who declines
+    #[arg(long, value_name = "AGENT")]
+    agent: AgentId,
+    /// The claim's id, if it was claimed
+    #[arg(long, value_name = "CLAIM", requires = "fence")]
+    claim: Option<ClaimId>,
+    /// The claim's fence
+    #[arg(long, value_name = "N", value_parser = fence, requires = "claim")]
+    fence: Option<Fence>,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+impl Decline {
+    pub(super) async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let body = wire::Decline {
+            agent: self.agent,
+            claim_id: self.claim,
+            fence: self.fence,
+            reason: self.reason,
+        };
+        act(client, output, self.handoff, "decline", &body).await
+    }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+use clap::{ArgGroup, Args};
+use tasuki_core::envelope::{Action, Control};
+use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey};
+use tasuki_core::{AgentId, Capability, Target, TaskId, Timestamp};
+use tasuki_http::wire;
+
+use super::{look, text};
+use crate::args::{json, millis, words};
+use crate::client::Client;
+use crate::exit::Exit;
+use crate::output::{Facts, Output};
+
+const ACTIONS: &[&str] =
+    &["request", "completed", "failed", "needs_review", "changes_requested", "escalated"];
+
+#[derive(Args)]
+#[command(group = ArgGroup::new("target").required(true))]
+pub(super) struct Offer {
+    /// Who offers; the owner of the task
+    #[arg(long, value_name = "AGENT")]
+    from: AgentId,
+    /// The agent who is to do the work
+    #[arg(long, value_name = "AGENT", group = "target")]
+    to: Option<AgentId>,
+    /// What any agent must be able to do to take the work
+    #[arg(long, value_name = "CAPABILITY", group = "target")]
+    to_capability: Option<Capability>,
+    /// The user's own words; needed for a new task, carried by the broker from then on
+    #[arg(long, value_name = "TEXT")]
+    intent: Option<String>,
+    /// The work: a JSON object with a `type`, in place, as @FILE, or - for stdin
+    #[arg(long, value_name = "JSON")]
+    payload: String,
+    /// The task to hand on, or to call somebody for; a new one without it
+    #[arg(long, value_name = "TASK")]
+    task: Option<TaskId>,
+    /// Call instead of transfer: stay owner of the task and wait for the result
+    #[arg(long)]
+    call: bool,
+    /// What the sender did, or wants done
+    #[arg(long, value_parser = words::<Action>(ACTIONS), default_value = "request")]
+    action: Action,
+    /// The idempotency key: the same key and offer give the first answer again
+    #[arg(long, value_name = "KEY")]
+    key: Option<IdempotencyKey>,
+    /// 0 to 9; higher is claimed first, 5 by default
+    #[arg(long, value_name = "N")]
+    priority: Option<u8>,
+    #[command(flatten)]
+    terms: Terms,
+    /// When the work must be finished, such as 2026-11-15T12:00:00Z
+    #[arg(long, value_name = "TIME")]
+    deadline: Option<Timestamp>,
+    /// The same as a span from now, such as 10m
+    #[arg(long, value_name = "SPAN", value_parser = millis)]
+    expires_in: Option<u64>,
+    /// Do not let it be claimed before this much time has passed
+    #[arg(long, value_name = "SPAN", value_parser = millis)]
+    start_in: Option<u64>,
+    /// Hold it back until somebody other than the sender approves
+    #[arg(long)]
+    needs_approval: bool,
+    /// Handoffs to one target with the same key are worked on one after the other
+    #[arg(long, value_name = "KEY")]
+    ordering_key: Option<OrderingKey>,
+    /// Links everything that belongs to one request of the outside world
+    #[arg(long, value_name = "ID")]
+    correlation_id: Option<CorrelationId>,
+    /// For monitoring only: a JSON object
+    #[arg(long, value_name = "JSON")]
+    metadata: Option<String>,
+    /// Wait until it is claimed, 15s or as long as said; then show the handoff
+    #[arg(
+        long,
+        value_name = "SPAN",
+        value_parser = millis,
+        num_args = 0..=1,
+        default_missing_value = "15s"
+    )]
+    wait: Option<u64>,
+}
+
+#[derive(Args)]
+struct Terms {
+    /// How long a claim holds without a heartbeat, such as 30s
+    #[arg(long, value_name = "SPAN", value_parser = millis)]
+    lease: Option<u64>,
+    /// How long one attempt may take in all, such as 1h
+    #[arg(long, value_name = "SPAN", value_parser = millis)]
+    work: Option<u64>,
+    /// How many attempts may fail before it is dead-lettered
+    #[arg(long, value_name = "N")]
+    attempts: Option<u32>,
+    /// How many leases in a row may be lost before it is quarantined
+    #[arg(long, value_name = "N")]
+    losses: Option<u32>,
+    /// The longest pause before a retry, such as 30s
+    #[arg(long, value_name = "SPAN", value_parser = millis)]
+    backoff: Option<u64>,
+}
+
+impl Terms {
+    fn patch(&self) -> Option<wire::TermsPatch> {
+        let patch = wire::TermsPatch {
+            lease_ms: self.lease,
+            work_ms: self.work,
+            attempts: self.attempts,
+            losses: self.losses,
+            backoff_ms: self.backoff,
+        };
+        let says_something = self.lease.or(self.work).or(self.backoff).is_some()
+            || self.attempts.or(self.losses).is_some();
+        says_something.then_some(patch)
+    }
+}
+
+impl Offer {
+    pub(super) async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let wait = self.wait;
+        let to = match (self.to, self.to_capability) {
+            (Some(agent), _) => Target::Agent(agent),
+            (None, Some(capability)) => Target::Capability(capability),
+            (None, None) => unreachable!("one of them is required"),
+        };
+        let metadata = self.metadata.map(|text| json("--metadata", &text)).transpose()?;
+        let body = wire::Offer {
+            from_agent: self.from,
+            to,
+            task_id: self.task,
+            intent: self.intent,
+            correlation_id: self.correlation_id,
+            idempotency_key: self.key,
+            control: if self.call { Control::Awaited } else { Control::Passed },
+            action: self.action,
+            payload: json("--payload", &self.payload)?,
+            metadata: metadata.unwrap_or_default(),
+            priority: self.priority,
+            terms: self.terms.patch(),
+            deadline: self.deadline,
+            expires_in_ms: self.expires_in,
+            start_in_ms: self.start_in,
+            needs_approval: self.needs_approval,
+            ordering_key: self.ordering_key,
+        };
+        let reply = client.post("/v1/handoffs", &body).await?;
+        if let Some(wait) = wait {
+            let offered: wire::Offered = serde_json::from_str(&reply)?;
+            return look::wait_for_claim(client, output, offered.handoff_id, wait).await;
+        }
+        output.reply(&reply, |offered| for_people(&offered, &body.to, client))?;
+        Ok(Exit::Done)
+    }
+}
+
+fn for_people(offered: &wire::Offered, to: &Target, client: &Client) -> String {
+    let handoff = offered.handoff_id;
+    Facts::default()
+        .with("handoff", handoff)
+        .with("task", offered.task_id)
+        .with("status", &offered.status)
+        .with("to", text::target(to))
+        .with("expires", offered.expires_at)
+        .with("next", client.command(&format!("handoff wait {handoff}")))
+        .text()
+}

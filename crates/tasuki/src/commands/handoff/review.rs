@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What others than the holder decide about a handoff.
+
+use clap::Args;
+use tasuki_core::{AgentId, HandoffId};
+use tasuki_http::wire;
+
+use super::act;
+use crate::client::Client;
+use crate::exit::Exit;
+use crate::output::Output;
+
+#[derive(Args)]
+pub(super) struct Decide {
+    /// The handoff's id
+    handoff: HandoffId,
+    /// Who decides
+    #[arg(long, value_name = "AGENT")]
+    by: AgentId,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+impl Decide {
+    pub(super) async fn run(
+        self,
+        verb: &str,
+        client: &Client,
+        output: Output,
+    ) -> anyhow::Result<Exit> {
+        let body = wire::Decide { by: self.by, reason: self.reason };
+        act(client, output, self.handoff, verb, &body).await
+    }
+}
+
+#[derive(Args)]
+pub(super) struct Approve {
+    /// The handoff's id
+    handoff: HandoffId,
+    /// Who decides; not the sender
+    #[arg(long, value_name = "AGENT")]
+    by: AgentId,
+}
+
+impl Approve {
+    pub(super) async fn run(
+        self,
+        verb: &str,
+        client: &Client,
+        output: Output,
+    ) -> anyhow::Result<Exit> {
+        act(client, output, self.handoff, verb, &wire::Approve { by: self.by }).await
+    }
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Handoffs as people read them.
+
+use serde::Deserialize;
+use serde_json::Value;
+use tasuki_core::Target;
+use tasuki_http::wire;
+
+use crate::client::Client;
+use crate::output::{Facts, printable, span, table};
+
+/// A handoff with its result. `wire::HandoffWithResult` is for writing: what is flattened cannot be
+/// read back as it was.
+#[derive(Deserialize)]
+pub(super) struct Shown {
+    #[serde(flatten)]
+    pub(super) handoff: wire::Handoff,
+    output: Option<Value>,
+}
+
+impl Shown {
+    pub(super) fn text(&self, client: &Client) -> String {
+        let result = self.output.as_ref().map(|output| output["payload"].to_string());
+        let facts = details(&self.handoff).maybe("result", result);
+        let id = self.handoff.handoff_id;
+        let next = match self.handoff.state.as_str() {
+            "dead_lettered" => Some(format!("dlq show {id}")),
+            "completed" | "failed" | "cancelled" => None,
+            "awaiting_approval" => Some(format!("handoff approve {id} --by AGENT")),
+            _ => Some(format!("handoff wait {id}")),
+        };
+        let facts = facts.maybe("next", next.map(|words| client.command(&words)));
+        format!("{}{}", facts.text(), attempts_of(&self.handoff))
+    }
+}
+
+pub(in crate::commands) fn listed(handoffs: &[wire::Handoff]) -> String {
+    let rows = handoffs.iter().map(|handoff| {
+        [
+            handoff.handoff_id.to_string(),
+            handoff.state.clone(),
+            handoff.from_agent.to_string(),
+            target(&handoff.to),
+            handoff.priority.to_string(),
+            handoff.attempts.len().to_string(),
+            handoff.offered_at.to_string(),
+        ]
+    });
+    table(["handoff", "state", "from", "to", "priority", "attempts", "offered"], rows)
+}
+
+pub(in crate::commands) fn target(target: &Target) -> String {
+    match target {
+        Target::Agent(agent) => format!("agent {agent}"),
+        Target::Capability(capability) => format!("capability {capability}"),
+    }
+}
+
+pub(in crate::commands) fn details(handoff: &wire::Handoff) -> Facts {
+    let holder = handoff.holder.as_ref().map(|holder| {
+        format!(
+            "{} (fence {}; {} of the lease left)",
+            holder.agent,
+            holder.fence,
+            span(holder.lease_left_ms)
+        )
+    });
+    let dead = handoff.dead_letter.as_ref().map(|dead| match dead.redriven_to {
+        Some(to) => format!("{}, sent again as {to}", dead.reason),
+        None if dead.discarded => format!("{}, discarded", dead.reason),
+        None => dead.reason.clone(),
+    });
+    let counts = (handoff.failures + handoff.losses > 0)
+        .then(|| format!("{} failed, {} leases lost", handoff.failures, handoff.losses));
+    let declined: Vec<_> = handoff.declined_by.iter().map(ToString::to_string).collect();
+    Facts::default()
+        .with("handoff", handoff.handoff_id)
+        .with("task", handoff.task_id)
+        .with("state", &handoff.state)
+        .with("status", &handoff.status)
+        .with("from", &handoff.from_agent)
+        .with("to", target(&handoff.to))
+        .maybe("holder", holder)
+        .with("hop", handoff.hop)
+        .with("priority", handoff.priority)
+        .maybe("ordering key", handoff.ordering_key.as_ref())
+        .with("offered", handoff.offered_at)
+        .maybe("due", handoff.due_at)
+        .with("expires", handoff.expires_at)
+        .maybe("ended", handoff.ended_at)
+        .maybe("attempts", counts)
+        .maybe("declined by", (!declined.is_empty()).then(|| declined.join(", ")))
+        .maybe("dead letter", dead)
+        .maybe("sends again", handoff.redrive_of)
+}
+
+pub(in crate::commands) fn attempts_of(handoff: &wire::Handoff) -> String {
+    if handoff.attempts.is_empty() {
+        return String::new();
+    }
+    let rows = handoff.attempts.iter().map(|attempt| {
+        let late = if attempt.late { " (a late report was refused)" } else { "" };
+        let ended = attempt.ended.as_deref().unwrap_or("under way");
+        [
+            attempt.number.to_string(),
+            attempt.agent.to_string(),
+            attempt.claimed_at.to_string(),
+            format!("{ended}{late}"),
+        ]
+    });
+    format!("\n{}", table(["attempt", "agent", "claimed", "ended"], rows))
+}
+
+pub(in crate::commands) fn pretty(value: &Value) -> String {
+    printable(&serde_json::to_string_pretty(value).unwrap_or_default())
+}

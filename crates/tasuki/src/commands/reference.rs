@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Pages of the reference that are made from the code, so that they cannot say anything else. A
+//! test compares them with what is committed in `docs/reference/`.
+
+use std::fmt::Write;
+
+use clap::{Arg, Args, Command, CommandFactory, ValueEnum};
+
+use crate::cli::Cli;
+use crate::config::Keys;
+use crate::exit::Exit;
+use crate::output::print;
+
+#[derive(Args)]
+pub(crate) struct Reference {
+    page: Page,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Page {
+    Cli,
+    Configuration,
+}
+
+impl Reference {
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        let page = match self.page {
+            Page::Cli => command_line(),
+            Page::Configuration => configuration()?,
+        };
+        print(&page)?;
+        Ok(Exit::Done)
+    }
+}
+
+const CLI_HEAD: &str = "\
+# Command line
+
+Printed by `tasuki reference cli` from the code itself. Do not edit.
+
+Every command takes `--json` and then prints one JSON document: the broker's answer exactly as it
+came, or for commands that do without a broker a document of their own (`audit export` and
+`audit log` print one for each line). An error goes to stderr, with `--json` in the shape of the
+broker's errors: `code`, `message`, `hint`, `retryable`, `details`.
+
+Commands that talk to a broker take `--url`, or `TASUKI_URL`, or `http://127.0.0.1:8788`. Spans of
+time are a number and a unit: `500ms`, `30s`, `10m`, `2h`, `1d`.
+
+## Exit codes
+
+| exit code | `code` of an error found without a broker | meaning |
+| --- | --- | --- |
+";
+
+const CLI_SIGNALS: &str = "\
+| 130, 143 | – | `serve` was ended at once by a second SIGINT or SIGTERM; the first ends it gracefully |
+";
+
+fn command_line() -> String {
+    let mut page = CLI_HEAD.to_owned();
+    for exit in Exit::ALL {
+        let word = if exit == Exit::Done { "–".into() } else { format!("`{}`", exit.word()) };
+        let _ = writeln!(page, "| {} | {word} | {} |", exit as u8, exit.meaning());
+    }
+    page += CLI_SIGNALS;
+    page += "\n## Commands\n";
+    let mut tasuki = Cli::command();
+    tasuki.build();
+    for command in tasuki.get_subcommands().filter(|command| is_shown(command)) {
+        describe(&mut page, command, "tasuki");
+    }
+    page
+}
+
+fn is_shown(command: &Command) -> bool {
+    !command.is_hide_set() && command.get_name() != "help"
+}
+
+fn describe(page: &mut String, command: &Command, parents: &str) {
+    let name = format!("{parents} {}", command.get_name());
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let _ = writeln!(page, "\n### `{name}`\n\n{about}.");
+    let verbs: Vec<_> = command.get_subcommands().filter(|verb| is_shown(verb)).collect();
+    // What holds for every verb of a noun is told once, above and here.
+    let told = |arg: &&Arg| !arg.is_hide_set() && !["help", "json", "version"].contains(&id(arg));
+    let arguments: Vec<_> = command.get_arguments().filter(told).collect();
+    let is_verb = parents != "tasuki";
+    let arguments = arguments.into_iter().filter(|arg| !(is_verb && id(arg) == "url"));
+    let mut rows = arguments.map(row).peekable();
+    if rows.peek().is_some() {
+        page.push_str("\n| argument | meaning |\n| --- | --- |\n");
+        page.extend(rows);
+    }
+    for verb in verbs {
+        describe(page, verb, &name);
+    }
+}
+
+fn id(arg: &Arg) -> &str {
+    arg.get_id().as_str()
+}
+
+fn row(arg: &Arg) -> String {
+    let value = arg.get_value_names().map_or(String::new(), |names| names[0].to_string());
+    let takes_value = arg.get_action().takes_values();
+    let shown = match arg.get_long() {
+        Some(long) if takes_value => format!("--{long} {value}"),
+        Some(long) => format!("--{long}"),
+        None => value,
+    };
+    let mut meaning = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    let values: Vec<_> = arg.get_possible_values();
+    let values: Vec<_> = values.iter().map(|value| format!("`{}`", value.get_name())).collect();
+    if takes_value && !values.is_empty() {
+        meaning += &format!(" ({})", values.join(", "));
+    }
+    if let ([default], true) = (arg.get_default_values(), takes_value) {
+        meaning += &format!(" [default: {}]", default.to_string_lossy());
+    }
+    if let Some(env) = arg.get_env() {
+        meaning += &format!(" [env: `{}`]", env.to_string_lossy());
+    }
+    let needed = if arg.is_required_set() { ", required" } else { "" };
+    format!("| `{shown}`{needed} | {} |\n", meaning.trim().replace('|', "\\|"))
+}
+
+const CONFIGURATION_HEAD: &str = "\
+# Configuration
+
+Printed by `tasuki reference configuration` from the code itself. Do not edit.
+
+`tasuki serve` reads, the later winning over the earlier:
+
+1. a TOML file: the one that `--config` or `TASUKI_CONFIG` names, else `tasuki.toml` in the current
+   directory if there is one;
+2. the environment;
+3. flags.
+
+A key that is not listed here is an error that names the key and the file. A list in the environment
+is separated by commas; the flag `--host` is repeated. Commands that work on a data directory take
+`data` from the same places.
+
+```toml
+data = \"/var/lib/tasuki\"
+listen = \"127.0.0.1:8788\"
+
+[terms]
+lease_ms = 60000
+```
+
+| key | default | environment | flag | meaning |
+| --- | --- | --- | --- | --- |
+";
+
+fn configuration() -> anyhow::Result<String> {
+    let defaults = serde_json::to_value(Keys::defaults())?;
+    let mut page = CONFIGURATION_HEAD.to_owned();
+    for arg in Keys::augment_args(Command::new("keys")).get_arguments() {
+        let key = id(arg);
+        let default = key.split('.').fold(&defaults, |value, part| &value[part]);
+        let env = arg.get_env().map(|env| env.to_string_lossy()).unwrap_or_default();
+        let flag = arg.get_long().unwrap_or_default();
+        let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+        let meaning = help.split(" [default:").next().unwrap_or_default();
+        let _ = writeln!(page, "| `{key}` | `{default}` | `{env}` | `--{flag}` | {meaning} |");
+    }
+    Ok(page)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    /// The paths of all keys, as the file spells them.
+    fn keys(value: &Value, above: &str) -> Vec<String> {
+        match value {
+            Value::Object(members) => members
+                .iter()
+                .flat_map(|(name, below)| keys(below, &format!("{above}.{name}")))
+                .collect(),
+            _ => vec![above.trim_start_matches('.').to_owned()],
+        }
+    }
+
+    #[test]
+    fn every_key_has_a_row_a_variable_and_a_flag_named_after_it() {
+        let page = configuration().unwrap();
+        for key in keys(&serde_json::to_value(Keys::default()).unwrap(), "") {
+            let row = page.lines().find(|line| line.starts_with(&format!("| `{key}` |")));
+            let row = row.unwrap_or_else(|| panic!("{key} is not in the page"));
+            let env = format!("`TASUKI_{}`", key.replace('.', "_").to_uppercase());
+            assert!(row.contains(&env), "{row} lacks {env}");
+            let flag = if key == "hosts" { "host".into() } else { key.replace(['.', '_'], "-") };
+            assert!(row.contains(&format!("`--{flag}`")), "{row} lacks --{flag}");
+            assert!(!row.contains("`null`"), "{row} has no default");
+        }
+    }
+
+    #[test]
+    fn help_tells_the_true_defaults() {
+        let defaults = serde_json::to_value(Keys::defaults()).unwrap();
+        for arg in Keys::augment_args(Command::new("keys")).get_arguments() {
+            let value = id(arg).split('.').fold(&defaults, |value, part| &value[part]);
+            let value = match value {
+                Value::String(text) => text.clone(),
+                Value::Array(_) => "none".into(),
+                other => other.to_string(),
+            };
+            let help = arg.get_help().unwrap().to_string();
+            assert!(help.ends_with(&format!("[default: {value}]")), "{help} is not {value}");
+        }
+    }
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `tasuki task`: pieces of work from the user's intent to their end.
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
+use serde_json::Value;
+use tasuki_core::ids::{CorrelationId, IdempotencyKey};
+use tasuki_core::{AgentId, TaskId, TaskState};
+use tasuki_http::wire;
+
+use super::{audit, handoff};
+use crate::args::{millis, words};
+use crate::client::{Client, Connect};
+use crate::exit::Exit;
+use crate::output::{Facts, Output, print, table};
+
+#[derive(Args)]
+pub(crate) struct Task {
+    #[command(flatten)]
+    connect: Connect,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Open a task without handing it to anybody yet
+    Open(Open),
+    /// Show a task, its owner, its handoffs and the tasks below it
+    Show(Named),
+    /// List tasks, newest first
+    List(List),
+    /// Cancel a task and the handoff under way
+    Cancel(Cancel),
+    /// Show everything that happened to a task
+    Events(Named),
+    /// Wait until tasks are at their end
+    Wait(Wait),
+}
+
+#[derive(Args)]
+struct Named {
+    /// The task's id
+    task: TaskId,
+}
+
+#[derive(Args)]
+struct Open {
+    /// Who opens the task and owns it until somebody claims it
+    #[arg(long, value_name = "AGENT")]
+    from: AgentId,
+    /// The user's own words
+    #[arg(long, value_name = "TEXT")]
+    intent: String,
+    /// The task this one is part of
+    #[arg(long, value_name = "TASK")]
+    parent: Option<TaskId>,
+    /// Links everything that belongs to one request of the outside world
+    #[arg(long, value_name = "ID")]
+    correlation_id: Option<CorrelationId>,
+    /// The idempotency key: the same key and task give the first answer again
+    #[arg(long, value_name = "KEY")]
+    key: Option<IdempotencyKey>,
+}
+
+#[derive(Args)]
+struct List {
+    /// Only tasks in this state
+    #[arg(long, value_parser = states())]
+    state: Option<String>,
+    /// Only tasks that this agent owns
+    #[arg(long, value_name = "AGENT")]
+    owner: Option<AgentId>,
+    /// Only tasks below this one
+    #[arg(long, value_name = "TASK")]
+    parent: Option<TaskId>,
+    /// Only tasks before this one: where the page before ended
+    #[arg(long, value_name = "TASK")]
+    before: Option<TaskId>,
+    /// How many at most, up to 1000
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    limit: usize,
+}
+
+fn states() -> PossibleValuesParser {
+    TaskState::ALL.iter().map(|state| state.as_str()).into()
+}
+
+#[derive(Args)]
+struct Cancel {
+    /// The task's id
+    task: TaskId,
+    /// Who decides
+    #[arg(long, value_name = "AGENT")]
+    by: AgentId,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+#[derive(Args)]
+struct Wait {
+    /// The tasks' ids
+    #[arg(required = true, value_name = "TASK")]
+    tasks: Vec<TaskId>,
+    /// How far they must have come
+    #[arg(
+        long,
+        value_parser = words::<wire::Until>(&["claimed", "settled"]),
+        default_value = "settled"
+    )]
+    until: wire::Until,
+    /// One of them is enough
+    #[arg(long)]
+    any: bool,
+    /// How long to wait at most
+    #[arg(long, value_name = "SPAN", value_parser = millis, default_value = "10m")]
+    timeout: u64,
+}
+
+impl Task {
+    pub(crate) async fn run(self, output: Output) -> anyhow::Result<Exit> {
+        let client = &self.connect.client()?;
+        match self.verb {
+            Verb::Open(open) => open.run(client, output).await,
+            Verb::Show(named) => show(client, output, named.task).await,
+            Verb::List(list) => list.run(client, output).await,
+            Verb::Cancel(cancel) => cancel.run(client, output).await,
+            Verb::Events(named) => events(client, output, named.task).await,
+            Verb::Wait(wait) => wait.run(client, output).await,
+        }
+    }
+}
+
+impl Open {
+    async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let body = wire::OpenTask {
+            from_agent: self.from,
+            intent: self.intent,
+            correlation_id: self.correlation_id,
+            parent_task_id: self.parent,
+            idempotency_key: self.key,
+        };
+        let reply = client.post("/v1/tasks", &body).await?;
+        output.reply(&reply, |task: wire::Task| {
+            let offer = format!(
+                r#"handoff offer --from {} --task {} --to AGENT --payload '{{"type":"…"}}'"#,
+                task.owner, task.task_id
+            );
+            details(&task).with("next", client.command(&offer)).text()
+        })?;
+        Ok(Exit::Done)
+    }
+}
+
+async fn show(client: &Client, output: Output, task: TaskId) -> anyhow::Result<Exit> {
+    let reply = client.get(&format!("/v1/tasks/{task}"), &[]).await?;
+    if output.json {
+        print(&reply)?;
+        return Ok(Exit::Done);
+    }
+    let shown: wire::TaskWithParts = serde_json::from_str(&reply)?;
+    let intent = intent(client, &shown).await?;
+    let mut text = details(&shown.task).with("intent", intent).text();
+    if !shown.handoffs.is_empty() {
+        text += &format!("\n{}", handoff::listed(&shown.handoffs));
+    }
+    if !shown.children.is_empty() {
+        text += &format!("\n{}", listed(&shown.children));
+    }
+    print(&text)?;
+    Ok(Exit::Done)
+}
+
+/// The user's own words: every envelope of a task carries them, and so does its first event.
+async fn intent(client: &Client, shown: &wire::TaskWithParts) -> anyhow::Result<String> {
+    let carrier = match shown.handoffs.first() {
+        Some(handoff) => {
+            let path = format!("/v1/handoffs/{}/envelope", handoff.handoff_id);
+            serde_json::from_str(&client.get(&path, &[]).await?)?
+        }
+        None => {
+            let path = format!("/v1/tasks/{}/events", shown.task.task_id);
+            let chain: Value = serde_json::from_str(&client.get(&path, &[]).await?)?;
+            chain["events"][0]["body"].clone()
+        }
+    };
+    Ok(carrier["intent"].as_str().unwrap_or_default().to_owned())
+}
+
+impl List {
+    async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let query = [
+            ("state", self.state),
+            ("owner", self.owner.map(|agent| agent.to_string())),
+            ("parent", self.parent.map(|task| task.to_string())),
+            ("before", self.before.map(|task| task.to_string())),
+            ("limit", Some(self.limit.to_string())),
+        ];
+        let reply = client.get("/v1/tasks", &query).await?;
+        output.reply(&reply, |page: wire::Tasks| match page.next {
+            _ if page.tasks.is_empty() => "no tasks".to_owned(),
+            Some(next) => format!("{}more with --before {next}\n", listed(&page.tasks)),
+            None => listed(&page.tasks),
+        })?;
+        Ok(Exit::Done)
+    }
+}
+
+impl Cancel {
+    async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let body = wire::Decide { by: self.by, reason: self.reason };
+        let reply = client.post(&format!("/v1/tasks/{}/cancel", self.task), &body).await?;
+        output.reply(&reply, |task: wire::Task| details(&task).text())?;
+        Ok(Exit::Done)
+    }
+}
+
+async fn events(client: &Client, output: Output, task: TaskId) -> anyhow::Result<Exit> {
+    let reply = client.get(&format!("/v1/tasks/{task}/events"), &[]).await?;
+    output.reply(&reply, |chain: Value| {
+        let none = Vec::new();
+        let events = chain["events"].as_array().unwrap_or(&none);
+        let rows = events.iter().map(audit::event_row);
+        table(["position", "time", "event", "by", "handoff"], rows)
+    })?;
+    Ok(Exit::Done)
+}
+
+impl Wait {
+    async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let wish = wire::Wait {
+            handoffs: Vec::new(),
+            tasks: self.tasks,
+            mode: if self.any { wire::Mode::Any } else { wire::Mode::All },
+            until: self.until,
+            timeout_ms: self.timeout,
+        };
+        handoff::wait(client, output, wish).await
+    }
+}
+
+pub(super) fn details(task: &wire::Task) -> Facts {
+    Facts::default()
+        .with("task", task.task_id)
+        .with("state", &task.state)
+        .with("owner", &task.owner)
+        .with("opened by", &task.opened_by)
+        .maybe("part of", task.parent_task_id)
+        .maybe("correlation", task.correlation_id.as_ref())
+        .with("opened", task.opened_at)
+        .maybe("ended", task.ended_at)
+        .maybe("live handoff", task.live_handoff)
+        .with("events", task.events)
+}
+
+fn listed(tasks: &[wire::Task]) -> String {
+    let rows = tasks.iter().map(|task| {
+        [
+            task.task_id.to_string(),
+            task.state.clone(),
+            task.owner.to_string(),
+            task.opened_by.to_string(),
+            task.opened_at.to_string(),
+        ]
+    });
+    table(["task", "state", "owner", "opened by", "opened"], rows)
+}

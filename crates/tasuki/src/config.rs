@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What `tasuki serve` is told: by a file, then the environment, then flags; the later wins. One
+//! struct is all three of them, so that no key can exist in one only.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
+use tasuki_core::Terms;
+use tasuki_engine::Settings;
+use tasuki_http::Limits;
+use tasuki_store::Sync;
+
+use crate::exit::Failure;
+
+/// Read where no other file is named.
+const FILE: &str = "tasuki.toml";
+/// More connections than this no machine holds.
+const CONNECTIONS_MAX: usize = 1_000_000;
+
+/// Every key. What is silent is left to the next source.
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Keys {
+    /// Where the data is kept [default: ./tasuki-data]
+    #[arg(long, env = "TASUKI_DATA", hide_env_values = true, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// The address to listen on; port 0 takes a free one [default: 127.0.0.1:8788]
+    #[arg(long, env = "TASUKI_LISTEN", hide_env_values = true, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// A host that requests may name, besides loopback; may be repeated [default: none]
+    #[arg(
+        long = "host",
+        env = "TASUKI_HOSTS",
+        hide_env_values = true,
+        value_name = "NAME",
+        value_delimiter = ','
+    )]
+    hosts: Option<Vec<String>>,
+    /// Which log lines to write, such as `warn` or `info,tasuki_store=debug` [default: info]
+    #[arg(long, env = "TASUKI_LOG", hide_env_values = true, value_name = "FILTER")]
+    log: Option<String>,
+    /// The form of log lines [default: human]
+    #[arg(long, env = "TASUKI_LOG_FORMAT", hide_env_values = true, value_name = "FORMAT")]
+    log_format: Option<LogFormat>,
+    /// Whether a commit waits for the disk. For measuring only: `off` loses acknowledged work in a
+    /// power cut [default: full]
+    #[arg(long, env = "TASUKI_SYNC", hide_env_values = true, value_name = "MODE")]
+    sync: Option<SyncMode>,
+    /// How long a handoff may take from offer to end, in milliseconds [default: 86400000]
+    #[arg(long, env = "TASUKI_EXPIRES_IN_MS", hide_env_values = true, value_name = "MS")]
+    expires_in_ms: Option<u64>,
+    #[command(flatten)]
+    terms: TermKeys,
+    #[command(flatten)]
+    limits: LimitKeys,
+}
+
+/// The terms of handoffs whose offer names none.
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[command(next_help_heading = "Terms of handoffs whose offer names none")]
+struct TermKeys {
+    /// How long a claim holds without a heartbeat, in milliseconds [default: 30000]
+    #[arg(
+        id = "terms.lease_ms",
+        long = "terms-lease-ms",
+        env = "TASUKI_TERMS_LEASE_MS",
+        hide_env_values = true,
+        value_name = "MS"
+    )]
+    lease_ms: Option<u64>,
+    /// How long one attempt may take in all, in milliseconds [default: 3600000]
+    #[arg(
+        id = "terms.work_ms",
+        long = "terms-work-ms",
+        env = "TASUKI_TERMS_WORK_MS",
+        hide_env_values = true,
+        value_name = "MS"
+    )]
+    work_ms: Option<u64>,
+    /// How many attempts may fail before a handoff is dead-lettered [default: 3]
+    #[arg(
+        id = "terms.attempts",
+        long = "terms-attempts",
+        env = "TASUKI_TERMS_ATTEMPTS",
+        hide_env_values = true,
+        value_name = "N"
+    )]
+    attempts: Option<u32>,
+    /// How many leases in a row may be lost before a handoff is quarantined [default: 3]
+    #[arg(
+        id = "terms.losses",
+        long = "terms-losses",
+        env = "TASUKI_TERMS_LOSSES",
+        hide_env_values = true,
+        value_name = "N"
+    )]
+    losses: Option<u32>,
+    /// The longest pause before a retry, in milliseconds [default: 30000]
+    #[arg(
+        id = "terms.backoff_ms",
+        long = "terms-backoff-ms",
+        env = "TASUKI_TERMS_BACKOFF_MS",
+        hide_env_values = true,
+        value_name = "MS"
+    )]
+    backoff_ms: Option<u64>,
+}
+
+/// What one client may ask of the broker.
+#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[command(next_help_heading = "Limits")]
+struct LimitKeys {
+    /// The largest request body, in bytes [default: 1048576]
+    #[arg(
+        id = "limits.body_bytes_max",
+        long = "limits-body-bytes-max",
+        env = "TASUKI_LIMITS_BODY_BYTES_MAX",
+        hide_env_values = true,
+        value_name = "BYTES"
+    )]
+    body_bytes_max: Option<usize>,
+    /// How many requests one address may send in a second; 0 is no limit [default: 0]
+    #[arg(
+        id = "limits.requests_per_second",
+        long = "limits-requests-per-second",
+        env = "TASUKI_LIMITS_REQUESTS_PER_SECOND",
+        hide_env_values = true,
+        value_name = "N"
+    )]
+    requests_per_second: Option<u32>,
+    /// How many connections there may be at once [default: 10000]
+    #[arg(
+        id = "limits.connections_max",
+        long = "limits-connections-max",
+        env = "TASUKI_LIMITS_CONNECTIONS_MAX",
+        hide_env_values = true,
+        value_name = "N"
+    )]
+    connections_max: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum LogFormat {
+    Human,
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SyncMode {
+    Full,
+    Off,
+}
+
+/// Everything settled.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) data: PathBuf,
+    pub(crate) listen: SocketAddr,
+    pub(crate) log: String,
+    pub(crate) log_format: LogFormat,
+    pub(crate) sync: Sync,
+    pub(crate) settings: Settings,
+    pub(crate) limits: Limits,
+}
+
+impl Keys {
+    /// What holds where nobody says anything.
+    pub(crate) fn defaults() -> Self {
+        let Settings { terms, expires_in_ms, .. } = Settings::default();
+        let limits = Limits::default();
+        Self {
+            data: Some("./tasuki-data".into()),
+            listen: Some(SocketAddr::from(([127, 0, 0, 1], 8788))),
+            hosts: Some(limits.hosts),
+            log: Some("info".into()),
+            log_format: Some(LogFormat::Human),
+            sync: Some(SyncMode::Full),
+            expires_in_ms: Some(expires_in_ms),
+            terms: TermKeys {
+                lease_ms: Some(terms.lease_ms),
+                work_ms: Some(terms.work_ms),
+                attempts: Some(terms.attempts),
+                losses: Some(terms.losses),
+                backoff_ms: Some(terms.backoff_ms),
+            },
+            limits: LimitKeys {
+                body_bytes_max: Some(limits.body_bytes_max),
+                requests_per_second: Some(limits.requests_per_second),
+                connections_max: Some(limits.connections_max),
+            },
+        }
+    }
+
+    /// Puts the sources together; `self` is flags and environment.
+    pub(crate) fn resolve(self, file: Option<&Path>) -> Result<Config, Failure> {
+        let keys = self.or(Self::read(file)?).or(Self::defaults());
+        keys.complete().expect("the defaults have every key").checked()
+    }
+
+    /// The file that was named, or the one in this directory if there is one.
+    fn read(file: Option<&Path>) -> Result<Self, Failure> {
+        let path = match file {
+            Some(path) => path,
+            None if Path::new(FILE).exists() => Path::new(FILE),
+            None => return Ok(Self::default()),
+        };
+        let name = path.display();
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            let hint = "name a file that can be read with --config, or leave it out";
+            Failure::usage(format!("cannot read the configuration file {name}: {error}"), hint)
+        })?;
+        toml::from_str(&text).map_err(|error| {
+            let message = format!("the configuration file {name} has a mistake: {error}");
+            Failure::usage(
+                message.trim_end(),
+                "docs/reference/configuration.md describes every key; `tasuki serve --help` too",
+            )
+        })
+    }
+
+    fn or(self, other: Self) -> Self {
+        Self {
+            data: self.data.or(other.data),
+            listen: self.listen.or(other.listen),
+            hosts: self.hosts.or(other.hosts),
+            log: self.log.or(other.log),
+            log_format: self.log_format.or(other.log_format),
+            sync: self.sync.or(other.sync),
+            expires_in_ms: self.expires_in_ms.or(other.expires_in_ms),
+            terms: TermKeys {
+                lease_ms: self.terms.lease_ms.or(other.terms.lease_ms),
+                work_ms: self.terms.work_ms.or(other.terms.work_ms),
+                attempts: self.terms.attempts.or(other.terms.attempts),
+                losses: self.terms.losses.or(other.terms.losses),
+                backoff_ms: self.terms.backoff_ms.or(other.terms.backoff_ms),
+            },
+            limits: LimitKeys {
+                body_bytes_max: self.limits.body_bytes_max.or(other.limits.body_bytes_max),
+                requests_per_second: self
+                    .limits
+                    .requests_per_second
+                    .or(other.limits.requests_per_second),
+                connections_max: self.limits.connections_max.or(other.limits.connections_max),
+            },
+        }
+    }
+
+    fn complete(self) -> Option<Config> {
+        let terms = Terms {
+            lease_ms: self.terms.lease_ms?,
+            work_ms: self.terms.work_ms?,
+            attempts: self.terms.attempts?,
+            losses: self.terms.losses?,
+            backoff_ms: self.terms.backoff_ms?,
+        };
+        Some(Config {
+            data: self.data?,
+            listen: self.listen?,
+            log: self.log?,
+            log_format: self.log_format?,
+            sync: match self.sync? {
+                SyncMode::Full => Sync::Full,
+                SyncMode::Off => Sync::Off,
+            },
+            settings: Settings { terms, expires_in_ms: self.expires_in_ms?, ..Settings::default() },
+            limits: Limits {
+                body_bytes_max: self.limits.body_bytes_max?,
+                requests_per_second: self.limits.requests_per_second?,
+                connections_max: self.limits.connections_max?,
+                hosts: self.hosts?,
+            },
+        })
+    }
+}
+
+impl Config {
+    fn checked(self) -> Result<Self, Failure> {
+        let wrong = |problem: String| Failure::usage(problem, "correct it and start again");
+        self.settings.terms.check().map_err(|problem| wrong(format!("terms.{problem}")))?;
+        let connections = self.limits.connections_max;
+        if !(1..=CONNECTIONS_MAX).contains(&connections) {
+            let problem = format!("is {connections}, expected 1 to {CONNECTIONS_MAX}");
+            return Err(wrong(format!("limits.connections_max {problem}")));
+        }
+        if self.settings.expires_in_ms == 0 {
+            return Err(wrong("expires_in_ms is 0, expected at least 1".into()));
+        }
+        Ok(self)
+    }
+}
+
+/// The data directory, for commands that work on one without a broker.
+#[derive(Debug, Args)]
+pub(crate) struct Directory {
+    /// The data directory [default: what the configuration says, or ./tasuki-data]
+    #[arg(long, env = "TASUKI_DATA", hide_env_values = true, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+}
+
+impl Directory {
+    /// The directory, whether or not there is one.
+    pub(crate) fn path(&self) -> Result<PathBuf, Failure> {
+        if let Some(data) = &self.data {
+            return Ok(data.clone());
+        }
+        let file = std::env::var_os("TASUKI_CONFIG").map(PathBuf::from);
+        Ok(Keys::default().resolve(file.as_deref())?.data)
+    }
+
+    /// The directory, which must hold a database.
+    pub(crate) fn existing(&self) -> Result<PathBuf, Failure> {
+        let path = self.path()?;
+        if path.join(tasuki_store::FILE).exists() {
+            return Ok(path);
+        }
+        Err(Failure::new(
+            crate::exit::Exit::NotFound,
+            format!("there is no data in {}", path.display()),
+            "name the data directory of the broker with --data",
+        ))
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `--json` everywhere: one document, the broker's own.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use serde_json::Value;
+
+use crate::stage::{Ran, Stage, Talk, text};
+
+/// The commands of the reference that do something: those without verbs below them.
+fn commands() -> BTreeSet<String> {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/cli.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let names: Vec<_> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("### `tasuki ")?.strip_suffix('`'))
+        .collect();
+    let is_noun = |name: &str| names.iter().any(|other| other.starts_with(&format!("{name} ")));
+    names.iter().filter(|name| !is_noun(name)).map(|name| (*name).to_owned()).collect()
+}
+
+/// Checks that a command prints one document, and notes that it was checked.
+struct Checked<'t>(&'t Talk<'t>, BTreeSet<String>);
+
+impl Checked<'_> {
+    fn run(&mut self, line: &str) -> Value {
+        let words = line.split(' ');
+        let name: Vec<_> = words.take_while(|word| !word.contains(['-', '_', '@'])).collect();
+        self.1.insert(name.join(" "));
+        self.0.json(line)
+    }
+}
+
+#[test]
+fn every_command_prints_one_document() {
+    let stage = Stage::new();
+    let broker = stage.broker("data");
+    let talk = Talk { stage: &stage, broker: &broker };
+    let mut checked = Checked(&talk, BTreeSet::new());
+    the_road_of_a_handoff(&mut checked, &talk);
+    what_others_decide(&mut checked, &talk);
+    everything_about_tasks(&mut checked);
+    checked.run("stats");
+    checked.run("audit verify");
+    checked.run("audit export --to log.jsonl");
+    checked.run("audit log --after 0 --max 1");
+    checked.run("backup --data data --to backup.db");
+    checked.run("restore --from backup.db --data restored");
+    checked.run("rebuild --data restored");
+    checked.run("doctor --data data");
+
+    // These print a greeting, a measurement and a script; they have tests of their own.
+    let elsewhere = ["serve", "bench", "bench claims", "completions"].map(String::from);
+    checked.1.extend(elsewhere);
+    let missing: Vec<_> = commands().difference(&checked.1).cloned().collect();
+    assert!(missing.is_empty(), "not checked: {missing:?}");
+}
+
+fn the_road_of_a_handoff(checked: &mut Checked<'_>, talk: &Talk<'_>) {
+    let offer = "handoff offer --from coder --to reviewer --intent x --payload '{\"type\":\"x\"}'";
+    let handoff = text(&checked.run(&format!("{offer} --attempts 2 --backoff 0ms"))["handoff_id"]);
+    let peeked = checked.run("handoff peek --agent reviewer");
+    assert_eq!(peeked["waiting"][0]["handoff_id"], handoff.as_str());
+    checked.run("handoff claim --agent reviewer");
+    checked.run(&format!("handoff show {handoff}"));
+    checked.run(&format!("handoff envelope {handoff}"));
+    checked.run("handoff list --state claimed --to reviewer --from coder");
+    for verb in ["start", "heartbeat", "progress", "release"] {
+        talk.offer("");
+        let (handoff, proof) = talk.claim();
+        checked.run(&format!("handoff {verb} {handoff} {proof}"));
+    }
+    let (handoff, proof) = talk.claim();
+    let follow_up = "--follow-up '{\"to\":{\"agent\":\"tester\"},\"payload\":{\"type\":\"x\"}}'";
+    let result = "--payload '{\"type\":\"done\"}'";
+    checked.run(&format!("handoff complete {handoff} {proof} {result} {follow_up}"));
+    checked.run(&format!("handoff wait {handoff}"));
+    talk.offer("--attempts 1");
+    let (handoff, proof) = talk.claim();
+    checked.run(&format!("handoff fail {handoff} {proof} --type x --message y --class permanent"));
+    checked.run("dlq list");
+    checked.run(&format!("dlq show {handoff}"));
+    checked.run(&format!("dlq redrive {handoff} --by coder"));
+    let (handoff, proof) = talk.claim();
+    talk.run(&format!("handoff fail {handoff} {proof} --type x --message y --class permanent"))
+        .ok();
+    checked.run(&format!("dlq discard {handoff} --by coder --reason enough"));
+}
+
+fn what_others_decide(checked: &mut Checked<'_>, talk: &Talk<'_>) {
+    for verb in ["cancel", "abort"] {
+        let handoff = talk.offer("");
+        checked.run(&format!("handoff {verb} {handoff} --by coder --reason enough"));
+    }
+    for verb in ["approve", "reject"] {
+        let handoff = talk.offer("--needs-approval");
+        checked.run(&format!("handoff {verb} {handoff} --by boss"));
+    }
+    let handoff = talk.offer("");
+    checked.run(&format!("handoff decline {handoff} --agent reviewer --reason busy"));
+}
+
+fn everything_about_tasks(checked: &mut Checked<'_>) {
+    let task = text(&checked.run("task open --from coder --intent x --key k")["task_id"]);
+    assert_eq!(checked.run("task open --from coder --intent x --key k")["task_id"], task.as_str());
+    checked.run(&format!("task show {task}"));
+    checked.run("task list --state open --owner coder");
+    checked.run(&format!("task events {task}"));
+    checked.run(&format!("task cancel {task} --by coder --reason x"));
+    // It ended as cancelled, which a wait tells by its exit code.
+    let waited = checked.0.run(&format!("task wait {task} --json"));
+    assert_eq!(waited.code, 1);
+    serde_json::from_str::<Value>(&waited.out).unwrap();
+    checked.1.insert("task wait".into());
+}
+
+#[test]
+fn the_document_is_the_brokers_own_byte_for_byte() {
+    let stage = Stage::new();
+    let broker = stage.broker("data");
+    let talk = Talk { stage: &stage, broker: &broker };
+    let handoff = talk.offer("");
+    let printed = talk.run(&format!("handoff show {handoff} --json")).ok();
+
+    let mut stream = TcpStream::connect(broker.address()).unwrap();
+    let path = format!("/v1/handoffs/{handoff}");
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert_eq!(printed.trim_end(), body);
+}
+
+#[test]
+fn claims_that_found_nothing_are_a_document_too() {
+    let stage = Stage::new();
+    let broker = stage.broker("data");
+    let talk = Talk { stage: &stage, broker: &broker };
+    let Ran { code, out, .. } = talk.run("handoff claim --agent reviewer --json");
+    assert_eq!((code, out.as_str()), (5, "{\"claims\":[]}\n"));
+}

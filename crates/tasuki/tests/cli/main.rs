@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The real binary, as people and scripts use it.
+#![cfg(test)]
+
+mod config;
+mod data;
+mod doctor;
+mod errors;
+mod handoff;
+mod json;
+mod pages;
+mod serve;
+mod stage;

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The reference is what the program says.
+
+use crate::stage::Stage;
+
+#[test]
+fn the_reference_is_up_to_date() {
+    for page in ["cli", "configuration"] {
+        let path = format!("{}/../../docs/reference/{page}.md", env!("CARGO_MANIFEST_DIR"));
+        let committed = std::fs::read_to_string(path).unwrap_or_default();
+        let printed = Stage::new().run(&["reference", page]).ok();
+        assert!(
+            committed == printed,
+            "out of date: cargo run --release -- reference {page} > docs/reference/{page}.md"
+        );
+    }
+}
+
+#[test]
+fn completions_know_the_commands() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = Stage::new().run(&["completions", shell]).ok();
+        for word in ["handoff", "heartbeat", "needs-approval"] {
+            assert!(script.contains(word), "{shell} does not know {word}");
+        }
+    }
+}
+
+#[test]
+fn help_is_there_for_every_command() {
+    Stage::new().run(&["--help"]).ends(0, &["serve", "handoff", "doctor", "--json"]);
+    Stage::new().run(&["handoff", "offer", "--help"]).ends(0, &["--needs-approval", "@FILE"]);
+    Stage::new().run(&[]).ends(2, &["Usage"]);
+    Stage::new().run(&["--version"]).ends(0, &[concat!("tasuki ", env!("CARGO_PKG_VERSION"))]);
+}
