@@ -13,6 +13,7 @@ use tasuki_core::{Envelope, Record, table};
 fn files() -> anyhow::Result<Vec<(&'static str, String)>> {
     Ok(vec![
         ("docs/reference/handoff-states.md", table::render()),
+        ("api/openapi.json", tasuki_http::document_text().to_owned()),
         ("api/schemas/envelope.json", schema::<Envelope>()?),
         ("api/schemas/event.json", schema::<Record>()?),
     ])

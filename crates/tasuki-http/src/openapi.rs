@@ -4,8 +4,8 @@
 
 use std::sync::OnceLock;
 
-use schemars::generate::SchemaSettings;
 use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::error::{Problem, status_of};
@@ -137,7 +137,8 @@ fn responses(route: &Route, generator: &mut SchemaGenerator) -> Value {
     }
     if let Some((status, schema)) = route.other {
         let content = json!({ "application/json": { "schema": schema(generator) } });
-        responses.insert(status.to_string(), json!({ "description": "not now", "content": content }));
+        responses
+            .insert(status.to_string(), json!({ "description": "not now", "content": content }));
     }
     responses.into()
 }

@@ -138,8 +138,7 @@ fn kind(schema: &Value) -> String {
     }
     for any in ["anyOf", "oneOf"] {
         if let Some(some) = schema[any].as_array() {
-            let kinds: Vec<_> =
-                some.iter().filter(|one| one["type"] != "null").map(kind).collect();
+            let kinds: Vec<_> = some.iter().filter(|one| one["type"] != "null").map(kind).collect();
             return kinds.join(" or ");
         }
     }

@@ -132,9 +132,14 @@ fn task_routes() -> Vec<Route> {
             "idempotency_conflict",
             "disk_full",
         ]),
-        reads::<wire::Tasks, _, _>("/v1/tasks", "task_list", "List tasks, newest first", tasks::list)
-            .query::<tasks::List>()
-            .errors(&["invalid_request"]),
+        reads::<wire::Tasks, _, _>(
+            "/v1/tasks",
+            "task_list",
+            "List tasks, newest first",
+            tasks::list,
+        )
+        .query::<tasks::List>()
+        .errors(&["invalid_request"]),
         reads::<wire::TaskWithParts, _, _>(
             "/v1/tasks/{id}",
             "task_show",
@@ -411,8 +416,18 @@ fn log_routes() -> Vec<Route> {
         .query::<audit::Export>()
         .text("application/jsonl")
         .errors(&["invalid_request"]),
-        reads::<wire::Stats, _, _>("/v1/stats", "stats_show", "Show what the broker holds", system::stats),
-        reads::<wire::Health, _, _>("/healthz", "health", "Whether the process is up", system::health),
+        reads::<wire::Stats, _, _>(
+            "/v1/stats",
+            "stats_show",
+            "Show what the broker holds",
+            system::stats,
+        ),
+        reads::<wire::Health, _, _>(
+            "/healthz",
+            "health",
+            "Whether the process is up",
+            system::health,
+        ),
         reads::<wire::Health, _, _>(
             "/readyz",
             "ready",

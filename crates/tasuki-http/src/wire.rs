@@ -143,6 +143,8 @@ pub struct OfferBatch {
 
 /// What was stored. The same request with the same idempotency key gets these same facts again.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+// Not as its event is called, which is in the same document.
+#[schemars(rename = "OfferReply")]
 pub struct Offered {
     pub handoff_id: HandoffId,
     pub task_id: TaskId,
@@ -214,6 +216,7 @@ pub struct Claims {
 
 /// A claim: show `claim_id` and `fence` with every later call.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ClaimReply")]
 pub struct Claimed {
     pub handoff_id: HandoffId,
     pub task_id: TaskId,
@@ -370,12 +373,14 @@ pub struct Beat {
 
 /// The answers of a batch, in the order of its parts: each is a result or an error.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "BatchOf{T}")]
 pub struct Batch<T> {
     pub results: Vec<Part<T>>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(rename = "PartOf{T}")]
 pub enum Part<T> {
     Done(T),
     Failed { error: crate::error::Problem },
@@ -434,6 +439,7 @@ pub struct Holder {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "DeadLetterReason")]
 pub struct DeadReason {
     pub reason: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]

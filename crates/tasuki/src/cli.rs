@@ -10,13 +10,16 @@ use crate::commands::{
 use crate::exit::Exit;
 use crate::output::Output;
 
+/// Where help shows what many commands share.
+pub(crate) const COMMON: &str = "Common options";
+
 /// The handoff broker for AI agents: who owns what, what exactly the receiver got, and that nothing
 /// was lost.
 #[derive(Parser)]
 #[command(name = "tasuki", version, max_term_width = 100, arg_required_else_help = true)]
 pub(crate) struct Cli {
     /// Print JSON: the broker's own, exactly as it came; errors too
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = COMMON)]
     pub(crate) json: bool,
     #[command(subcommand)]
     command: Command,

@@ -8,6 +8,7 @@ use clap::Args;
 use reqwest::{RequestBuilder, Response};
 use serde::Serialize;
 
+use crate::cli::COMMON;
 use crate::exit::{Exit, Failure};
 
 pub(crate) const DEFAULT_URL: &str = "http://127.0.0.1:8788";
@@ -16,6 +17,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long the broker waits at most in one call; a longer wait is made of several.
 const WAIT_MS_MAX: u64 = 50_000;
+/// Nobody waits longer than this: a year.
+const LONGEST_MS: u64 = 365 * 24 * 60 * 60 * 1000;
 /// An answer this much before its time did not wait for the time.
 const EARLY: Duration = Duration::from_millis(500);
 
@@ -29,6 +32,7 @@ pub(crate) struct Connect {
         hide_env_values = true,
         default_value = DEFAULT_URL,
         global = true,
+        help_heading = COMMON,
         value_name = "URL"
     )]
     pub(crate) url: String,
@@ -80,6 +84,11 @@ impl Client {
     pub(crate) async fn get(&self, path: &str, query: &Query<'_>) -> anyhow::Result<String> {
         let request = self.read(path, query).timeout(ANSWER_TIMEOUT);
         self.text(request).await
+    }
+
+    /// Gets what the broker may need any amount of time for.
+    pub(crate) async fn get_slowly(&self, path: &str) -> anyhow::Result<String> {
+        self.text(self.read(path, &[])).await
     }
 
     pub(crate) async fn post<T: Serialize>(&self, path: &str, body: &T) -> anyhow::Result<String> {
@@ -175,7 +184,7 @@ pub(crate) async fn until<T>(
     mut ask: impl AsyncFnMut(u64) -> anyhow::Result<T>,
     is_enough: impl Fn(&T) -> bool,
 ) -> anyhow::Result<T> {
-    let end = Instant::now() + Duration::from_millis(wait_ms);
+    let end = Instant::now() + Duration::from_millis(wait_ms.min(LONGEST_MS));
     loop {
         let asked = Instant::now();
         let left = end.saturating_duration_since(asked);

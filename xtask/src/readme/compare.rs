@@ -105,11 +105,11 @@ fn hex(text: &str) -> Option<(usize, &'static str)> {
 
 /// 2026-11-15T12:00:00.250Z, with or without its fraction.
 fn time(text: &str) -> Option<(usize, &'static str)> {
-    let shape = text.bytes().zip("0000-00-00T00:00:00".bytes());
+    let mut shape = text.bytes().zip("0000-00-00T00:00:00".bytes());
     let fits = |(byte, shape): (u8, u8)| {
         if shape == b'0' { byte.is_ascii_digit() } else { byte == shape || byte == b' ' }
     };
-    if text.len() < 20 || !shape.map(fits).all(|fits| fits) {
+    if text.len() < 20 || !shape.all(fits) {
         return None;
     }
     let fraction = count(&text[19..], |c| c == '.' || c.is_ascii_digit());

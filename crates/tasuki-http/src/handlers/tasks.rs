@@ -76,7 +76,6 @@ pub(crate) async fn cancel(
 
 pub(crate) async fn events(State(app): State<App>, PathId(id): PathId<TaskId>) -> Answer {
     let chain = app.engine.chain(id).await?;
-    let events =
-        chain.iter().map(|link| to_wire::event(&link.entry, link.body.as_ref())).collect();
+    let events = chain.iter().map(|link| to_wire::event(&link.entry, link.body.as_ref())).collect();
     Ok(ok(&wire::Events { events }))
 }

@@ -23,7 +23,10 @@ async fn busy(stage: &Stage) {
 async fn the_log_of_a_busy_broker_verifies(stage: Stage) {
     busy(&stage).await;
     let verdict = stage.get("/v1/audit/verify").await.done();
-    assert_eq!((&verdict["intact"], &verdict["events"]), (&json!(true), &json!(stage.store.head().0)));
+    assert_eq!(
+        (&verdict["intact"], &verdict["events"]),
+        (&json!(true), &json!(stage.store.head().0))
+    );
     assert_eq!(verdict["tasks"], 20);
     assert!(verdict.get("first_bad").is_none());
 }

@@ -41,7 +41,10 @@ async fn a_batch_stands_but_for_the_part_that_fails(stage: Stage) {
     assert_eq!(told, expected);
     assert_eq!(stage.is(&held[1].handoff).await.0, "claimed");
 
-    stage.post("/v1/completions", json!({ "completions": [] })).await.refused(400, "invalid_request");
+    stage
+        .post("/v1/completions", json!({ "completions": [] }))
+        .await
+        .refused(400, "invalid_request");
     let misspelt = merged(part(&held[1], done()), json!({ "follow_up": [] }));
     let reply = stage.post("/v1/completions", json!({ "completions": [misspelt] })).await;
     reply.refused(400, "invalid_request");

@@ -46,9 +46,7 @@ async fn a_thousand_agents_polling_at_once_each_get_their_own_handoff() {
 
     let completions: Vec<_> = held
         .iter()
-        .map(|held| {
-            held.with(json!({ "handoff_id": held.handoff, "payload": { "type": "done" } }))
-        })
+        .map(|held| held.with(json!({ "handoff_id": held.handoff, "payload": { "type": "done" } })))
         .collect();
     let done = served.post("/v1/completions", &json!({ "completions": completions })).await.done();
     let states = done["results"].as_array().unwrap();

@@ -33,6 +33,7 @@ fn the_document_holds_together() {
     }
     for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
         assert!(jsonschema::meta::is_valid(schema), "{name} is no schema");
+        assert!(!name.ends_with(|c: char| c.is_ascii_digit()), "two types are called {name}");
         let reference = format!("#/components/schemas/{name}");
         assert!(references.contains(&reference), "nothing refers to {name}");
     }
@@ -103,9 +104,12 @@ async fn every_operation_takes_and_gives_what_the_document_says() {
     walk.post(&format!("{path}/heartbeat"), held.with(json!({}))).await;
     let progress = held.with(json!({ "percent": 1, "note": "n" }));
     walk.post(&format!("{path}/progress"), progress).await;
-    let fail = merged(failure("permanent"), json!({
-        "attempted": "a", "hint": "h", "retry_after_ms": 1, "details": { "x": [] },
-    }));
+    let fail = merged(
+        failure("permanent"),
+        json!({
+            "attempted": "a", "hint": "h", "retry_after_ms": 1, "details": { "x": [] },
+        }),
+    );
     walk.post(&format!("{path}/fail"), held.with(fail)).await;
     walk.get(&path).await;
     walk.get(&format!("{path}/envelope")).await;

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::json;
-use tasuki_core::{HandoffId, Refusal, TaskId, TaskState};
 use tasuki_core::handoff::StateName;
+use tasuki_core::{HandoffId, Refusal, TaskId, TaskState};
 use tasuki_http::error::{CODES, status_of};
 
 use crate::support::Stage;

@@ -35,7 +35,9 @@ struct Heard {
 }
 
 impl Follower {
-    fn of<E: std::fmt::Debug>(stream: impl Stream<Item = Result<Bytes, E>> + Send + 'static) -> Self {
+    fn of<E: std::fmt::Debug>(
+        stream: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+    ) -> Self {
         let bytes = stream.map(|piece| piece.expect("the stream is whole"));
         Self { bytes: Box::pin(bytes), read: String::new() }
     }
@@ -79,7 +81,9 @@ impl Follower {
 
 fn heard(event: &str) -> Option<Heard> {
     let field = |name: &str| {
-        event.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ").map(str::to_owned))
+        event
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(": ").map(str::to_owned))
     };
     let data: Value = serde_json::from_str(&field("data")?).unwrap();
     contract::check_type("Event", &data);

@@ -107,15 +107,35 @@ fn random_bytes_are_refused_and_nothing_is_stored() {
 /// Values that programs stumble over.
 fn nasty() -> impl Strategy<Value = Value> {
     let numbers = select(vec![
-        json!(0), json!(-1), json!(1.5), json!(1e-320), json!(9_007_199_254_740_991_u64),
-        json!(-9_007_199_254_740_991_i64), json!(255), json!(256), json!(4_294_967_296_u64),
+        json!(0),
+        json!(-1),
+        json!(1.5),
+        json!(1e-320),
+        json!(9_007_199_254_740_991_u64),
+        json!(-9_007_199_254_740_991_i64),
+        json!(255),
+        json!(256),
+        json!(4_294_967_296_u64),
     ]);
     let texts = select(vec![
-        "", " ", "\0", "\u{202e}", "\u{1F980}", "9999-12-31T23:59:59Z", "-009999-01-01T00:00:00Z",
-        "2030-01-01T00:00:00+23:59", "handoff_00000000000000000000000000", "claim_", "agent",
-        "task_00000000000000000000000000", "task_7zzzzzzzzzzzzzzzzzzzzzzzzz", "awaited", "settled",
+        "",
+        " ",
+        "\0",
+        "\u{202e}",
+        "\u{1F980}",
+        "9999-12-31T23:59:59Z",
+        "-009999-01-01T00:00:00Z",
+        "2030-01-01T00:00:00+23:59",
+        "handoff_00000000000000000000000000",
+        "claim_",
+        "agent",
+        "task_00000000000000000000000000",
+        "task_7zzzzzzzzzzzzzzzzzzzzzzzzz",
+        "awaited",
+        "settled",
     ]);
-    let others = select(vec![Value::Null, json!(true), json!([]), json!({}), json!([[]]), json!({"": 0})]);
+    let others =
+        select(vec![Value::Null, json!(true), json!([]), json!({}), json!([[]]), json!({"": 0})]);
     prop_oneof![numbers, texts.prop_map(Value::from), others, "\\PC{0,40}".prop_map(Value::from)]
 }
 
@@ -176,7 +196,11 @@ fn requests_with_altered_bytes_get_a_reply_or_a_refusal() {
 fn random_paths_and_queries_get_a_reply_or_a_refusal() {
     let fuzz = Fuzz::start();
     let paths = select(vec![
-        "/v1/handoffs", "/v1/tasks", "/v1/dead-letters", "/v1/audit/export", "/docs/errors",
+        "/v1/handoffs",
+        "/v1/tasks",
+        "/v1/dead-letters",
+        "/v1/audit/export",
+        "/docs/errors",
     ]);
     let tails = "(/[a-z0-9%_~.-]{0,30}){0,3}(\\?[a-z_=&%0-9+]{0,40})?";
     proptest!(config(1000), |(path in paths, tail in tails)| {

@@ -3,9 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{
-    LEASE, SECOND, Stage, failure, merged, offer, on_both_stores, text, texts,
-};
+use crate::support::{LEASE, SECOND, Stage, failure, merged, offer, on_both_stores, text, texts};
 
 on_both_stores! {
     a_handoff_goes_from_offer_to_completion_and_tells_where_it_is
@@ -46,7 +44,8 @@ async fn a_handoff_goes_from_offer_to_completion_and_tells_where_it_is(stage: St
     stage.pass(LEASE - 1).await;
     assert_eq!(stage.show(&id).await["holder"]["lease_left_ms"], 1);
 
-    let result = json!({ "payload": { "type": "code", "files": ["a.rs"] }, "action": "needs_review" });
+    let result =
+        json!({ "payload": { "type": "code", "files": ["a.rs"] }, "action": "needs_review" });
     let moved = stage.act(&held, "complete", result).await.done();
     assert_eq!(texts(&moved, ["state", "status"]), ["completed", "done"]);
 
@@ -87,7 +86,10 @@ async fn a_failed_attempt_comes_back_when_its_retry_is_due(stage: Stage) {
     assert_eq!(again["state"], "scheduled", "a failure is safe to repeat");
     let shown = stage.show(&id).await;
     assert!(shown["due_at"].is_string());
-    assert_eq!((&shown["failures"], &shown["attempts"][0]["ended"]), (&json!(1), &json!("failed_retryable")));
+    assert_eq!(
+        (&shown["failures"], &shown["attempts"][0]["ended"]),
+        (&json!(1), &json!("failed_retryable"))
+    );
     assert_eq!(stage.task_of(&id).await["owner"], "planner");
     stage.claim_one(&id, "coder").await.refused(409, "already_claimed");
 

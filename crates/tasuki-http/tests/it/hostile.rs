@@ -204,10 +204,18 @@ async fn only_json_is_taken_for_json() {
 async fn an_id_that_is_none_is_refused_wherever_it_stands() {
     let stage = Stage::volatile().await;
     let long = "x".repeat(5000);
-    for id in ["7", "task_00000000000000000000000007", "handoff_0000000000000000000000000u",
-        "handoff_80000000000000000000000000", "HANDOFF_00000000000000000000000007", "%00",
-        "%ff%fe", "..%2f..", "handoff_%E2%80%AE0000000000000000000000000", &long]
-    {
+    for id in [
+        "7",
+        "task_00000000000000000000000007",
+        "handoff_0000000000000000000000000u",
+        "handoff_80000000000000000000000000",
+        "HANDOFF_00000000000000000000000007",
+        "%00",
+        "%ff%fe",
+        "..%2f..",
+        "handoff_%E2%80%AE0000000000000000000000000",
+        &long,
+    ] {
         let get = |path: String| Request::get(path).body(Body::empty()).unwrap();
         refused(&stage, get(format!("/v1/handoffs/{id}")), 400, "invalid_request").await;
         refused(&stage, get(format!("/v1/dead-letters/{id}")), 400, "invalid_request").await;
@@ -225,7 +233,10 @@ async fn the_chain_of_the_store_itself_is_nobodys_task() {
     let store = "task_00000000000000000000000000";
     let steps = [
         ("/v1/handoffs".to_owned(), offer("coder", json!({ "task_id": store, "intent": null }))),
-        ("/v1/tasks".into(), json!({ "from_agent": "broker", "intent": "x", "parent_task_id": store })),
+        (
+            "/v1/tasks".into(),
+            json!({ "from_agent": "broker", "intent": "x", "parent_task_id": store }),
+        ),
         (format!("/v1/tasks/{store}/cancel"), json!({ "by": "broker" })),
     ];
     for (path, body) in steps {

@@ -5,9 +5,7 @@
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
-use crate::support::{
-    Backend, Held, SECOND, Served, Stage, client, in_time, offer, send, text,
-};
+use crate::support::{Backend, Held, SECOND, Served, Stage, client, in_time, offer, send, text};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_under_way_are_answered_and_all_is_there_afterwards() {
@@ -21,10 +19,8 @@ async fn requests_under_way_are_answered_and_all_is_there_afterwards() {
     let id = text(&offered["handoff_id"]);
     let show = served.http.get(served.url(&format!("/v1/handoffs/{id}?wait_ms=60000")));
     let show = tokio::spawn(send(show));
-    let held: Value = served
-        .post(&format!("/v1/handoffs/{id}/claim"), &json!({ "agent": "coder" }))
-        .await
-        .done();
+    let held: Value =
+        served.post(&format!("/v1/handoffs/{id}/claim"), &json!({ "agent": "coder" })).await.done();
     // The waiting claim looks twice before it waits.
     in_time(async {
         while served.stage.store.stats().commands < before + 4 {
@@ -56,7 +52,8 @@ async fn every_reply_of_a_busy_broker_that_ends_is_kept() {
                 let mut stored = Vec::new();
                 for count in 0.. {
                     let key = json!({ "idempotency_key": format!("{number}-{count}") });
-                    let Ok(response) = http.post(&url).json(&offer("coder", key)).send().await else {
+                    let Ok(response) = http.post(&url).json(&offer("coder", key)).send().await
+                    else {
                         break;
                     };
                     let Ok(reply) = response.json::<Value>().await else { break };

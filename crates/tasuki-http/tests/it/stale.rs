@@ -26,11 +26,15 @@ fn every_act() -> [(&'static str, Value); 7] {
 
 /// Every call with this claim is refused, and nothing moves.
 async fn powerless(stage: &Stage, held: &Held) {
-    let before = (stage.is(&held.handoff).await, stage.task_of(&held.handoff).await["owner"].take());
+    let before =
+        (stage.is(&held.handoff).await, stage.task_of(&held.handoff).await["owner"].take());
     for (act, more) in every_act() {
         let problem = stage.act(held, act, more).await.refused(409, "stale_claim");
         assert_eq!(problem["details"]["handoff_id"], held.handoff);
-        assert_eq!((&problem["details"]["state"], &problem["retryable"]), (&json!(before.0.0), &json!(false)));
+        assert_eq!(
+            (&problem["details"]["state"], &problem["retryable"]),
+            (&json!(before.0.0), &json!(false))
+        );
     }
     let completion = held.with(json!({ "handoff_id": held.handoff, "payload": { "type": "d" } }));
     let batch = stage.post("/v1/completions", json!({ "completions": [completion] })).await.done();
@@ -77,7 +81,8 @@ async fn a_late_result_is_refused_and_kept_as_late(stage: Stage) {
     }
     stage.completed(&holder).await;
     let story = stage.story(&id).await;
-    let expected = ["transfer_offered", "claimed", "lease_lost", "claimed", "late_report", "completed"];
+    let expected =
+        ["transfer_offered", "claimed", "lease_lost", "claimed", "late_report", "completed"];
     assert_eq!(story, expected, "once, however often it is repeated");
 
     let shown = stage.show(&id).await;

@@ -50,7 +50,10 @@ async fn cancelling_a_task_ends_the_handoff_under_way(stage: Stage) {
     let task = stage.post(&path, json!({ "by": "planner", "reason": "enough" })).await.done();
     assert_eq!(task["state"], "cancelled");
     assert_eq!(stage.is(&id).await, ("cancelled".into(), "done".into()));
-    stage.act(&held, "complete", json!({ "payload": { "type": "d" } })).await.refused(409, "stale_claim");
+    stage
+        .act(&held, "complete", json!({ "payload": { "type": "d" } }))
+        .await
+        .refused(409, "stale_claim");
     stage.post(&path, json!({ "by": "planner" })).await.refused(409, "task_finished");
     let story = stage.story(&id).await;
     let expected = ["transfer_offered", "claimed", "cancelled", "task_cancelled", "late_report"];

@@ -43,7 +43,10 @@ async fn waiting_for_all_ends_when_the_last_is_at_its_end(stage: Stage) {
     let waited = answer(all).await;
     assert_eq!((&waited["done"], &waited["open_handoffs"]), (&json!(true), &json!([])));
     let handoffs = waited["handoffs"].as_array().unwrap();
-    assert_eq!((&handoffs[0]["state"], &handoffs[1]["state"]), (&json!("cancelled"), &json!("completed")));
+    assert_eq!(
+        (&handoffs[0]["state"], &handoffs[1]["state"]),
+        (&json!("cancelled"), &json!("completed"))
+    );
     assert_eq!(handoffs[1]["output"]["payload"]["type"], "done");
     assert_eq!(waited["tasks"][0]["state"], "completed");
 }

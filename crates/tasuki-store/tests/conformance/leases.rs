@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What time does: leases, hard deadlines, retries, start times, expiry.
 
-use tasuki_core::command::{Act, Command};
+use tasuki_core::command::{Act, Command, Proof};
 use tasuki_core::event::FailureClass;
 use tasuki_core::handoff::AttemptEnd;
-use tasuki_core::{Event, State, Terms};
+use tasuki_core::{ClaimId, Event, Fence, State, Terms};
 
 use crate::stage::{Stage, code, proof_of};
 use crate::support::{HOUR, SECOND, agent, body, complete, fail, to, to_any};
@@ -48,6 +48,23 @@ pub(crate) async fn a_late_completion_is_refused_and_recorded_once(stage: Stage)
     assert!(stage.handoff(id).await.attempts[0].late);
     let kinds = stage.story(id).await;
     assert_eq!(kinds[2..], ["lease_lost", "claimed", "late_report", "completed"]);
+}
+
+pub(crate) async fn a_claim_is_shown_by_both_of_its_halves(stage: Stage) {
+    let id = stage.offered().await;
+    let held = stage.claim(id, "coder").await;
+    let wrong = [
+        Proof { claim_id: ClaimId(held.claim_id.0 + 1), ..held },
+        Proof { fence: Fence(held.fence.0 + 1), ..held },
+        Proof { fence: Fence(held.fence.0 - 1), ..held },
+    ];
+    for proof in wrong {
+        for act in [Act::Start, Act::Heartbeat, Act::Release, complete("done")] {
+            assert_eq!(code(stage.act(id, proof, act).await), "stale_claim");
+        }
+    }
+    assert_eq!(stage.story(id).await, ["transfer_offered", "claimed"]);
+    stage.act(id, held, complete("done")).await.unwrap();
 }
 
 pub(crate) async fn a_late_report_about_something_long_over_is_kept_too(stage: Stage) {

@@ -79,6 +79,7 @@ macro_rules! conforms {
                 opening_a_task_takes_a_key_too;
             leases:
                 silence_past_the_lease_gives_the_work_to_another
+                a_claim_is_shown_by_both_of_its_halves
                 a_late_completion_is_refused_and_recorded_once
                 a_late_report_about_something_long_over_is_kept_too
                 heartbeats_extend_a_lease_without_an_event
