@@ -105,7 +105,7 @@ impl Gate {
 
     fn check_rate(&self, request: &Request, number: u64) -> Result<(), Problem> {
         let Some(rate) = &self.rate else { return Ok(()) };
-        if number % CLEAN_UP_EVERY == 0 {
+        if number.is_multiple_of(CLEAN_UP_EVERY) {
             rate.retain_recent();
         }
         let from = request.extensions().get::<ConnectInfo<SocketAddr>>();

@@ -2,6 +2,7 @@
 //! The HTTP door: converts in, makes one call, converts out. It sees the engine and the core's
 //! types, never the store. [`routes`] is the table of everything that is served; the router and
 //! the OpenAPI document are both made from it.
+#![allow(clippy::result_large_err, reason = "a problem is moved once, to become a reply")]
 
 mod attended;
 pub mod error;
@@ -54,7 +55,6 @@ pub(crate) struct App {
 }
 
 /// Everything under one router, ready to be served or called in process.
-#[must_use]
 pub fn router(engine: Arc<Engine>, limits: Limits) -> axum::Router {
     let app = App { engine, limits: Arc::new(limits) };
     gate::around(routes::router(), &app).with_state(app)

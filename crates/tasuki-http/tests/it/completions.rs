@@ -13,8 +13,8 @@ on_both_stores! {
     a_completion_says_done_or_what_should_follow
 }
 
-fn part(held: &Held, payload: Value) -> Value {
-    held.with(json!({ "handoff_id": held.handoff, "payload": payload }))
+fn part(held: &Held) -> Value {
+    held.with(json!({ "handoff_id": held.handoff, "payload": { "type": "done" } }))
 }
 
 async fn a_batch_stands_but_for_the_part_that_fails(stage: Stage) {
@@ -24,14 +24,13 @@ async fn a_batch_stands_but_for_the_part_that_fails(stage: Stage) {
         held.push(stage.claimed(&id, "coder").await);
     }
     held[1].fence += 1;
-    let done = || json!({ "type": "done" });
     let unknown = Held { handoff: "handoff_00000000000000000000000007".into(), ..held[0].clone() };
     let batch = json!({ "completions": [
-        part(&held[0], done()),
-        part(&held[1], done()),
-        part(&unknown, done()),
-        merged(part(&held[2], done()), json!({ "action": "request" })),
-        part(&held[2], done()),
+        part(&held[0]),
+        part(&held[1]),
+        part(&unknown),
+        merged(part(&held[2]), json!({ "action": "request" })),
+        part(&held[2]),
     ] });
     let results = stage.post("/v1/completions", batch).await.done()["results"].take();
     let told = |part: &Value| text(part.get("state").unwrap_or(&part["error"]["code"]));
@@ -45,7 +44,7 @@ async fn a_batch_stands_but_for_the_part_that_fails(stage: Stage) {
         .post("/v1/completions", json!({ "completions": [] }))
         .await
         .refused(400, "invalid_request");
-    let misspelt = merged(part(&held[1], done()), json!({ "follow_up": [] }));
+    let misspelt = merged(part(&held[1]), json!({ "follow_up": [] }));
     let reply = stage.post("/v1/completions", json!({ "completions": [misspelt] })).await;
     reply.refused(400, "invalid_request");
 }

@@ -44,8 +44,8 @@ fn validator(name: String, schema: &Value) -> Arc<Validator> {
 }
 
 #[track_caller]
-fn fits(name: String, schema: &Value, value: &Value) {
-    let problems: Vec<_> = validator(name.clone(), schema)
+fn fits(name: &str, schema: &Value, value: &Value) {
+    let problems: Vec<_> = validator(name.to_owned(), schema)
         .iter_errors(value)
         .map(|error| format!("{}: {error}", error.instance_path()))
         .collect();
@@ -67,7 +67,7 @@ pub(crate) fn check(method: &str, path: &str, reply: &Reply) {
     let schema = &documented["content"][kind]["schema"];
     assert!(!schema.is_null(), "{id} does not announce {kind} for {status}");
     if kind == "application/json" {
-        fits(format!("{id} {status}"), schema, &reply.body);
+        fits(&format!("{id} {status}"), schema, &reply.body);
     }
     if problem {
         let codes = documented["description"].as_str().unwrap();
@@ -81,13 +81,13 @@ pub(crate) fn check(method: &str, path: &str, reply: &Reply) {
 pub(crate) fn check_request(path: &str, body: &Value) {
     let Some((id, operation)) = operation("post", path) else { return };
     let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
-    fits(format!("{id} request"), schema, body);
+    fits(&format!("{id} request"), schema, body);
 }
 
 /// One of the document's types, by its name.
 #[track_caller]
 pub(crate) fn check_type(name: &str, value: &Value) {
-    fits(name.to_owned(), &json!({ "$ref": format!("#/components/schemas/{name}") }), value);
+    fits(name, &json!({ "$ref": format!("#/components/schemas/{name}") }), value);
 }
 
 /// Every error has this shape and no other.

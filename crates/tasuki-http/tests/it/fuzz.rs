@@ -141,21 +141,21 @@ fn nasty() -> impl Strategy<Value = Value> {
 
 /// Puts a value in the place of another, wherever that is in a body.
 fn replace(body: &mut Value, at: &Index, with: Value) {
-    fn places(value: &Value, path: String, found: &mut Vec<String>) {
-        found.push(path.clone());
+    fn places(value: &Value, path: &str, found: &mut Vec<String>) {
+        found.push(path.to_owned());
         match value {
             Value::Object(members) => members
                 .iter()
-                .for_each(|(name, member)| places(member, format!("{path}/{name}"), found)),
+                .for_each(|(name, member)| places(member, &format!("{path}/{name}"), found)),
             Value::Array(items) => items
                 .iter()
                 .enumerate()
-                .for_each(|(index, item)| places(item, format!("{path}/{index}"), found)),
+                .for_each(|(index, item)| places(item, &format!("{path}/{index}"), found)),
             _ => {}
         }
     }
     let mut found = Vec::new();
-    places(body, String::new(), &mut found);
+    places(body, "", &mut found);
     if let Some(place) = body.pointer_mut(&found[at.index(found.len())]) {
         *place = with;
     }

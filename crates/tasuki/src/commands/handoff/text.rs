@@ -71,7 +71,7 @@ pub(in crate::commands) fn details(handoff: &wire::Handoff) -> Facts {
         None => dead.reason.clone(),
     });
     let counts = (handoff.failures + handoff.losses > 0)
-        .then(|| format!("{} failed, {} leases lost", handoff.failures, handoff.losses));
+        .then(|| format!("{} failed, {} lost the lease", handoff.failures, handoff.losses));
     let declined: Vec<_> = handoff.declined_by.iter().map(ToString::to_string).collect();
     Facts::default()
         .with("handoff", handoff.handoff_id)
