@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
@@ -39,6 +40,7 @@ impl Broker {
             .arg(data)
             .args(arguments)
             .env_remove("TASUKI_CONFIG")
+            .process_group(0)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -64,9 +66,14 @@ impl Broker {
         self.stderr.lock().unwrap().clone()
     }
 
+    /// Ends the whole group: a tracer that is killed alone would leave the broker behind.
     pub(crate) fn kill(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        if matches!(self.child.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        let group = format!("-{}", self.child.id());
+        let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
+        let _ = self.child.wait();
     }
 
     /// Waits for the broker to end by itself.
@@ -89,8 +96,7 @@ impl Broker {
 impl Drop for Broker {
     fn drop(&mut self) {
         // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.kill();
     }
 }
 
