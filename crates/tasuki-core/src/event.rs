@@ -275,6 +275,9 @@ pub struct Offered {
 pub struct Redrive {
     pub handoff_id: HandoffId,
     pub envelope_at: Position,
+    /// Whether the dead letter had opened its task.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub opened_task: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -33,6 +33,8 @@ pub struct Handoff {
     pub offered: Position,
     /// Whether this offer opened its task.
     pub opened_task: bool,
+    /// Nobody has approved it yet, and somebody must before it is claimed.
+    pub needs_approval: bool,
     pub redrive_of: Option<HandoffId>,
     pub state: State,
     /// The highest fence given out so far.
@@ -289,7 +291,9 @@ impl Handoff {
             not_before: offered.not_before,
             ordering_key: offered.ordering_key.clone(),
             offered: sealed.position,
-            opened_task: offered.opens.is_some(),
+            opened_task: offered.opens.is_some()
+                || offered.redrive_of.is_some_and(|redrive| redrive.opened_task),
+            needs_approval: offered.needs_approval,
             redrive_of: offered.redrive_of.map(|redrive| redrive.handoff_id),
             state,
             fence: Fence(0),
@@ -309,7 +313,10 @@ impl Handoff {
         let (at, position) = (sealed.record.at, sealed.position);
         self.at = position;
         match &sealed.record.event {
-            Event::Approved => self.state = start_state(self.not_before, at, position),
+            Event::Approved => {
+                self.needs_approval = false;
+                self.state = start_state(self.not_before, at, position);
+            }
             Event::Delivered { .. } => {
                 self.delivered_at.get_or_insert(at);
             }

@@ -9,20 +9,19 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
 /// How long a client may take nothing of a reply.
 const STALL_MAX: Duration = Duration::from_secs(30);
 
-pub(crate) struct Attended {
-    stream: TcpStream,
+pub(crate) struct Attended<S> {
+    stream: S,
     /// Runs while the client takes nothing.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl Attended {
-    pub(crate) fn new(stream: TcpStream) -> Self {
+impl<S> Attended<S> {
+    pub(crate) fn new(stream: S) -> Self {
         Self { stream, stalled: None }
     }
 
@@ -41,7 +40,7 @@ impl Attended {
     }
 }
 
-impl AsyncWrite for Attended {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Attended<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -73,12 +72,42 @@ impl AsyncWrite for Attended {
     }
 }
 
-impl AsyncRead for Attended {
+impl<S: AsyncRead + Unpin> AsyncRead for Attended<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(context, into)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    /// The clock of the runtime jumps to the next timer when nothing else is to be done.
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_does_not_read_its_answer_is_hung_up_on() {
+        let (ours, _theirs) = tokio::io::duplex(1000);
+        let sent = Attended::new(ours).write_all(&[0; 1001]).await;
+        assert_eq!(sent.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_reads_slowly_gets_its_answer() {
+        let (ours, mut theirs) = tokio::io::duplex(1000);
+        let sent = async { Attended::new(ours).write_all(&[0; 5000]).await };
+        let read = async {
+            let mut some = [0; 1000];
+            for _ in 0..5 {
+                tokio::time::sleep(STALL_MAX - Duration::from_secs(1)).await;
+                theirs.read_exact(&mut some).await.unwrap();
+            }
+        };
+        let (sent, ()) = tokio::join!(sent, read);
+        sent.unwrap();
     }
 }

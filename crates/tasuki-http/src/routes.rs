@@ -235,6 +235,7 @@ fn handoff_routes() -> Vec<Route> {
         .errors(&[
             "handoff_not_found",
             "already_claimed",
+            "wrong_state",
             "not_target",
             "already_declined",
             "deadline_passed",

@@ -61,14 +61,23 @@ pub(crate) async fn events(
 }
 
 fn start(app: &App, headers: &HeaderMap, after: Option<u64>) -> Result<Position, Problem> {
-    match headers.get("last-event-id") {
-        None => Ok(after.map_or_else(|| app.engine.head(), Position)),
+    let head = app.engine.head();
+    let (field, start) = match headers.get("last-event-id") {
+        None => ("after", after.map_or(head, Position)),
         Some(id) => {
             let id = id.to_str().ok().and_then(|id| id.trim().parse().ok());
-            id.map(Position)
-                .ok_or_else(|| Problem::invalid("Last-Event-ID", "expected a position: a number"))
+            let id = id.map(Position);
+            let wrong = || Problem::invalid("Last-Event-ID", "expected a position: a number");
+            ("Last-Event-ID", id.ok_or_else(wrong)?)
         }
+    };
+    // Who heard of more than there is would miss what comes until then: the log is another one, or
+    // was restored.
+    if start > head {
+        let problem = format!("is {start}, past the end of the log, which is at {head}");
+        return Err(Problem::invalid(field, problem));
     }
+    Ok(start)
 }
 
 fn as_event(entry: &Entry) -> Event {

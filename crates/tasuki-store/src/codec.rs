@@ -30,6 +30,8 @@ struct StoredHandoff {
     ordering_key: Option<OrderingKey>,
     offered: Position,
     opened_task: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    needs_approval: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     redrive_of: Option<HandoffId>,
     state: StoredState,
@@ -115,6 +117,7 @@ pub(crate) fn encode(handoff: &Handoff) -> String {
         ordering_key: handoff.ordering_key.clone(),
         offered: handoff.offered,
         opened_task: handoff.opened_task,
+        needs_approval: handoff.needs_approval,
         redrive_of: handoff.redrive_of,
         state: encode_state(&handoff.state),
         fence: handoff.fence,
@@ -150,6 +153,7 @@ pub(crate) fn decode(text: &str) -> Result<Handoff, Malformed> {
         ordering_key: stored.ordering_key,
         offered: stored.offered,
         opened_task: stored.opened_task,
+        needs_approval: stored.needs_approval,
         redrive_of: stored.redrive_of,
         state: decode_state(stored.state)?,
         fence: stored.fence,

@@ -44,9 +44,11 @@ pub(super) fn claim_one(
             return Ok(Decision::unchanged(Outcome::repeated(id)));
         }
         State::Pending { .. } => {}
-        State::AwaitingApproval
-        | State::Scheduled { .. }
-        | State::Claimed(_)
+        State::AwaitingApproval | State::Scheduled { .. } => {
+            let state = handoff.state.name();
+            return Err(Refusal::WrongState { handoff: id, state, wanted: "claimed" });
+        }
+        State::Claimed(_)
         | State::InProgress(_)
         | State::Completed { .. }
         | State::Failed { .. }
@@ -157,12 +159,16 @@ pub(super) fn decline(
     Ok(Decision::of(declined(handoff, agent, reason), Outcome::of(id)))
 }
 
+/// How many agents may decline a handoff before it counts as unwanted.
+const DECLINES_MAX: usize = 256;
+
 /// A capability may have other takers; an agent that declines was the only one.
 pub(super) fn declined(handoff: &Handoff, agent: AgentId, reason: Option<Body>) -> Vec<NewEvent> {
     let event =
         Event::Declined { agent: agent.clone(), reason: reason.as_ref().map(|body| body.hash) };
     let mut events = vec![NewEvent::on(handoff, Actor::Agent(agent), event).with(reason)];
-    if matches!(handoff.to, Target::Agent(_)) {
+    let unwanted = handoff.declined_by.len() + 1 >= DECLINES_MAX;
+    if unwanted || matches!(handoff.to, Target::Agent(_)) {
         let event = Event::DeadLettered { reason: DeadReason::Declined };
         events.push(NewEvent::on(handoff, Actor::Broker, event));
     }

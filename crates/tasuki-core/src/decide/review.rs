@@ -141,8 +141,6 @@ pub(super) fn redrive(
     }
     // The task may have gone on by other hops since; then it is no longer this sender's to offer.
     offer::owned(task, &handoff.from)?;
-    let rejected =
-        matches!(handoff.state, State::DeadLettered { reason: DeadReason::Rejected, .. });
     // The old deadline has often passed; the new handoff gets as much time as the old one had.
     let span_ms = handoff.expires_at.ms_after(handoff.offered_at);
     let offered = Box::new(Offered {
@@ -155,10 +153,14 @@ pub(super) fn redrive(
         terms: handoff.terms,
         expires_at: now.plus_ms(span_ms),
         not_before: None,
-        needs_approval: rejected,
+        needs_approval: handoff.needs_approval,
         ordering_key: handoff.ordering_key.clone(),
         key: None,
-        redrive_of: Some(Redrive { handoff_id: id, envelope_at: handoff.envelope_at }),
+        redrive_of: Some(Redrive {
+            handoff_id: id,
+            envelope_at: handoff.envelope_at,
+            opened_task: handoff.opened_task,
+        }),
     });
     let actor = Actor::Agent(by);
     let redriven = NewEvent::on(handoff, actor.clone(), Event::Redriven { to: new });

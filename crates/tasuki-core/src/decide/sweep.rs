@@ -53,6 +53,8 @@ fn lose(handoff: &Handoff, claim: &Claim, now: Timestamp, expired: bool) -> Vec<
 }
 
 pub(super) fn raise_epoch(epoch: u64, view: &dyn View) -> Decision {
+    // Fences must rise whatever a caller believes the epoch to be.
+    let epoch = epoch.max(view.epoch().0 + 1);
     let mut events = vec![NewEvent {
         task: TaskId::STORE,
         handoff: None,

@@ -4,7 +4,7 @@ use tasuki_core::event::DeadReason;
 use tasuki_core::handoff::{State, StateName};
 use tasuki_core::ids::HandoffId;
 
-use crate::support::{Stage, agent, code, to};
+use crate::support::{MINUTE, Stage, agent, code, to};
 
 fn gated(stage: &mut Stage) -> HandoffId {
     stage.offer_to(to("coder"), |offer| offer.needs_approval = true)
@@ -42,6 +42,21 @@ fn a_rejected_handoff_is_a_dead_letter_and_needs_an_approval_again() {
     assert!(matches!(state, State::DeadLettered { reason: DeadReason::Rejected, .. }), "{state:?}");
     let again = stage.redrive(handoff).unwrap().handoffs[0];
     assert_eq!(stage.state(again), StateName::AwaitingApproval);
+}
+
+#[test]
+fn what_nobody_approved_in_time_needs_an_approval_again() {
+    let mut stage = Stage::new();
+    let handoff = gated(&mut stage);
+    assert_eq!(code(stage.try_claim(handoff, "coder")), "wrong_state");
+    stage.wait_and_sweep(48 * 60 * MINUTE);
+    assert_eq!(stage.state(handoff), StateName::DeadLettered);
+    let again = stage.redrive(handoff).unwrap().handoffs[0];
+    assert_eq!(stage.state(again), StateName::AwaitingApproval);
+    stage.run(Command::Approve { handoff: again, by: agent("person") }).unwrap();
+    stage.kill(again);
+    let last = stage.redrive(again).unwrap().handoffs[0];
+    assert_eq!(stage.state(last), StateName::Pending, "an approval holds for what was approved");
 }
 
 #[test]

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 use tasuki_core::command::{Act, Command, OfferTask};
-use tasuki_core::event::FailureClass;
+use tasuki_core::event::{DeadReason, FailureClass};
 use tasuki_core::handoff::{Review, State, StateName};
 use tasuki_core::ids::HandoffId;
 use tasuki_core::task::TaskState;
 
-use crate::support::{DAY, HOUR, Stage, body, code, complete, fail, to};
+use crate::support::{DAY, HOUR, Stage, body, code, complete, fail, to, to_any};
 
 fn dead_letter(stage: &mut Stage) -> HandoffId {
     let handoff = stage.offered();
@@ -149,4 +149,26 @@ fn a_redrive_takes_a_task_from_nobody_who_owns_it_by_now() {
     assert_eq!(code(stage.redrive(old)), "not_owner");
     stage.wait(HOUR);
     stage.redrive(last).unwrap();
+}
+
+#[test]
+fn cancelling_a_redriven_handoff_ends_the_task_that_the_first_one_opened() {
+    let mut stage = Stage::new();
+    let handoff = stage.offered();
+    stage.kill(handoff);
+    let again = stage.redrive(handoff).unwrap().handoffs[0];
+    stage.cancel(again, "planner").unwrap();
+    assert_eq!(stage.task_state(again), TaskState::Cancelled);
+}
+
+#[test]
+fn a_handoff_that_nobody_wants_is_a_dead_letter() {
+    let mut stage = Stage::new();
+    let handoff = stage.offer_to(to_any("review"), |_| ());
+    for number in 1..=256 {
+        assert_eq!(stage.state(handoff), StateName::Pending);
+        stage.decline(handoff, &format!("agent-{number}")).unwrap();
+    }
+    let state = &stage.handoff(handoff).state;
+    assert!(matches!(state, State::DeadLettered { reason: DeadReason::Declined, .. }), "{state:?}");
 }

@@ -38,3 +38,12 @@ fn a_restore_does_not_count_against_the_handoff() {
     assert_eq!(stage.state(handoff), StateName::Pending);
     assert_eq!(stage.handoff(handoff).losses, 0);
 }
+
+#[test]
+fn an_epoch_rises_whatever_is_asked_for() {
+    let mut stage = Stage::new();
+    for (asked, given) in [(7, 7), (7, 8), (1, 9)] {
+        stage.run(Command::RaiseEpoch { epoch: asked }).unwrap();
+        assert_eq!(stage.world.epoch, Epoch(given));
+    }
+}

@@ -102,7 +102,11 @@ fn offered_with_everything() -> Offered {
         needs_approval: true,
         ordering_key: Some("account-1".parse().unwrap()),
         key: key("k-1", "request"),
-        redrive_of: Some(Redrive { handoff_id: HandoffId(9), envelope_at: Position(10) }),
+        redrive_of: Some(Redrive {
+            handoff_id: HandoffId(9),
+            envelope_at: Position(10),
+            opened_task: true,
+        }),
     }
 }
 

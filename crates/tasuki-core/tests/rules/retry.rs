@@ -76,7 +76,7 @@ fn a_retry_comes_when_the_failing_agent_asked_for_it() {
     stage.act(handoff, proof, act).unwrap();
 
     stage.wait_and_sweep(5 * MINUTE - 1);
-    assert_eq!(code(stage.try_claim(handoff, "coder")), "already_claimed");
+    assert_eq!(code(stage.try_claim(handoff, "coder")), "wrong_state");
     stage.wait_and_sweep(1);
     let again = stage.claim(handoff, "coder");
     assert!(again.fence > proof.fence);

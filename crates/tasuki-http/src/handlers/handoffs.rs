@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tasuki_core::handoff::StateName;
-use tasuki_core::{AgentId, Capability, Handoff, HandoffId, Target, TaskId};
+use tasuki_core::{AgentId, Body, Capability, Handoff, HandoffId, Target, TaskId};
 use tasuki_engine::{HandoffFilter, Proof, WaitFor, WaitMode, WaitRequest, Waited};
 
 use super::{Answer, tasks};
@@ -151,7 +151,7 @@ async fn split(
             Waited::Task { task, .. } => tasks.push(to_wire::task(&task)),
         }
     }
-    let results = app.engine.results(&handoffs).await?;
+    let results = outputs(app, &handoffs).await?;
     let now = app.engine.now();
     let handoffs = handoffs
         .iter()
@@ -162,6 +162,30 @@ async fn split(
         })
         .collect();
     Ok((handoffs, tasks))
+}
+
+/// How many bytes of results one reply carries at most, unless one alone has more.
+const OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// How many results are read from the store at a time.
+const READ_AT_ONCE: usize = 32;
+
+/// The results of some handoffs, as far as they fit into one reply.
+async fn outputs(app: &App, handoffs: &[Arc<Handoff>]) -> Result<Vec<Option<Body>>, Problem> {
+    let mut outputs = Vec::with_capacity(handoffs.len());
+    let mut bytes = 0;
+    for some in handoffs.chunks(READ_AT_ONCE) {
+        if bytes >= OUTPUT_BYTES_MAX {
+            outputs.resize(handoffs.len(), None);
+            break;
+        }
+        for output in app.engine.results(some).await? {
+            let more = output.as_ref().map_or(0, |body| body.text().len());
+            let fits = bytes == 0 || bytes + more <= OUTPUT_BYTES_MAX;
+            bytes += more;
+            outputs.push(output.filter(|_| fits));
+        }
+    }
+    Ok(outputs)
 }
 
 pub(crate) async fn envelope(State(app): State<App>, PathId(id): PathId<HandoffId>) -> Answer {

@@ -124,6 +124,8 @@ pub struct Attempt {
 pub struct HandoffWithResult {
     #[serde(flatten)]
     pub handoff: Handoff,
+    /// The result itself. Where many would be too much for one reply, the later ones are left out:
+    /// `result` is there without it, and the handoff by itself shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<tasuki_core::report::ResultReport>")]
     pub output: Option<Box<RawValue>>,

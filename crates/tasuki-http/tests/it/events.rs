@@ -18,7 +18,7 @@ on_both_stores! {
     a_follower_that_comes_back_misses_nothing_and_hears_nothing_twice
     events_of_one_task_or_handoff_can_be_followed_alone
     a_stream_ends_when_the_broker_goes_away
-    a_place_to_resume_from_that_is_no_number_is_refused
+    a_place_to_resume_from_that_is_not_there_is_refused
 }
 
 /// Reads events off a stream.
@@ -174,14 +174,22 @@ async fn a_stream_ends_when_the_broker_goes_away(stage: Stage) {
     assert!(follower.next().await.is_none());
 }
 
-async fn a_place_to_resume_from_that_is_no_number_is_refused(stage: Stage) {
+async fn a_place_to_resume_from_that_is_not_there_is_refused(stage: Stage) {
     for bad in ["", "x", "-1", "1.5", "99999999999999999999999"] {
         let request = Request::get("/v1/events").header("Last-Event-ID", bad);
         let reply = stage.call(request.body(Body::empty()).unwrap()).await;
         let problem = reply.refused(400, "invalid_request");
         assert_eq!(problem["details"]["field"], "Last-Event-ID");
     }
-    for bad in ["after=x", "task=7", "handoff=7", "mood=good"] {
+    life(&stage).await;
+    Follower::on(&stage, "after=4", None).await;
+    for last in ["5", "18446744073709551615"] {
+        let request = Request::get("/v1/events").header("Last-Event-ID", last);
+        let reply = stage.call(request.body(Body::empty()).unwrap()).await;
+        let problem = reply.refused(400, "invalid_request");
+        assert!(text(&problem["message"]).contains("past the end of the log"));
+    }
+    for bad in ["after=5", "after=x", "task=7", "handoff=7", "mood=good"] {
         stage.get(&format!("/v1/events?{bad}")).await.refused(400, "invalid_request");
     }
 }

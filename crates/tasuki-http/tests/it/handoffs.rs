@@ -91,7 +91,7 @@ async fn a_failed_attempt_comes_back_when_its_retry_is_due(stage: Stage) {
         (&json!(1), &json!("failed_retryable"))
     );
     assert_eq!(stage.task_of(&id).await["owner"], "planner");
-    stage.claim_one(&id, "coder").await.refused(409, "already_claimed");
+    stage.claim_one(&id, "coder").await.refused(409, "wrong_state");
 
     stage.pass(7 * SECOND).await;
     let claim = stage.claim_one(&id, "coder").await.done();
@@ -157,7 +157,7 @@ async fn work_waits_for_its_start_time(stage: Stage) {
     let id = stage.offer("coder", json!({ "start_in_ms": 10 * SECOND })).await;
     assert_eq!(stage.is(&id).await.0, "scheduled");
     stage.pass(10 * SECOND - 1).await;
-    stage.claim_one(&id, "coder").await.refused(409, "already_claimed");
+    stage.claim_one(&id, "coder").await.refused(409, "wrong_state");
     stage.pass(1).await;
     stage.claimed(&id, "coder").await;
 }

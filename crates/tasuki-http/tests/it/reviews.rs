@@ -45,7 +45,7 @@ async fn whoever_opened_the_task_aborts_it(stage: Stage) {
 async fn nobody_approves_its_own_offer(stage: Stage) {
     let id = stage.offer("coder", json!({ "needs_approval": true })).await;
     assert_eq!(stage.is(&id).await, ("awaiting_approval".into(), "stored".into()));
-    stage.claim_one(&id, "coder").await.refused(409, "already_claimed");
+    stage.claim_one(&id, "coder").await.refused(409, "wrong_state");
     let path = format!("/v1/handoffs/{id}/approve");
     stage.post(&path, json!({ "by": "planner" })).await.refused(403, "not_permitted");
     stage.post(&path, json!({ "by": "person" })).await.done();

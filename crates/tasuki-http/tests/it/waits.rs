@@ -13,6 +13,7 @@ on_both_stores! {
     a_wait_whose_time_is_up_says_what_is_still_open
     waiting_for_what_is_not_there_is_refused
     a_wait_ends_with_what_it_has_when_the_broker_goes_away
+    results_that_are_too_much_for_one_reply_are_read_one_by_one
 }
 
 /// A request that is under way. What it waits for has not come about, so it cannot be answered
@@ -121,4 +122,20 @@ async fn a_wait_ends_with_what_it_has_when_the_broker_goes_away(stage: Stage) {
     stage.engine.end_waits();
     let waited = answer(all).await;
     assert_eq!((&waited["done"], &waited["open_handoffs"]), (&json!(false), &json!([id])));
+}
+
+async fn results_that_are_too_much_for_one_reply_are_read_one_by_one(stage: Stage) {
+    let id = stage.offer("coder", json!({})).await;
+    let held = stage.claimed(&id, "coder").await;
+    let result = json!({ "payload": { "type": "large", "x": "x".repeat(1_000_000) } });
+    stage.act(&held, "complete", result).await.done();
+    let reply = stage.post("/v1/wait", json!({ "handoffs": vec![id.clone(); 1000] })).await;
+    assert!(reply.bytes.len() < 20_000_000);
+    let waited = reply.done();
+    let handoffs = waited["handoffs"].as_array().unwrap();
+    assert_eq!((handoffs.len(), &waited["done"]), (1000, &json!(true)));
+    let with_output = handoffs.iter().take_while(|handoff| handoff["output"].is_object()).count();
+    assert_eq!(with_output, 16);
+    assert!(handoffs[16].get("output").is_none() && handoffs[16]["result"].is_string());
+    assert!(stage.show(&id).await["output"].is_object());
 }

@@ -13,7 +13,7 @@ use rusqlite::Connection;
 const PAGES_MAX: i64 = 2048;
 /// How many of them the writer moves itself, unless the thread cannot keep up at all.
 const REST_PAGES_MAX: i64 = 512;
-const LOG_PAGES_MAX: i64 = 16 * PAGES_MAX;
+const LOG_PAGES_MAX: i64 = 8 * PAGES_MAX;
 /// How many commits pass between two looks at the log.
 const COMMITS_BETWEEN: u32 = 64;
 
@@ -49,6 +49,9 @@ impl Checkpointer {
             // start over.
             if pages - moved <= REST_PAGES_MAX || pages >= LOG_PAGES_MAX {
                 move_pages(db);
+            } else {
+                // Each round of the thread leaves less behind, if it begins at once.
+                self.wake();
             }
         }
         self.commits += 1;
@@ -56,10 +59,14 @@ impl Checkpointer {
             self.commits = 0;
             let (pages, moved) = log_pages(db);
             if pages - moved >= PAGES_MAX {
-                // A full queue means that the thread is at it already.
-                let _ = self.wake.try_send(());
+                self.wake();
             }
         }
+    }
+
+    fn wake(&self) {
+        // A full queue means that the thread is at it already.
+        let _ = self.wake.try_send(());
     }
 
     /// Moves the whole log, so that the database is in one file that can be copied.

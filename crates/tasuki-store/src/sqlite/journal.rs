@@ -23,8 +23,10 @@ use crate::live::{Appended, Live};
 use crate::writer::{CatchUp, Evicted, Fault, Journal};
 use crate::{Checkpoint, Error};
 
-/// How many changed rows may wait; beyond it each batch also writes some of them.
+/// How many changed rows may wait; beyond it a batch also writes some of them.
 const LAG_MAX: usize = 8192;
+/// How many it then writes: neighbours share pages, so many at once cost less than one by one.
+const ROWS_AT_ONCE: usize = 256;
 /// How many events may be without a signed checkpoint.
 const UNSEALED_MAX: u64 = 4096;
 /// How many rows a catch-up of an idle store writes before it looks for work again.
@@ -179,7 +181,8 @@ impl SqliteJournal {
     ) -> rusqlite::Result<(Plan, Position)> {
         let behind = self.dirty.queue.len();
         let rows_max = match rows {
-            CatchUp::Least => behind.saturating_sub(LAG_MAX),
+            CatchUp::Least if behind <= LAG_MAX => 0,
+            CatchUp::Least => (behind - LAG_MAX).max(ROWS_AT_ONCE),
             CatchUp::Some => IDLE_ROWS_MAX,
             CatchUp::All => behind,
         };

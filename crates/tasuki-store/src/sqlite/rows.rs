@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tasks, handoffs and events as rows.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rusqlite::types::{ToSql, Type};
@@ -155,6 +156,9 @@ pub(super) fn each_live_handoff(db: &Connection, mut each: impl FnMut(Handoff)) 
 }
 
 pub(super) fn list_handoffs(db: &Connection, filter: &HandoffFilter) -> Result<Vec<Arc<Handoff>>> {
+    if let Some(task) = filter.task {
+        return list_handoffs_of(db, task, filter);
+    }
     let mut query = Query::new("SELECT data FROM handoff");
     if let Some(state) = filter.state {
         query.and("state = ?", state.to_string());
@@ -162,7 +166,6 @@ pub(super) fn list_handoffs(db: &Connection, filter: &HandoffFilter) -> Result<V
     if filter.unreviewed {
         query.and("state = 'dead_lettered' AND reviewed = ?", "0".to_owned());
     }
-    query.and_maybe("task_id = ?", filter.task.map(|id| id.to_string()));
     query.and_maybe("from_agent = ?", filter.from.as_ref().map(ToString::to_string));
     if let Some(to) = &filter.to {
         let (kind, name) = target(to);
@@ -171,6 +174,26 @@ pub(super) fn list_handoffs(db: &Connection, filter: &HandoffFilter) -> Result<V
     }
     query.and_maybe("id < ?", filter.before.map(|id| id.to_string()));
     query.newest_first(db, filter.max, |row| handoff_of(row).map(Arc::new))
+}
+
+/// A task's handoffs are those that its events name, so finding them needs no index, which each
+/// handoff would pay for.
+fn list_handoffs_of(
+    db: &Connection,
+    id: TaskId,
+    filter: &HandoffFilter,
+) -> Result<Vec<Arc<Handoff>>> {
+    let Some(task) = task(db, id)? else { return Ok(Vec::new()) };
+    let named: BTreeSet<HandoffId> =
+        chain(db, task.at)?.iter().filter_map(|entry| entry.sealed.record.handoff_id).collect();
+    let mut found = Vec::new();
+    for id in named.into_iter().rev() {
+        if found.len() == filter.max {
+            break;
+        }
+        found.extend(handoff(db, id)?.filter(|handoff| filter.lets_through(handoff)).map(Arc::new));
+    }
+    Ok(found)
 }
 
 /// Conditions that are put together and their values, which are always bound.

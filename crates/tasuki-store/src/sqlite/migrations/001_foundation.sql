@@ -58,7 +58,6 @@ CREATE TABLE handoff (
     data       TEXT NOT NULL,       -- JSON, everything there is to know
     CHECK (ended = (state IN ('completed', 'failed', 'cancelled', 'dead_lettered')))
 ) WITHOUT ROWID;
-CREATE INDEX handoff_task ON handoff (task_id);
 CREATE INDEX handoff_live ON handoff (id) WHERE ended = 0;
 CREATE INDEX handoff_dead ON handoff (id) WHERE state = 'dead_lettered';
 

@@ -81,7 +81,7 @@ impl Claims {
                     let began = Instant::now();
                     let claims = http.post("/v1/claims", claim.clone().into()).await?;
                     record(&mut times, began.elapsed());
-                    let claims: cycle::Claims = serde_json::from_slice(&claims)?;
+                    let claims: cycle::Claims = serde_json::from_slice(claims)?;
                     complete(&mut http, &claims.claims, 1).await?;
                 }
                 anyhow::Ok(times)
@@ -118,7 +118,7 @@ impl Claims {
                     http.post("/v1/handoffs/batch", offers.clone().into()).await?;
                     if finish {
                         let claims = http.post("/v1/claims", claim.clone().into()).await?;
-                        let claims: cycle::Claims = serde_json::from_slice(&claims)?;
+                        let claims: cycle::Claims = serde_json::from_slice(claims)?;
                         complete(&mut http, &claims.claims, FILL_BATCH).await?;
                     }
                     bar.inc(FILL_BATCH as u64);

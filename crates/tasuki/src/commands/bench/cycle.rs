@@ -187,7 +187,7 @@ impl Worker {
             self.http.post(path, self.offer.clone()).await?;
             let offered = Instant::now();
             let claims: Claims =
-                serde_json::from_slice(&self.http.post("/v1/claims", self.claim.clone()).await?)?;
+                serde_json::from_slice(self.http.post("/v1/claims", self.claim.clone()).await?)?;
             let claimed = Instant::now();
             complete(&mut self.http, &claims.claims, self.batch).await?;
             let completed = Instant::now();
