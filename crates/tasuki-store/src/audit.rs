@@ -71,6 +71,8 @@ pub struct Verdict {
 /// Takes a log from its first entry on and stops at the first that is wrong.
 #[derive(Default)]
 pub struct Verifier {
+    /// The last entry that was dropped by retention.
+    start: u64,
     last: u64,
     log: Hash32,
     chains: HashMap<TaskId, (u32, Hash, Position)>,
@@ -86,6 +88,24 @@ impl Default for Hash32 {
 }
 
 impl Verifier {
+    /// For a log whose entries up to a position were dropped when its hash was this.
+    #[must_use]
+    pub fn beginning_after(position: Position, log_hash: Hash) -> Self {
+        let (start, last) = (position.0, position.0);
+        Self { start, last, log: Hash32(log_hash), ..Self::default() }
+    }
+
+    /// What was found in a log that must reach up to a position.
+    #[must_use]
+    pub fn ended_by(self, end: Position) -> Verdict {
+        let missing = (self.last < end.0).then(|| Finding {
+            position: Position(self.last + 1),
+            task_id: None,
+            problem: format!("is missing: the log goes on to {end}"),
+        });
+        self.verdict(missing)
+    }
+
     /// Checks one event and the body that came with it.
     pub fn event(&mut self, entry: &Entry, body: Option<&str>) -> Result<(), Finding> {
         let Sealed { position, previous, hash, record } = &entry.sealed;
@@ -101,8 +121,10 @@ impl Verifier {
             )));
         }
         let known = self.chains.get(&record.task_id);
-        let index = known.map_or(0, |(index, ..)| index + 1);
-        if record.index != index || *previous != known.map(|(_, _, at)| *at) {
+        // Its predecessor may have been dropped; then only the log's hash speaks for it.
+        let dropped = known.is_none() && previous.is_some_and(|at| at.0 <= self.start);
+        let index = known.map_or(if dropped { record.index } else { 0 }, |(index, ..)| index + 1);
+        if record.index != index || (!dropped && *previous != known.map(|(_, _, at)| *at)) {
             return Err(wrong(format!(
                 "says it is event {} of its task, expected event {index}",
                 record.index
@@ -110,7 +132,7 @@ impl Verifier {
         }
         let expected =
             link(known.map_or(Hash::ZERO, |(_, hash, _)| *hash), entry.encoded.as_bytes());
-        if expected != *hash {
+        if !dropped && expected != *hash {
             return Err(wrong("does not have the hash of its content: it was altered".into()));
         }
         match (record.event.body(), body) {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is remembered. The [`Store`] contract, whole, on this page; [`Sqlite`] and [`Volatile`]
-//! keep it, and one conformance suite (`tests/conformance`) holds them to it. A store knows no
+//! What is remembered. The [`Store`] contract, whole, on this page; [`Sqlite`], [`Postgres`] and
+//! [`Volatile`] keep it, and one conformance suite (`tests/conformance`) holds them to it. A store knows no
 //! rule: it shows the core what a command needs to see and writes down what the core decided.
 
 pub mod audit;
 pub mod clock;
 mod codec;
+pub mod key;
 mod live;
+pub mod postgres;
 mod sqlite;
 mod volatile;
 mod writer;
@@ -24,6 +26,7 @@ use tasuki_core::{
 use tokio::sync::{broadcast, watch};
 
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use postgres::{Postgres, PostgresError, PostgresOptions};
 pub use sqlite::{FILE, OpenError, Sqlite, SqliteOptions, Sync, inspect, maintenance};
 pub use volatile::Volatile;
 
@@ -101,6 +104,10 @@ pub enum Error {
     /// Nothing was written; new work is refused until there is room, finishing work is not.
     #[error("the disk is full")]
     DiskFull,
+    /// Nothing was written: the database cannot be reached, or did not let the command through in
+    /// time. The same call may succeed soon.
+    #[error("the database is not available")]
+    Unavailable,
     /// Nothing was written: the store is closed or closing.
     #[error("the store is closed")]
     Closed,

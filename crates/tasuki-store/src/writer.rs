@@ -546,7 +546,7 @@ fn creates(command: &Command) -> bool {
     }
 }
 
-fn key_of(command: &Command) -> Option<(&AgentId, &IdempotencyKey)> {
+pub(crate) fn key_of(command: &Command) -> Option<(&AgentId, &IdempotencyKey)> {
     match command {
         Command::OpenTask(open) => open.key.as_ref().map(|key| (&open.owner, &key.key)),
         Command::Offer(offer) => offer.key.as_ref().map(|key| (&offer.from, &key.key)),

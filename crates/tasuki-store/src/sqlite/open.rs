@@ -4,12 +4,10 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ed25519_dalek::SigningKey;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use tasuki_core::ids::Epoch;
 use tasuki_core::{Command, Hash, Position, TaskId};
@@ -171,27 +169,6 @@ pub(super) fn migrate(db: &Connection) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// The key that signs checkpoints. It stays beside the database, so that a backup of the database
-/// does not carry it away.
-fn signing_key(dir: &Path) -> Result<SigningKey, OpenError> {
-    let path = dir.join("broker.key");
-    let mut secret = [0; 32];
-    match File::open(&path) {
-        Ok(mut file) => file.read_exact(&mut secret).map_err(io("read broker.key", dir))?,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            getrandom::fill(&mut secret).expect("the system gives random bytes");
-            let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-            let written = made.and_then(|mut file| {
-                file.write_all(&secret)?;
-                file.sync_all()
-            });
-            written.map_err(io("write broker.key", dir))?;
-        }
-        Err(error) => return Err(io("read broker.key", dir)(error)),
-    }
-    Ok(SigningKey::from_bytes(&secret))
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
     New,
@@ -281,7 +258,7 @@ pub(super) fn journal(
     Ok(SqliteJournal {
         db,
         clock,
-        key: signing_key(dir)?,
+        key: crate::key::load(dir).map_err(io("read or make broker.key", dir))?,
         log,
         dirty: Dirty::default(),
         cache: Arc::new(BodyCache::default()),

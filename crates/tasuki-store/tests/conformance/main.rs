@@ -121,3 +121,6 @@ mod volatile {
 mod sqlite {
     conforms!(crate::stage::Backend::Sqlite);
 }
+mod postgres {
+    conforms!(crate::stage::Backend::Postgres);
+}

@@ -13,7 +13,7 @@ use tasuki_core::{
     ClaimId, Handoff, HandoffId, Position, Refusal, Target, Task, TaskId, Terms, Timestamp,
 };
 use tasuki_store::{
-    Clock, Done, Entry, Error, ManualClock, Sqlite, SqliteOptions, Store, Sync, Volatile,
+    Clock, Done, Entry, Error, ManualClock, Postgres, PostgresOptions, Sqlite, SqliteOptions, Store, Sync, Volatile,
 };
 
 use crate::support::{DAY, agent, body, seeker, to};
@@ -24,6 +24,7 @@ pub(crate) const BEGIN: Timestamp = Timestamp(1_800_000_000_000);
 pub(crate) enum Backend {
     Volatile,
     Sqlite,
+    Postgres,
 }
 
 impl Backend {
@@ -40,8 +41,25 @@ impl Backend {
                 let options = SqliteOptions { dir: dir.to_owned(), sync };
                 Arc::new(Sqlite::open(options, clock).await.unwrap())
             }
+            Self::Postgres => Arc::new(open_postgres(dir, clock).await),
         }
     }
+}
+
+/// A store on a database of its own, whose URL is kept where others keep their files.
+async fn open_postgres(dir: &Path, clock: Arc<ManualClock>) -> Postgres {
+    std::fs::create_dir_all(dir).unwrap();
+    let url = match std::fs::read_to_string(dir.join("url")) {
+        Ok(url) => url,
+        Err(_) => {
+            let url = scratch_postgres::shared().database().await;
+            std::fs::write(dir.join("url"), &url).unwrap();
+            url
+        }
+    };
+    let key = tasuki_store::key::load(dir).unwrap();
+    let options = PostgresOptions { connections_max: 4, ..PostgresOptions::new(url, key) };
+    Postgres::open(options, clock).await.unwrap()
 }
 
 #[derive(Clone)]

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What was committed, told to this broker's subscribers in the order of the log, whichever broker
+//! committed it. What this broker committed itself is told from memory; the rest is read. Others
+//! are told by a coalesced `NOTIFY` on a connection of its own; where that does not get through (a
+//! pooler, a broken connection), polling finds it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Poll, ready};
+use std::time::Duration;
+
+use tasuki_core::Position;
+use tokio_postgres::{AsyncMessage, NoTls};
+
+use super::batch::Written;
+use super::{Node, open};
+use crate::Committed;
+
+/// How many events are read at a time.
+const READ_MAX: usize = 1000;
+/// How often the log is looked at when notifications get through, and when they do not.
+const POLL_SELDOM: Duration = Duration::from_secs(1);
+const POLL_OFTEN: Duration = Duration::from_millis(50);
+/// How long notifications are waited for to make up one.
+const COALESCE: Duration = Duration::from_millis(10);
+const RECONNECT: Duration = Duration::from_secs(1);
+const CHANNEL: &str = "tasuki";
+
+impl Node {
+    /// Passes on what a transaction of this broker did.
+    pub(super) fn tell(&self, written: Written) {
+        let due = written.next_due;
+        self.next_due.send_if_modified(|known| std::mem::replace(known, due) != due);
+        let events: Vec<_> = written.batch.into_iter().map(|appended| appended.sealed).collect();
+        if events.is_empty() {
+            return;
+        }
+        if !self.publish(Committed { events, ready: written.ready }) {
+            self.news.notify_one();
+        }
+        self.commits.notify_one();
+    }
+
+    /// Tells subscribers what follows on what they know. False if something lies between.
+    fn publish(&self, mut news: Committed) -> bool {
+        let mut told = self.told.lock().expect("no holder of this lock panics");
+        let Some(last) = news.events.last().map(|event| event.position) else { return true };
+        // Positions are given in the order of commits, so everything up to here is committed.
+        self.head.fetch_max(last.0, Ordering::AcqRel);
+        news.events.retain(|event| event.position > *told);
+        match news.events.first() {
+            None => true,
+            Some(first) if first.position.0 == told.0 + 1 => {
+                *told = last;
+                // Without subscribers there is nobody to tell.
+                let _ = self.committed.send(Arc::new(news));
+                true
+            }
+            Some(_) => false,
+        }
+    }
+
+    fn told(&self) -> Position {
+        *self.told.lock().expect("no holder of this lock panics")
+    }
+}
+
+pub(super) async fn follow(node: Arc<Node>) {
+    let mut poll = POLL_SELDOM;
+    loop {
+        tokio::select! {
+            biased;
+            () = node.news.notified() => {
+                poll = POLL_SELDOM;
+                read_on(&node).await;
+            }
+            () = tokio::time::sleep(poll) => {
+                // Somebody committed and we did not hear of it: notifications do not get through.
+                let unheard = read_on(&node).await;
+                poll = if unheard { POLL_OFTEN } else { (poll * 2).min(POLL_SELDOM) };
+            }
+        }
+    }
+}
+
+/// Reads what is in the log after what was told, and tells it. Says whether there was anything.
+async fn read_on(node: &Node) -> bool {
+    let mut any = false;
+    loop {
+        match node.news_after(node.told(), READ_MAX).await {
+            Ok((news, due)) => {
+                node.reachable(None);
+                node.next_due.send_if_modified(|known| std::mem::replace(known, due) != due);
+                let count = news.events.len();
+                any |= count > 0;
+                node.publish(news);
+                if count < READ_MAX {
+                    return any;
+                }
+            }
+            Err(fault) => {
+                node.reachable(Some(fault.to_string()));
+                return any;
+            }
+        }
+    }
+}
+
+/// Tells other brokers that there is something new, and listens to them. The connection is its
+/// own: a notification in the transaction itself would make all commits wait for each other.
+pub(super) async fn announce(node: Arc<Node>) {
+    loop {
+        if let Err(reason) = on_the_air(&node).await {
+            tracing::debug!(%reason, "notifications pause; polling goes on");
+        }
+        tokio::time::sleep(RECONNECT).await;
+    }
+}
+
+async fn on_the_air(node: &Node) -> Result<(), String> {
+    let config = open::config(&node.url).map_err(|error| error.to_string())?;
+    let (db, mut connection) = config.connect(NoTls).await.map_err(|error| error.to_string())?;
+    // Our own notifications come back to us.
+    let me = format!("{:016x}", rand_id());
+    let talk = async {
+        // Losing a notification costs a moment; waiting for the disk would cost more.
+        db.batch_execute(&format!("SET synchronous_commit = off; LISTEN {CHANNEL}")).await?;
+        node.news.notify_one();
+        loop {
+            node.commits.notified().await;
+            db.batch_execute(&format!("NOTIFY {CHANNEL}, '{me}'")).await?;
+            tokio::time::sleep(COALESCE).await;
+        }
+    };
+    let listen = std::future::poll_fn(|context| {
+        loop {
+            match ready!(connection.poll_message(context)) {
+                None => return Poll::Ready("the connection ended".to_owned()),
+                Some(Err(error)) => return Poll::Ready(error.to_string()),
+                Some(Ok(AsyncMessage::Notification(news))) if news.payload() != me => {
+                    node.news.notify_one();
+                }
+                Some(Ok(_)) => {}
+            }
+        }
+    });
+    tokio::select! {
+        ended = talk => {
+            let ended: Result<(), tokio_postgres::Error> = ended;
+            ended.map_err(|error| error.to_string())
+        }
+        reason = listen => Err(reason),
+    }
+}
+
+fn rand_id() -> u64 {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).expect("the system gives random bytes");
+    u64::from_le_bytes(bytes)
+}

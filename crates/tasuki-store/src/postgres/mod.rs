@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+//! PostgreSQL as the store of any number of brokers. Nothing is kept in a broker but its place in
+//! the log and where its queues begin; each transaction reads what its commands need, and the core
+//! decides inside it. Positions are dense and in the order of commits, because every transaction
+//! that appends locks the log's end last; what that costs is won back by batching.
+
+mod batch;
+mod clock;
+mod cursors;
+mod error;
+mod follow;
+mod load;
+mod open;
+mod partitions;
+mod reading;
+mod rows;
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use deadpool_postgres::Pool;
+use ed25519_dalek::SigningKey;
+use tasuki_core::{Body, Command, Handoff, HandoffId, Position, Task, TaskId, Timestamp};
+use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
+use tokio::task::AbortHandle;
+
+use self::cursors::Cursors;
+use self::error::Fault;
+use self::partitions::Partitions;
+use crate::audit::Verdict;
+use crate::clock::Clock;
+use crate::{
+    COMMANDS_MAX, Checkpoint, Committed, Entry, Error, HandoffFilter, QUEUE_MAX, Reply, Stats,
+    Store, TaskFilter,
+};
+
+pub use clock::DatabaseClock;
+pub use open::{PostgresError, PostgresOptions, Server, inspect};
+
+/// How many commands one transaction takes at most.
+const BATCH_MAX: usize = 1024;
+/// How many transactions of one broker are under way at once: one reads while another commits.
+const LANES: usize = 2;
+/// How many committed batches a slow subscriber may lag behind before it has to read the log.
+const COMMITTED_KEPT_MAX: usize = 1024;
+/// How often the log is sealed, marks are raised and the clock is set.
+const UPKEEP: Duration = Duration::from_secs(1);
+/// How often old history is looked for.
+const RETENTION: Duration = Duration::from_secs(60 * 60);
+
+/// What the tasks of one broker share.
+pub(crate) struct Node {
+    pool: Pool,
+    url: String,
+    clock: Arc<dyn Clock>,
+    key: SigningKey,
+    cursors: Cursors,
+    partitions: Partitions,
+    committed: broadcast::Sender<Arc<Committed>>,
+    next_due: watch::Sender<Option<Timestamp>>,
+    /// Why the database cannot be used at the moment, if so.
+    away: watch::Sender<Option<String>>,
+    head: AtomicU64,
+    /// The highest timeline that was ever seen: a server on a lower one was replaced.
+    timeline: AtomicI64,
+    stats: Mutex<Stats>,
+    /// Rings when this broker has committed something, for the other brokers to hear of.
+    commits: Notify,
+    /// Rings when there may be something new in the log.
+    news: Notify,
+    /// The last event that subscribers were told of.
+    told: Mutex<Position>,
+}
+
+impl Node {
+    fn saw_timeline(&self, timeline: i64) -> Result<(), Fault> {
+        let known = self.timeline.fetch_max(timeline, Ordering::AcqRel);
+        if timeline < known {
+            return Err(Fault::Lost(format!(
+                "the server is on timeline {timeline}, a primary that was replaced: {known} was \
+                 seen before"
+            )));
+        }
+        Ok(())
+    }
+
+    fn reachable(&self, away: Option<String>) {
+        self.away.send_if_modified(|known| std::mem::replace(known, away.clone()) != away);
+    }
+}
+
+struct Job {
+    commands: Vec<Command>,
+    reply: oneshot::Sender<Result<Vec<Reply>, Error>>,
+}
+
+pub struct Postgres {
+    node: Arc<Node>,
+    queue: Mutex<Option<mpsc::Sender<Job>>>,
+    lanes: tokio::sync::Mutex<Vec<tokio::task::JoinHandle<()>>>,
+    others: Vec<AbortHandle>,
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        self.others.iter().for_each(AbortHandle::abort);
+    }
+}
+
+impl Postgres {
+    /// Connects, checks the server, brings the schema up to date and starts to work.
+    pub async fn open(
+        options: PostgresOptions,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, PostgresError> {
+        let pool = open::pool(&options)?;
+        let unreachable = |fault: Fault| PostgresError::Unreachable(fault.to_string());
+        let mut db = pool.get().await.map_err(|error| unreachable(error.into()))?;
+        let server = open::check(&db).await?;
+        for (name, age) in &server.old_transactions {
+            tracing::warn!(%name, age, "a transaction has been open for long; it keeps vacuum from its work");
+        }
+        open::migrate(&mut db, options.events_each).await?;
+        let end = reading::end(&db).await.map_err(unreachable)?;
+        if server.timeline < end.timeline {
+            let (found, known) = (server.timeline, end.timeline);
+            return Err(PostgresError::Replaced { found, known });
+        }
+        drop(db);
+        clock.not_before(end.at);
+        let (queue, jobs) = mpsc::channel(QUEUE_MAX);
+        let node = Arc::new(Node {
+            pool,
+            url: options.url,
+            clock,
+            key: options.key,
+            cursors: Cursors::default(),
+            partitions: Partitions::new(end.events_each),
+            committed: broadcast::Sender::new(COMMITTED_KEPT_MAX),
+            next_due: watch::Sender::new(end.next_due),
+            away: watch::Sender::new(None),
+            head: AtomicU64::new(end.position.0),
+            timeline: AtomicI64::new(server.timeline),
+            stats: Mutex::new(Stats {
+                live_handoffs: end.live,
+                waiting_handoffs: end.waiting,
+                idempotency_keys: end.keys,
+                ..Stats::default()
+            }),
+            commits: Notify::new(),
+            news: Notify::new(),
+            told: Mutex::new(end.position),
+        });
+        let jobs = Arc::new(tokio::sync::Mutex::new(jobs));
+        let lanes =
+            (0..LANES).map(|_| tokio::spawn(lane(node.clone(), jobs.clone()))).collect();
+        let others = vec![
+            tokio::spawn(follow::follow(node.clone())).abort_handle(),
+            tokio::spawn(follow::announce(node.clone())).abort_handle(),
+            tokio::spawn(upkeep(node.clone(), options.retain)).abort_handle(),
+        ];
+        let queue = Mutex::new(Some(queue));
+        Ok(Self { node, queue, lanes: tokio::sync::Mutex::new(lanes), others })
+    }
+
+    fn check_open(&self) -> Result<(), Error> {
+        let queue = self.queue.lock().expect("no holder of this lock panics");
+        queue.as_ref().map(drop).ok_or(Error::Closed)
+    }
+}
+
+/// Takes every waiting command as one batch, again and again.
+async fn lane(node: Arc<Node>, jobs: Arc<tokio::sync::Mutex<mpsc::Receiver<Job>>>) {
+    loop {
+        let mut batch = Vec::new();
+        {
+            let mut jobs = jobs.lock().await;
+            let Some(first) = jobs.recv().await else { return };
+            let mut commands = first.commands.len();
+            batch.push(first);
+            while commands < BATCH_MAX
+                && let Ok(job) = jobs.try_recv()
+            {
+                commands += job.commands.len();
+                batch.push(job);
+            }
+        }
+        run(&node, batch).await;
+    }
+}
+
+async fn run(node: &Node, batch: Vec<Job>) {
+    let (commands, replies): (Vec<_>, Vec<_>) =
+        batch.into_iter().map(|job| (job.commands, job.reply)).unzip();
+    let sizes: Vec<_> = commands.iter().map(Vec::len).collect();
+    let commands: Vec<Command> = commands.into_iter().flatten().collect();
+    let outcome = node.carry_out(&commands).await;
+    // A caller that has gone away needs no answer.
+    match outcome {
+        Err(error) => {
+            for reply in replies {
+                let _ = reply.send(Err(error.clone()));
+            }
+        }
+        Ok(mut written) => {
+            node.grew(&written, commands.len());
+            let mut all = std::mem::take(&mut written.replies).into_iter();
+            node.tell(written);
+            for (reply, size) in replies.into_iter().zip(sizes) {
+                let _ = reply.send(Ok(all.by_ref().take(size).collect()));
+            }
+        }
+    }
+}
+
+/// Seals the log, raises marks, sets the clock by the database's, and drops old history.
+async fn upkeep(node: Arc<Node>, retain: Option<Duration>) {
+    let mut last = tokio::time::Instant::now();
+    loop {
+        tokio::time::sleep(UPKEEP).await;
+        let kept = async {
+            let db = node.pool.get().await?;
+            node.cursors.raise(&db).await?;
+            let now = reading::database_now(&db).await?;
+            node.clock.set_by(now);
+            drop(db);
+            node.seal().await
+        };
+        if let Err(fault) = kept.await {
+            tracing::debug!(error = %fault, "upkeep has to wait");
+        }
+        if let Some(retain) = retain.filter(|_| last.elapsed() >= RETENTION) {
+            last = tokio::time::Instant::now();
+            if let Err(fault) = drop_old(&node, retain).await {
+                tracing::warn!(error = %fault, "old history could not be dropped");
+            }
+        }
+    }
+}
+
+async fn drop_old(node: &Node, retain: Duration) -> Result<u64, Fault> {
+    let mut db = node.pool.get().await?;
+    let before = node.clock.now().0 - i64::try_from(retain.as_millis()).unwrap_or(i64::MAX);
+    partitions::drop_old(&mut db, &node.partitions, Timestamp(before)).await
+}
+
+#[async_trait]
+impl Store for Postgres {
+    fn clock(&self) -> &Arc<dyn Clock> {
+        &self.node.clock
+    }
+
+    async fn execute(&self, commands: Vec<Command>) -> Result<Vec<Reply>, Error> {
+        if commands.len() > COMMANDS_MAX {
+            return Err(Error::Overloaded);
+        }
+        let (reply, answer) = oneshot::channel();
+        {
+            let queue = self.queue.lock().expect("no holder of this lock panics");
+            let queue = queue.as_ref().ok_or(Error::Closed)?;
+            queue.try_send(Job { commands, reply }).map_err(|error| match error {
+                mpsc::error::TrySendError::Full(_) => Error::Overloaded,
+                mpsc::error::TrySendError::Closed(_) => Error::Closed,
+            })?;
+        }
+        answer.await.map_err(|_| Error::Unknown)?
+    }
+
+    async fn handoff(&self, id: HandoffId) -> Result<Option<Arc<Handoff>>, Error> {
+        self.check_open()?;
+        self.node.handoff(id).await.map_err(|fault| fault.during("read a handoff"))
+    }
+
+    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, Error> {
+        self.check_open()?;
+        self.node.task(id).await.map_err(|fault| fault.during("read a task"))
+    }
+
+    async fn list_handoffs(&self, filter: HandoffFilter) -> Result<Vec<Arc<Handoff>>, Error> {
+        self.check_open()?;
+        self.node.list_handoffs(&filter).await.map_err(|fault| fault.during("list handoffs"))
+    }
+
+    async fn list_tasks(&self, filter: TaskFilter) -> Result<Vec<Arc<Task>>, Error> {
+        self.check_open()?;
+        self.node.list_tasks(&filter).await.map_err(|fault| fault.during("list tasks"))
+    }
+
+    async fn bodies(&self, at: Vec<Position>) -> Result<Vec<Option<Body>>, Error> {
+        self.check_open()?;
+        self.node.bodies(&at).await.map_err(|fault| fault.during("read bodies"))
+    }
+
+    async fn events(&self, after: Position, max: usize) -> Result<Vec<Entry>, Error> {
+        self.check_open()?;
+        self.node.events(after, max).await.map_err(|fault| fault.during("read events"))
+    }
+
+    async fn chain(&self, task: TaskId) -> Result<Vec<Entry>, Error> {
+        self.check_open()?;
+        self.node.chain(task).await.map_err(|fault| fault.during("read a task's events"))
+    }
+
+    async fn checkpoints(&self, after: Position, max: usize) -> Result<Vec<Checkpoint>, Error> {
+        self.check_open()?;
+        self.node.checkpoints(after, max).await.map_err(|fault| fault.during("read checkpoints"))
+    }
+
+    fn subscribe(&self) -> broadcast::Receiver<Arc<Committed>> {
+        self.node.committed.subscribe()
+    }
+
+    fn head(&self) -> Position {
+        Position(self.node.head.load(Ordering::Acquire))
+    }
+
+    fn next_due(&self) -> watch::Receiver<Option<Timestamp>> {
+        self.node.next_due.subscribe()
+    }
+
+    async fn verify(&self) -> Result<Verdict, Error> {
+        self.check_open()?;
+        self.node.verify().await.map_err(|fault| fault.during("verify the log"))
+    }
+
+    fn stats(&self) -> Stats {
+        *self.node.stats.lock().expect("no holder of this lock panics")
+    }
+
+    /// The database may come back, so this is why the broker is not ready, not why it must end.
+    fn failure(&self) -> Option<String> {
+        self.node.away.borrow().clone()
+    }
+
+    async fn failed(&self) -> String {
+        std::future::pending().await
+    }
+
+    async fn close(&self) {
+        let queue = self.queue.lock().expect("no holder of this lock panics").take();
+        drop(queue);
+        for lane in self.lanes.lock().await.drain(..) {
+            // A lane that panicked has nothing left to write down.
+            let _ = lane.await;
+        }
+        if let Err(fault) = self.node.seal().await {
+            tracing::debug!(error = %fault, "the log's end is left for another broker to seal");
+        }
+        self.others.iter().for_each(AbortHandle::abort);
+        self.node.pool.close();
+    }
+}

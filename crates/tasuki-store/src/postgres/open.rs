@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Connecting: what a server must be like before it is trusted, and the schema it needs.
+
+use std::time::Duration;
+
+use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use ed25519_dalek::SigningKey;
+use tokio_postgres::{Client, Config, NoTls};
+
+use super::error::{Fault, root};
+use super::rows::query;
+
+/// What the schema of this binary is. Each migration runs once, in order.
+const MIGRATIONS: [&str; 1] = [include_str!("migrations/001_foundation.sql")];
+/// The number that brokers which migrate at the same time agree on; any would do.
+const MIGRATION_LOCK: i64 = 0x7461_7375_6b69;
+const VERSION_MIN: i32 = 150_000;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a command waits for a free connection.
+const POOL_TIMEOUT: Duration = Duration::from_secs(5);
+/// How old a transaction may get before it is worth a warning: it keeps vacuum from its work.
+const OLD_TRANSACTION_S: i32 = 60;
+
+#[derive(Clone)]
+pub struct PostgresOptions {
+    /// As libpq understands it: `postgres://user:password@host/database`.
+    pub url: String,
+    /// Signs checkpoints.
+    pub key: SigningKey,
+    /// How many connections this broker holds at most.
+    pub connections_max: usize,
+    /// How long history is kept; for ever without it.
+    pub retain: Option<Duration>,
+    /// How many events one partition of history holds; counts when the database is set up.
+    pub events_each: u32,
+}
+
+impl PostgresOptions {
+    #[must_use]
+    pub fn new(url: impl Into<String>, key: SigningKey) -> Self {
+        let (connections_max, retain) = (16, None);
+        Self {
+            url: url.into(),
+            key,
+            connections_max,
+            retain,
+            events_each: super::partitions::EVENTS_EACH,
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum PostgresError {
+    #[error("the store URL cannot be read: {0}; expected postgres://user@host/database")]
+    Url(String),
+    #[error("the database cannot be reached: {0}; check the URL, and that the server runs")]
+    Unreachable(String),
+    #[error("PostgreSQL {0} is too old; run version 15 or later")]
+    Old(String),
+    #[error(
+        "synchronous_commit is {0}: a crash of the server would lose what was acknowledged; set it \
+         to on for this role or database (ALTER ROLE … SET synchronous_commit = on)"
+    )]
+    Unsafe(String),
+    #[error("the server is a standby or read-only; give the URL of the primary")]
+    ReadOnly,
+    #[error(
+        "the server is on timeline {found}, but the log was last written on timeline {known}: it is \
+         a primary that was replaced; give the URL of the new one"
+    )]
+    Replaced { found: i64, known: i64 },
+    #[error(
+        "the database has schema {found}, this binary knows {known}; run a newer `tasuki`, or give \
+         another database"
+    )]
+    Newer { found: i64, known: i64 },
+    #[error("cannot {step}: {reason}")]
+    Failed { step: &'static str, reason: String },
+}
+
+fn failed(step: &'static str) -> impl FnOnce(Fault) -> PostgresError {
+    move |fault| PostgresError::Failed { step, reason: fault.to_string() }
+}
+
+/// What was found out about a server.
+#[derive(Debug, Clone)]
+pub struct Server {
+    pub version: String,
+    pub synchronous_commit: String,
+    pub fsync: String,
+    pub timeline: i64,
+    /// A name and an age in seconds for each transaction that has been open for long.
+    pub old_transactions: Vec<(String, i32)>,
+}
+
+pub(super) fn config(url: &str) -> Result<Config, PostgresError> {
+    let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
+        // The text of the URL may hold a password.
+        PostgresError::Url(std::error::Error::source(&error).map_or_else(
+            || error.to_string(),
+            ToString::to_string,
+        ))
+    })?;
+    config.connect_timeout(CONNECT_TIMEOUT);
+    config.tcp_user_timeout(Duration::from_secs(10));
+    config.keepalives_idle(Duration::from_secs(10));
+    if config.get_application_name().is_none() {
+        config.application_name("tasuki");
+    }
+    Ok(config)
+}
+
+pub(super) fn pool(options: &PostgresOptions) -> Result<Pool, PostgresError> {
+    let manager = Manager::from_config(
+        config(&options.url)?,
+        NoTls,
+        ManagerConfig { recycling_method: RecyclingMethod::Fast },
+    );
+    // A role or a database may say otherwise for its sessions.
+    let durable = Hook::async_fn(|db, _| {
+        Box::pin(async move {
+            match durable(db).await {
+                Ok(()) => Ok(()),
+                Err(error) => Err(HookError::message(error.to_string())),
+            }
+        })
+    });
+    Pool::builder(manager)
+        .max_size(options.connections_max.max(4))
+        .wait_timeout(Some(POOL_TIMEOUT))
+        .create_timeout(Some(CONNECT_TIMEOUT))
+        .recycle_timeout(Some(CONNECT_TIMEOUT))
+        .runtime(Runtime::Tokio1)
+        .post_create(durable)
+        .build()
+        .map_err(|error| PostgresError::Unreachable(error.to_string()))
+}
+
+async fn durable(db: &Client) -> Result<(), PostgresError> {
+    let setting = show(db, "synchronous_commit").await?;
+    // `local`, `remote_write`, `on` and `remote_apply` all wait for the disk of the primary.
+    if setting == "off" { Err(PostgresError::Unsafe(setting)) } else { Ok(()) }
+}
+
+async fn show(db: &Client, setting: &str) -> Result<String, PostgresError> {
+    let sql = format!("SELECT current_setting('{setting}')");
+    let rows = query(db, &sql, &[]).await.map_err(failed("read a setting"))?;
+    Ok(rows.first().and_then(|row| row.try_get(0).ok()).unwrap_or_default())
+}
+
+/// Looks at a server without changing anything.
+pub async fn inspect(url: &str) -> Result<Server, PostgresError> {
+    let unreachable = |error: tokio_postgres::Error| PostgresError::Unreachable(root(&error));
+    let (db, connection) = config(url)?.connect(NoTls).await.map_err(unreachable)?;
+    let connection = tokio::spawn(connection);
+    let found = check(&db).await;
+    connection.abort();
+    found
+}
+
+pub(super) async fn check(db: &Client) -> Result<Server, PostgresError> {
+    let version: i32 = show(db, "server_version_num").await?.parse().unwrap_or(0);
+    let name = show(db, "server_version").await?;
+    if version < VERSION_MIN {
+        return Err(PostgresError::Old(name));
+    }
+    let sql = "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'";
+    let rows = query(db, sql, &[]).await.map_err(failed("look at the server"))?;
+    if rows.first().and_then(|row| row.try_get(0).ok()).unwrap_or(true) {
+        return Err(PostgresError::ReadOnly);
+    }
+    let synchronous_commit = show(db, "synchronous_commit").await?;
+    durable(db).await?;
+    let sql = "SELECT ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))\
+               ::bit(32)::int8";
+    let rows = query(db, sql, &[]).await.map_err(failed("read the timeline"))?;
+    let timeline = rows.first().and_then(|row| row.try_get(0).ok()).unwrap_or(0);
+    let sql = "SELECT coalesce(application_name, '') || ' (pid ' || pid || ')', \
+                   extract(epoch FROM now() - xact_start)::int \
+               FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid() \
+                   AND xact_start < now() - make_interval(secs => $1)";
+    let age = f64::from(OLD_TRANSACTION_S);
+    let values = [(&age as &(dyn tokio_postgres::types::ToSql + Sync), tokio_postgres::types::Type::FLOAT8)];
+    let rows = query(db, sql, &values).await.map_err(failed("look for old transactions"))?;
+    let old_transactions =
+        rows.iter().filter_map(|row| Some((row.try_get(0).ok()?, row.try_get(1).ok()?))).collect();
+    let fsync = show(db, "fsync").await?;
+    Ok(Server { version: name, synchronous_commit, fsync, timeline, old_transactions })
+}
+
+/// Brings the schema up to date. Brokers that start at the same time do it one after the other.
+pub(super) async fn migrate(db: &mut Client, events_each: u32) -> Result<(), PostgresError> {
+    let step = failed("migrate the database");
+    let migrated = async {
+        let transaction = db.build_transaction().start().await?;
+        let lock = format!("SELECT pg_advisory_xact_lock({MIGRATION_LOCK})");
+        transaction.batch_execute(&lock).await?;
+        transaction
+            .batch_execute(
+                "CREATE TABLE IF NOT EXISTS schema_version (version bigint PRIMARY KEY, \
+                 at timestamptz NOT NULL DEFAULT now())",
+            )
+            .await?;
+        let sql = "SELECT coalesce(max(version), 0) FROM schema_version";
+        let rows = query(transaction.client(), sql, &[]).await?;
+        let found: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
+        for (number, migration) in (1..).zip(MIGRATIONS) {
+            if number > found {
+                transaction.batch_execute(migration).await?;
+                let note = format!("INSERT INTO schema_version (version) VALUES ({number})");
+                transaction.batch_execute(&note).await?;
+            }
+        }
+        if found == 0 {
+            let sql = format!("UPDATE log_start SET each = {events_each}");
+            transaction.batch_execute(&sql).await?;
+        }
+        transaction.commit().await?;
+        Ok::<_, Fault>(found)
+    };
+    let found = migrated.await.map_err(step)?;
+    let known = MIGRATIONS.len() as i64;
+    if found > known { Err(PostgresError::Newer { found, known }) } else { Ok(()) }
+}

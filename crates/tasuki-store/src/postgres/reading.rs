@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Queries. What they show is committed, and as new as the moment they are asked.
+
+use std::sync::Arc;
+
+use tasuki_core::{Body, Handoff, HandoffId, Hash, Position, Task, TaskId, Timestamp};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Row};
+use uuid::Uuid;
+
+use super::Node;
+use super::error::Fault;
+use super::rows::{self, query, sql_position};
+use crate::audit::{Verdict, Verifier};
+use crate::live::KEY_MS_MAX;
+use crate::{Checkpoint, Committed, Entry, HandoffFilter, TaskFilter};
+
+/// How many events are checked or copied at a time.
+pub(super) const AT_ONCE: usize = 2000;
+
+/// Where a database stands.
+pub(super) struct End {
+    pub(super) position: Position,
+    pub(super) at: Timestamp,
+    pub(super) timeline: i64,
+    pub(super) live: u64,
+    pub(super) waiting: u64,
+    pub(super) keys: u64,
+    pub(super) events_each: i64,
+    pub(super) next_due: Option<Timestamp>,
+}
+
+pub(super) async fn end(db: &Client) -> Result<End, Fault> {
+    let sql = "SELECT h.position, h.at, h.timeline, h.live, h.waiting, h.keys, s.each, \
+                   (SELECT due_at FROM handoff WHERE NOT ended AND due_at IS NOT NULL \
+                    ORDER BY due_at LIMIT 1) \
+               FROM log_head h, log_start s";
+    let row = query(db, sql, &[]).await?.pop();
+    let row = row.ok_or_else(|| Fault::Damaged("the log has no end".into()))?;
+    Ok(End {
+        position: rows::position(row.try_get(0)?),
+        at: Timestamp(row.try_get(1)?),
+        timeline: row.try_get(2)?,
+        live: u64::try_from(row.try_get::<_, i64>(3)?).unwrap_or(0),
+        waiting: u64::try_from(row.try_get::<_, i64>(4)?).unwrap_or(0),
+        keys: u64::try_from(row.try_get::<_, i64>(5)?).unwrap_or(0),
+        events_each: row.try_get(6)?,
+        next_due: row.try_get::<_, Option<i64>>(7)?.map(Timestamp),
+    })
+}
+
+pub(super) async fn database_now(db: &Client) -> Result<Timestamp, Fault> {
+    let sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8";
+    let row = query(db, sql, &[]).await?.pop();
+    let now = row.map(|row| row.try_get(0)).transpose()?;
+    now.map(Timestamp).ok_or_else(|| Fault::Damaged("the database has no clock".into()))
+}
+
+/// Since when an idempotency key counts.
+pub(super) fn keys_since(now: Timestamp) -> Timestamp {
+    Timestamp(now.0 - i64::try_from(KEY_MS_MAX).unwrap_or(0))
+}
+
+impl Node {
+    async fn ask(&self, sql: &str, values: &[rows::Value<'_>]) -> Result<Vec<Row>, Fault> {
+        let db = self.pool.get().await?;
+        query(&db, sql, values).await
+    }
+
+    pub(super) async fn handoff(&self, id: HandoffId) -> Result<Option<Arc<Handoff>>, Fault> {
+        let sql = "SELECT data FROM handoff WHERE id = $1";
+        let found = self.ask(sql, &[(&rows::handoff_uuid(id), Type::UUID)]).await?;
+        found.first().map(|row| rows::handoff_of(row, 0).map(Arc::new)).transpose()
+    }
+
+    pub(super) async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, Fault> {
+        let sql = rows::task_sql("WHERE id = $1");
+        let found = self.ask(&sql, &[(&rows::task_uuid(id), Type::UUID)]).await?;
+        found.first().map(|row| rows::task_of(row).map(Arc::new)).transpose()
+    }
+
+    pub(super) async fn list_handoffs(
+        &self,
+        filter: &HandoffFilter,
+    ) -> Result<Vec<Arc<Handoff>>, Fault> {
+        let mut query = Query::new("SELECT data FROM handoff");
+        if let Some(task) = filter.task {
+            let named: Vec<Uuid> = self
+                .chain(task)
+                .await?
+                .iter()
+                .filter_map(|entry| entry.sealed.record.handoff_id.map(rows::handoff_uuid))
+                .collect();
+            query.and("id = ANY", named, Type::UUID_ARRAY);
+        }
+        if let Some(state) = filter.state {
+            query.and("state =", state.as_str(), Type::TEXT);
+        }
+        if filter.unreviewed {
+            query.and("state = 'dead_lettered' AND reviewed =", false, Type::BOOL);
+        }
+        if let Some(from) = &filter.from {
+            query.and("from_agent =", from.as_str().to_owned(), Type::TEXT);
+        }
+        if let Some(to) = &filter.to {
+            query.and("target =", rows::target_text(to), Type::TEXT);
+        }
+        if let Some(before) = filter.before {
+            query.and("id <", rows::handoff_uuid(before), Type::UUID);
+        }
+        let found = query.newest_first(self, filter.max).await?;
+        found.iter().map(|row| rows::handoff_of(row, 0).map(Arc::new)).collect()
+    }
+
+    pub(super) async fn list_tasks(&self, filter: &TaskFilter) -> Result<Vec<Arc<Task>>, Fault> {
+        let mut query = Query::new(&rows::task_sql(""));
+        query.and("id <>", rows::task_uuid(TaskId::STORE), Type::UUID);
+        if let Some(state) = filter.state {
+            query.and("state =", state.as_str(), Type::TEXT);
+        }
+        if let Some(owner) = &filter.owner {
+            query.and("owner =", owner.as_str().to_owned(), Type::TEXT);
+        }
+        if let Some(parent) = filter.parent {
+            query.and("parent_task_id =", rows::task_uuid(parent), Type::UUID);
+        }
+        if let Some(before) = filter.before {
+            query.and("id <", rows::task_uuid(before), Type::UUID);
+        }
+        let found = query.newest_first(self, filter.max).await?;
+        found.iter().map(|row| rows::task_of(row).map(Arc::new)).collect()
+    }
+
+    pub(super) async fn bodies(&self, at: &[Position]) -> Result<Vec<Option<Body>>, Fault> {
+        let positions: Vec<_> = at.iter().copied().map(sql_position).collect();
+        let sql = "SELECT e.body FROM unnest($1::int8[]) WITH ORDINALITY AS g (position, place) \
+                   LEFT JOIN event e ON e.position = g.position ORDER BY g.place";
+        let found = self.ask(sql, &[(&positions, Type::INT8_ARRAY)]).await?;
+        let body = |row: &Row| {
+            Ok(row.try_get::<_, Option<String>>(0)?.and_then(Body::stored))
+        };
+        found.iter().map(body).collect()
+    }
+
+    pub(super) async fn events(&self, after: Position, max: usize) -> Result<Vec<Entry>, Fault> {
+        let sql = format!("{} WHERE position > $1 ORDER BY position LIMIT $2", rows::EVENT);
+        let found = self.ask(&sql, &page(&sql_position(after), &limit(max))).await?;
+        found.iter().map(rows::entry_of).collect()
+    }
+
+    /// What there is to tell after a position, and when something is due next.
+    pub(super) async fn news_after(
+        &self,
+        after: Position,
+        max: usize,
+    ) -> Result<(Committed, Option<Timestamp>), Fault> {
+        let sql = "SELECT position, previous, hash, record, ready FROM event \
+                   WHERE position > $1 ORDER BY position LIMIT $2";
+        let found = self.ask(sql, &page(&sql_position(after), &limit(max))).await?;
+        let mut news = Committed::default();
+        for row in &found {
+            news.events.push(rows::entry_of(row)?.sealed);
+            let ready: Option<Vec<&str>> = row.try_get(4)?;
+            news.ready.extend(ready.into_iter().flatten().filter_map(rows::target_of));
+        }
+        let sql = "SELECT due_at FROM handoff WHERE NOT ended AND due_at IS NOT NULL \
+                   ORDER BY due_at LIMIT 1";
+        let due = self.ask(sql, &[]).await?;
+        let due = due.first().map(|row| row.try_get(0)).transpose()?.map(Timestamp);
+        Ok((news, due))
+    }
+
+    /// A task's events, by following the links back from its last one: no index is needed for this.
+    pub(super) async fn chain(&self, id: TaskId) -> Result<Vec<Entry>, Fault> {
+        let sql = "
+            WITH RECURSIVE chain AS (
+                SELECT e.position, e.previous, e.hash, e.record FROM task t
+                    JOIN event e ON e.position = t.at WHERE t.id = $1
+                UNION ALL
+                SELECT e.position, e.previous, e.hash, e.record FROM chain c
+                    JOIN event e ON e.position = c.previous
+            )
+            SELECT position, previous, hash, record FROM chain ORDER BY position";
+        let found = self.ask(sql, &[(&rows::task_uuid(id), Type::UUID)]).await?;
+        found.iter().map(rows::entry_of).collect()
+    }
+
+    pub(super) async fn checkpoints(
+        &self,
+        after: Position,
+        max: usize,
+    ) -> Result<Vec<Checkpoint>, Fault> {
+        let sql = "SELECT position, log_hash, at, key, signature FROM checkpoint \
+                   WHERE position > $1 ORDER BY position LIMIT $2";
+        let found = self.ask(sql, &page(&sql_position(after), &limit(max))).await?;
+        found.iter().map(rows::checkpoint_of).collect()
+    }
+
+    /// Checks the log from where it begins to where it ends now.
+    pub(super) async fn verify(&self) -> Result<Verdict, Fault> {
+        let row = self.ask("SELECT position, hash FROM log_start", &[]).await?.pop();
+        let row = row.ok_or_else(|| Fault::Damaged("the log has no beginning".into()))?;
+        let hash: &[u8] = row.try_get(1)?;
+        let hash = hash.try_into().map(Hash).map_err(|_| Fault::Damaged("no hash".into()))?;
+        let mut at = rows::position(row.try_get(0)?);
+        let mut verifier = Verifier::beginning_after(at, hash);
+        let end = Position(self.head.load(std::sync::atomic::Ordering::Acquire));
+        loop {
+            let sql = "SELECT position, previous, hash, record, body FROM event \
+                       WHERE position > $1 ORDER BY position LIMIT $2";
+            let found = self.ask(sql, &page(&sql_position(at), &limit(AT_ONCE))).await?;
+            let mut seals = self.checkpoints(at, AT_ONCE).await?.into_iter().peekable();
+            for row in &found {
+                let position = rows::position(row.try_get(0)?);
+                let entry = match rows::entry_of(row) {
+                    Ok(entry) => entry,
+                    Err(fault) => {
+                        let problem = format!("cannot be read: {fault}");
+                        let finding = crate::audit::Finding { position, task_id: None, problem };
+                        return Ok(verifier.verdict(Some(finding)));
+                    }
+                };
+                let mut checked = Ok(());
+                // A checkpoint that was not due yet stands where events are missing.
+                while let Some(stray) = seals.next_if(|seal| seal.position < position) {
+                    checked = checked.and_then(|()| verifier.checkpoint(&stray));
+                }
+                checked = checked.and_then(|()| verifier.event(&entry, row.get(4)));
+                while let Some(seal) = seals.next_if(|seal| seal.position == position) {
+                    checked = checked.and_then(|()| verifier.checkpoint(&seal));
+                }
+                if let Err(finding) = checked {
+                    return Ok(verifier.verdict(Some(finding)));
+                }
+                at = position;
+            }
+            if found.len() < AT_ONCE {
+                return Ok(verifier.ended_by(end));
+            }
+        }
+    }
+}
+
+fn limit(max: usize) -> i64 {
+    i64::try_from(max).unwrap_or(i64::MAX)
+}
+
+fn page<'v>(after: &'v i64, max: &'v i64) -> [rows::Value<'v>; 2] {
+    [(after, Type::INT8), (max, Type::INT8)]
+}
+
+/// Conditions that are put together and their values, which are always bound.
+struct Query {
+    sql: String,
+    values: Vec<(Box<dyn ToSql + Sync + Send>, Type)>,
+}
+
+impl Query {
+    fn new(select: &str) -> Self {
+        Self { sql: format!("{select} WHERE true"), values: Vec::new() }
+    }
+
+    fn and(&mut self, condition: &str, value: impl ToSql + Sync + Send + 'static, kind: Type) {
+        self.values.push((Box::new(value), kind));
+        let number = self.values.len();
+        self.sql.push_str(&format!(" AND {condition} (${number})"));
+    }
+
+    async fn newest_first(mut self, node: &Node, max: usize) -> Result<Vec<Row>, Fault> {
+        self.values.push((Box::new(limit(max)), Type::INT8));
+        let number = self.values.len();
+        self.sql.push_str(&format!(" ORDER BY id DESC LIMIT ${number}"));
+        let values: Vec<rows::Value<'_>> = self
+            .values
+            .iter()
+            .map(|(value, kind)| (&**value as &(dyn ToSql + Sync), kind.clone()))
+            .collect();
+        node.ask(&self.sql, &values).await
+    }
+}

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tasks, handoffs and events as rows, many at a time: a batch is written with one statement for
+//! each table, whatever its size. Statements are sent unnamed, so that a pooler which gives every
+//! transaction another server connection does not mind.
+
+use std::sync::Arc;
+
+use tasuki_core::decide::Replay;
+use tasuki_core::event::{Record, Sealed};
+use tasuki_core::ids::{IdempotencyKey, Malformed};
+use tasuki_core::{AgentId, Handoff, HandoffId, Hash, Position, State, Target, Task, TaskId, Timestamp};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Row};
+use uuid::Uuid;
+
+use super::error::Fault;
+use crate::live::Appended;
+use crate::{Checkpoint, Entry, codec};
+
+type Result<T> = std::result::Result<T, Fault>;
+
+/// A value and the type it has in SQL.
+pub(super) type Value<'v> = (&'v (dyn ToSql + Sync), Type);
+
+pub(super) fn sql_position(position: Position) -> i64 {
+    i64::try_from(position.0).unwrap_or(i64::MAX)
+}
+
+pub(super) fn position(value: i64) -> Position {
+    Position(u64::try_from(value).unwrap_or(0))
+}
+
+pub(super) fn task_uuid(id: TaskId) -> Uuid {
+    Uuid::from_u128(id.0)
+}
+
+pub(super) fn handoff_uuid(id: HandoffId) -> Uuid {
+    Uuid::from_u128(id.0)
+}
+
+/// A target as one text, which is what indexes need.
+pub(super) fn target_text(target: &Target) -> String {
+    match target {
+        Target::Agent(agent) => format!("agent:{agent}"),
+        Target::Capability(capability) => format!("capability:{capability}"),
+    }
+}
+
+pub(super) fn target_of(text: &str) -> Option<Target> {
+    let (kind, name) = text.split_once(':')?;
+    match kind {
+        "agent" => name.parse().ok().map(Target::Agent),
+        "capability" => name.parse().ok().map(Target::Capability),
+        _ => None,
+    }
+}
+
+fn hash(row: &Row, column: usize) -> Result<Hash> {
+    let bytes: &[u8] = row.try_get(column)?;
+    bytes.try_into().map(Hash).map_err(|_| malformed("a hash that is not 32 bytes long"))
+}
+
+fn malformed(what: &str) -> Fault {
+    Fault::Damaged(format!("the database holds {what}"))
+}
+
+fn parsed<T: std::str::FromStr<Err = Malformed>>(row: &Row, column: usize) -> Result<T> {
+    let text: &str = row.try_get(column)?;
+    text.parse().map_err(|error: Malformed| malformed(&format!("{text:?}: {error}")))
+}
+
+const TASK: &str = "SELECT id, state, owner, opened_by, parent_task_id, correlation_id, intent, \
+     intent_at, opened_at, ended_at, live, envelope, envelope_hop, events, head, at FROM task";
+
+pub(super) fn task_sql(rest: &str) -> String {
+    format!("{TASK} {rest}")
+}
+
+pub(super) fn task_of(row: &Row) -> Result<Task> {
+    let uuid = |column| row.try_get::<_, Option<Uuid>>(column);
+    let correlation: Option<&str> = row.try_get(5)?;
+    let envelope = match row.try_get::<_, Option<&[u8]>>(11)? {
+        None => None,
+        Some(_) => Some(hash(row, 11)?),
+    };
+    let hop: Option<i64> = row.try_get(12)?;
+    Ok(Task {
+        id: TaskId(row.try_get::<_, Uuid>(0)?.as_u128()),
+        state: parsed(row, 1)?,
+        owner: parsed(row, 2)?,
+        opened_by: parsed(row, 3)?,
+        parent_task_id: uuid(4)?.map(|id| TaskId(id.as_u128())),
+        correlation_id: correlation
+            .map(|_| parsed(row, 5))
+            .transpose()?,
+        intent: hash(row, 6)?,
+        intent_at: position(row.try_get(7)?),
+        opened_at: Timestamp(row.try_get(8)?),
+        ended_at: row.try_get::<_, Option<i64>>(9)?.map(Timestamp),
+        live: uuid(10)?.map(|id| HandoffId(id.as_u128())),
+        envelope: envelope.zip(hop.map(|hop| u32::try_from(hop).unwrap_or(0))),
+        events: u32::try_from(row.try_get::<_, i64>(13)?).unwrap_or(u32::MAX),
+        head: hash(row, 14)?,
+        at: position(row.try_get(15)?),
+    })
+}
+
+pub(super) fn handoff_of(row: &Row, column: usize) -> Result<Handoff> {
+    let data: &str = row.try_get(column)?;
+    codec::decode(data).map_err(|error| malformed(&error.to_string()))
+}
+
+/// Writes tasks: new ones, and old ones that nobody changed since they were read. A row that
+/// somebody did change stays as it is, and then fewer rows are written than were given.
+pub(super) async fn put_tasks(db: &Client, tasks: &[(Arc<Task>, Option<Position>)]) -> Result<u64> {
+    if tasks.is_empty() {
+        return Ok(0);
+    }
+    let column = |value: fn(&Task) -> i64| tasks.iter().map(|(t, _)| value(t)).collect::<Vec<_>>();
+    let maybe =
+        |value: fn(&Task) -> Option<i64>| tasks.iter().map(|(t, _)| value(t)).collect::<Vec<_>>();
+    let text = |value: fn(&Task) -> &str| tasks.iter().map(|(t, _)| value(t)).collect::<Vec<_>>();
+    let ids: Vec<_> = tasks.iter().map(|(task, _)| task_uuid(task.id)).collect();
+    let parents: Vec<_> = tasks.iter().map(|(t, _)| t.parent_task_id.map(task_uuid)).collect();
+    let correlations: Vec<_> =
+        tasks.iter().map(|(t, _)| t.correlation_id.as_ref().map(|id| id.as_str())).collect();
+    let intents: Vec<_> = tasks.iter().map(|(task, _)| &task.intent.0[..]).collect();
+    let live: Vec<_> = tasks.iter().map(|(task, _)| task.live.map(handoff_uuid)).collect();
+    let envelopes: Vec<_> = tasks.iter().map(|(t, _)| t.envelope.as_ref().map(|(h, _)| &h.0[..])).collect();
+    let heads: Vec<_> = tasks.iter().map(|(task, _)| &task.head.0[..]).collect();
+    let known: Vec<_> = tasks.iter().map(|(_, known)| known.map(sql_position)).collect();
+    let values: [Value<'_>; 17] = [
+        (&ids, Type::UUID_ARRAY),
+        (&text(|t| t.state.as_str()), Type::TEXT_ARRAY),
+        (&text(|t| t.owner.as_str()), Type::TEXT_ARRAY),
+        (&text(|t| t.opened_by.as_str()), Type::TEXT_ARRAY),
+        (&parents, Type::UUID_ARRAY),
+        (&correlations, Type::TEXT_ARRAY),
+        (&intents, Type::BYTEA_ARRAY),
+        (&column(|t| sql_position(t.intent_at)), Type::INT8_ARRAY),
+        (&column(|t| t.opened_at.0), Type::INT8_ARRAY),
+        (&maybe(|t| t.ended_at.map(|at| at.0)), Type::INT8_ARRAY),
+        (&live, Type::UUID_ARRAY),
+        (&envelopes, Type::BYTEA_ARRAY),
+        (&maybe(|t| t.envelope.map(|(_, hop)| i64::from(hop))), Type::INT8_ARRAY),
+        (&column(|t| i64::from(t.events)), Type::INT8_ARRAY),
+        (&heads, Type::BYTEA_ARRAY),
+        (&column(|t| sql_position(t.at)), Type::INT8_ARRAY),
+        (&known, Type::INT8_ARRAY),
+    ];
+    execute(db, PUT_TASKS, &values).await
+}
+
+/// `known` is the version that was read; without one the row must not be there.
+const PUT_TASKS: &str = "
+    WITH given AS (
+        SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::uuid[], $6::text[],
+            $7::bytea[], $8::int8[], $9::int8[], $10::int8[], $11::uuid[], $12::bytea[],
+            $13::int8[], $14::int8[], $15::bytea[], $16::int8[], $17::int8[])
+        AS g (id, state, owner, opened_by, parent_task_id, correlation_id, intent, intent_at,
+            opened_at, ended_at, live, envelope, envelope_hop, events, head, at, known)
+    ), changed AS (
+        UPDATE task SET state = g.state, owner = g.owner, ended_at = g.ended_at, live = g.live,
+            envelope = g.envelope, envelope_hop = g.envelope_hop, events = g.events,
+            head = g.head, at = g.at
+        FROM given g WHERE g.known IS NOT NULL AND task.id = g.id AND task.at = g.known
+        RETURNING 1
+    ), added AS (
+        INSERT INTO task SELECT id, state, owner, opened_by, parent_task_id, correlation_id, intent,
+            intent_at, opened_at, ended_at, live, envelope, envelope_hop, events, head, at
+        FROM given WHERE known IS NULL
+        RETURNING 1
+    )
+    SELECT 1 FROM changed UNION ALL SELECT 1 FROM added";
+
+/// Writes handoffs, by the same rule as [`put_tasks`]. This is also the guarded completion: what
+/// was decided counts only if the row still is what the decision saw.
+pub(super) async fn put_handoffs(
+    db: &Client,
+    handoffs: &[(Arc<Handoff>, Option<Position>)],
+) -> Result<u64> {
+    if handoffs.is_empty() {
+        return Ok(0);
+    }
+    let all = || handoffs.iter().map(|(handoff, _)| handoff);
+    let ids: Vec<_> = all().map(|h| handoff_uuid(h.id)).collect();
+    let tasks: Vec<_> = all().map(|h| task_uuid(h.task_id)).collect();
+    let states: Vec<_> = all().map(|h| h.state.name().as_str()).collect();
+    let ended: Vec<_> = all().map(|h| h.state.is_terminal()).collect();
+    let reviewed: Vec<_> = all()
+        .map(|h| matches!(&h.state, State::DeadLettered { review: Some(_), .. }))
+        .collect();
+    let from: Vec<_> = all().map(|h| h.from.as_str()).collect();
+    let targets: Vec<_> = all().map(|h| target_text(&h.to)).collect();
+    let haste: Vec<_> = all().map(|h| h.rank().map(|rank| i16::from(rank.haste))).collect();
+    let ready: Vec<_> = all().map(|h| h.rank().map(|rank| sql_position(rank.ready))).collect();
+    let offered: Vec<_> = all().map(|h| sql_position(h.offered)).collect();
+    let keys: Vec<_> = all().map(|h| h.ordering_key.as_ref().map(|key| key.as_str())).collect();
+    // An array of arrays would have to be rectangular, so each list travels as one text.
+    let declined: Vec<_> = all()
+        .map(|h| h.declined_by.iter().map(AgentId::as_str).collect::<Vec<_>>().join("\n"))
+        .collect();
+    let holders: Vec<_> = all().map(|h| h.state.claim().map(|c| c.agent.as_str())).collect();
+    let requests: Vec<_> = all()
+        .map(|h| h.state.claim().and_then(|c| c.request_id.as_ref()).map(|id| id.as_str()))
+        .collect();
+    let due: Vec<_> = all().map(|h| h.due_at().map(|at| at.0)).collect();
+    let at: Vec<_> = all().map(|h| sql_position(h.at)).collect();
+    let data: Vec<_> = all().map(|h| codec::encode(h)).collect();
+    let known: Vec<_> = handoffs.iter().map(|(_, known)| known.map(sql_position)).collect();
+    let values: [Value<'_>; 18] = [
+        (&ids, Type::UUID_ARRAY),
+        (&tasks, Type::UUID_ARRAY),
+        (&states, Type::TEXT_ARRAY),
+        (&ended, Type::BOOL_ARRAY),
+        (&reviewed, Type::BOOL_ARRAY),
+        (&from, Type::TEXT_ARRAY),
+        (&targets, Type::TEXT_ARRAY),
+        (&haste, Type::INT2_ARRAY),
+        (&ready, Type::INT8_ARRAY),
+        (&offered, Type::INT8_ARRAY),
+        (&keys, Type::TEXT_ARRAY),
+        (&declined, Type::TEXT_ARRAY),
+        (&holders, Type::TEXT_ARRAY),
+        (&requests, Type::TEXT_ARRAY),
+        (&due, Type::INT8_ARRAY),
+        (&at, Type::INT8_ARRAY),
+        (&data, Type::TEXT_ARRAY),
+        (&known, Type::INT8_ARRAY),
+    ];
+    execute(db, PUT_HANDOFFS, &values).await
+}
+
+const PUT_HANDOFFS: &str = "
+    WITH given AS (
+        SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::bool[], $5::bool[], $6::text[],
+            $7::text[], $8::int2[], $9::int8[], $10::int8[], $11::text[], $12::text[], $13::text[],
+            $14::text[], $15::int8[], $16::int8[], $17::text[], $18::int8[])
+        AS g (id, task_id, state, ended, reviewed, from_agent, target, haste, ready, offered,
+            ordering_key, declined_by, holder, request_id, due_at, at, data, known)
+    ), changed AS (
+        UPDATE handoff SET state = g.state, ended = g.ended, reviewed = g.reviewed, haste = g.haste,
+            ready = g.ready, declined_by = string_to_array(g.declined_by, E'\\n'),
+            holder = g.holder, request_id = g.request_id, due_at = g.due_at, at = g.at,
+            data = g.data
+        FROM given g WHERE g.known IS NOT NULL AND handoff.id = g.id AND handoff.at = g.known
+        RETURNING 1
+    ), added AS (
+        INSERT INTO handoff SELECT id, task_id, state, ended, reviewed, from_agent, target, haste,
+            ready, offered, ordering_key, string_to_array(declined_by, E'\\n'), holder, request_id,
+            due_at, at, data
+        FROM given WHERE known IS NULL
+        RETURNING 1
+    )
+    SELECT 1 FROM changed UNION ALL SELECT 1 FROM added";
+
+/// Appends events. The targets that became claimable stand beside the last one.
+pub(super) async fn put_events(db: &Client, batch: &[Appended], ready: &[Target]) -> Result<()> {
+    let at: Vec<_> = batch.iter().map(|a| sql_position(a.sealed.position)).collect();
+    let previous: Vec<_> = batch.iter().map(|a| a.sealed.previous.map(sql_position)).collect();
+    let hashes: Vec<_> = batch.iter().map(|a| &a.sealed.hash.0[..]).collect();
+    let times: Vec<_> = batch.iter().map(|a| a.sealed.record.at.0).collect();
+    let records: Vec<_> =
+        batch.iter().map(|a| std::str::from_utf8(&a.encoded).expect("JSON is UTF-8")).collect();
+    let bodies: Vec<_> =
+        batch.iter().map(|a| a.body.as_ref().map(tasuki_core::Body::text)).collect();
+    let ready: Option<Vec<String>> =
+        (!ready.is_empty()).then(|| ready.iter().map(target_text).collect());
+    let last = at.last().copied();
+    let sql = "
+        INSERT INTO event (position, previous, hash, at, record, body, ready)
+        SELECT g.*, CASE WHEN g.position = $7 THEN $8::text[] END
+        FROM unnest($1::int8[], $2::int8[], $3::bytea[], $4::int8[], $5::text[], $6::text[])
+        AS g (position, previous, hash, at, record, body)
+        RETURNING 1";
+    let values: [Value<'_>; 8] = [
+        (&at, Type::INT8_ARRAY),
+        (&previous, Type::INT8_ARRAY),
+        (&hashes, Type::BYTEA_ARRAY),
+        (&times, Type::INT8_ARRAY),
+        (&records, Type::TEXT_ARRAY),
+        (&bodies, Type::TEXT_ARRAY),
+        (&last, Type::INT8),
+        (&ready, Type::TEXT_ARRAY),
+    ];
+    execute(db, sql, &values).await.map(drop)
+}
+
+/// One row of `idempotency`.
+pub(super) type KeyRow<'k> = (&'k AgentId, &'k IdempotencyKey, Replay, Timestamp);
+
+/// Writes keys down. Returns how many there are more than before.
+pub(super) async fn put_keys(db: &Client, keys: &[KeyRow<'_>]) -> Result<i64> {
+    if keys.is_empty() {
+        return Ok(0);
+    }
+    let agents: Vec<_> = keys.iter().map(|(agent, ..)| agent.as_str()).collect();
+    let words: Vec<_> = keys.iter().map(|(_, key, ..)| key.as_str()).collect();
+    let requests: Vec<_> = keys.iter().map(|(_, _, replay, _)| &replay.request.0[..]).collect();
+    let tasks: Vec<_> = keys.iter().map(|(_, _, replay, _)| task_uuid(replay.task)).collect();
+    let handoffs: Vec<_> = keys.iter().map(|(_, _, r, _)| r.handoff.map(handoff_uuid)).collect();
+    let at: Vec<_> = keys.iter().map(|(.., at)| at.0).collect();
+    // A key that is there already is one whose day is over.
+    let sql = "
+        INSERT INTO idempotency
+        SELECT * FROM unnest($1::text[], $2::text[], $3::bytea[], $4::uuid[], $5::uuid[], $6::int8[])
+        ON CONFLICT (agent, key) DO UPDATE SET request = excluded.request, task = excluded.task,
+            handoff = excluded.handoff, at = excluded.at
+        RETURNING xmax = 0";
+    let values: [Value<'_>; 6] = [
+        (&agents, Type::TEXT_ARRAY),
+        (&words, Type::TEXT_ARRAY),
+        (&requests, Type::BYTEA_ARRAY),
+        (&tasks, Type::UUID_ARRAY),
+        (&handoffs, Type::UUID_ARRAY),
+        (&at, Type::INT8_ARRAY),
+    ];
+    let mut added = 0;
+    for row in query(db, sql, &values).await? {
+        added += i64::from(row.try_get::<_, bool>(0)?);
+    }
+    Ok(added)
+}
+
+/// Forgets some keys whose day is over. Returns how many.
+pub(super) async fn forget_keys(db: &Client, since: Timestamp) -> Result<i64> {
+    let sql = "
+        DELETE FROM idempotency WHERE ctid = ANY (ARRAY(
+            SELECT ctid FROM idempotency WHERE at <= $1 ORDER BY at LIMIT 1000))
+        RETURNING 1";
+    Ok(execute(db, sql, &[(&since.0, Type::INT8)]).await? as i64)
+}
+
+pub(super) fn replay_of(row: &Row) -> Result<((AgentId, IdempotencyKey), Replay, Timestamp)> {
+    let key = (parsed(row, 0)?, parsed(row, 1)?);
+    let replay = Replay {
+        request: hash(row, 2)?,
+        task: TaskId(row.try_get::<_, Uuid>(3)?.as_u128()),
+        handoff: row.try_get::<_, Option<Uuid>>(4)?.map(|id| HandoffId(id.as_u128())),
+    };
+    Ok((key, replay, Timestamp(row.try_get(5)?)))
+}
+
+pub(super) const EVENT: &str = "SELECT position, previous, hash, record FROM event";
+
+pub(super) fn entry_of(row: &Row) -> Result<Entry> {
+    let encoded: String = row.try_get(3)?;
+    let record: Record = serde_json::from_str(&encoded)
+        .map_err(|error| malformed(&format!("an event that is no record: {error}")))?;
+    let sealed = Sealed {
+        position: position(row.try_get(0)?),
+        previous: row.try_get::<_, Option<i64>>(1)?.map(position),
+        hash: hash(row, 2)?,
+        record,
+    };
+    Ok(Entry { sealed, encoded })
+}
+
+pub(super) async fn put_checkpoint(db: &Client, checkpoint: &Checkpoint) -> Result<()> {
+    let sql = "INSERT INTO checkpoint VALUES ($1, $2, $3, $4, $5) \
+               ON CONFLICT (position) DO NOTHING RETURNING 1";
+    let values: [Value<'_>; 5] = [
+        (&sql_position(checkpoint.position), Type::INT8),
+        (&&checkpoint.log_hash.0[..], Type::BYTEA),
+        (&checkpoint.at.0, Type::INT8),
+        (&&checkpoint.key[..], Type::BYTEA),
+        (&&checkpoint.signature[..], Type::BYTEA),
+    ];
+    execute(db, sql, &values).await.map(drop)
+}
+
+pub(super) fn checkpoint_of(row: &Row) -> Result<Checkpoint> {
+    let array = |column: usize| -> Result<&[u8]> { Ok(row.try_get(column)?) };
+    let wrong = |_| malformed("a checkpoint whose key or signature has another length");
+    Ok(Checkpoint {
+        position: position(row.try_get(0)?),
+        log_hash: hash(row, 1)?,
+        at: Timestamp(row.try_get(2)?),
+        key: array(3)?.try_into().map_err(wrong)?,
+        signature: array(4)?.try_into().map_err(wrong)?,
+    })
+}
+
+/// How many rows a statement with `RETURNING` gave back.
+async fn execute(db: &Client, sql: &str, values: &[Value<'_>]) -> Result<u64> {
+    Ok(query(db, sql, values).await?.len() as u64)
+}
+
+/// Asks without a named statement.
+pub(super) async fn query(db: &Client, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>> {
+    Ok(db.query_typed(sql, values).await?)
+}
