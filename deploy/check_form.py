@@ -4,6 +4,7 @@
 import json
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import jsonschema
@@ -29,9 +30,12 @@ def read(path):
     return Path(path).read_text(encoding="utf-8")
 
 
-def toml_value(path, key):
-    """One `key = "value"`; Python on Debian 12 reads TOML, on 11 it does not."""
-    return re.search(rf'^{key} = "([^"]+)"', read(path), re.MULTILINE).group(1)
+def workspace():
+    return tomllib.loads(read("Cargo.toml"))["workspace"]
+
+
+def version():
+    return workspace()["package"]["version"]
 
 
 def pinned(image):
@@ -45,7 +49,7 @@ def dockerfile():
     expect(len(images) == 2, f"{len(images)} stages, expected 2")
     for image in images:
         expect(pinned(image), f"{image} is not pinned to a version")
-    rust = toml_value("rust-toolchain.toml", "channel")
+    rust = tomllib.loads(read("rust-toolchain.toml"))["toolchain"]["channel"]
     expect(images[0].startswith(f"rust:{rust}-"), f"{images[0]} is not Rust {rust}")
     expect(f"RUSTUP_TOOLCHAIN={rust}\n" in text, f"RUSTUP_TOOLCHAIN is not {rust}")
     expect("cargo build --profile dist --locked -p tasuki" in text, "another build command")
@@ -53,8 +57,7 @@ def dockerfile():
     for line in ["VOLUME /data", "EXPOSE 8788", 'ENTRYPOINT ["tasuki"]', "HEALTHCHECK "]:
         expect(f"\n{line}" in text, f"no line {line}")
     ignored = read(".dockerignore").splitlines()
-    members = re.findall(r'^    "([^"]+)",$', read("Cargo.toml"), re.MULTILINE)
-    for needed in [*members, ".cargo", "docs"]:
+    for needed in [*workspace()["members"], ".cargo", "docs"]:
         top = needed.split("/")[0]
         expect(top not in ignored, f".dockerignore leaves out {top}, which the build needs")
 
@@ -62,7 +65,6 @@ def dockerfile():
 def compose():
     services = yaml.safe_load(read(DEPLOY / "compose.yaml"))["services"]
     expect(len(services) == 3, f"{len(services)} services, expected two brokers and a database")
-    version = toml_value("Cargo.toml", "version")
     for name, service in services.items():
         expect(pinned(service["image"]), f"{name}: image not pinned")
         expect(service.get("read_only") is True, f"{name}: root file system can be written")
@@ -77,7 +79,7 @@ def compose():
         if name == "postgres":
             expect("healthcheck" in service, f"{name}: no health check")
             continue
-        expect(service["image"] == f"tasuki:{version}", f"{name}: image is not of {version}")
+        expect(service["image"] == f"tasuki:{version()}", f"{name}: another version")
         after = service["depends_on"]["postgres"]["condition"]
         expect(after == "service_healthy", f"{name}: does not wait for the database")
         hosts = service["environment"]["TASUKI_HOSTS"].split(",")
@@ -101,8 +103,7 @@ def fits(schema, values, **changes):
 
 def chart():
     about = yaml.safe_load(read(CHART / "Chart.yaml"))
-    version = toml_value("Cargo.toml", "version")
-    expect(about["appVersion"] == version, f"appVersion is not {version}")
+    expect(about["appVersion"] == version(), f"appVersion is not {version()}")
     values = yaml.safe_load(read(CHART / "values.yaml"))
     schema = json.loads(read(CHART / "values.schema.json"))
     jsonschema.Draft7Validator.check_schema(schema)
@@ -190,5 +191,6 @@ CHECKS = [dockerfile, compose, chart, rendered, settings, pending]
 if __name__ == "__main__":
     by_name = {check.__name__: check for check in CHECKS}
     by_name[sys.argv[1]](*sys.argv[2:])
-    print("\n".join(problems), end="")
+    for problem in problems:
+        print(problem)
     sys.exit(bool(problems))

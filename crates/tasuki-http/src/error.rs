@@ -70,6 +70,7 @@ codes! {
     "route_not_found" 404,
     "shutting_down" 503,
     "stale_claim" 409,
+    "store_unavailable" 503,
     "task_finished" 409,
     "task_moved" 409,
     "task_not_found" 404,
@@ -185,6 +186,12 @@ impl From<Error> for Problem {
                 "shutting_down",
                 "the broker is shutting down; nothing was stored",
                 "send the request again when it is back",
+            )
+            .retryable(),
+            Error::Store(StoreError::Unavailable) => Self::new(
+                "store_unavailable",
+                "the database cannot be reached or is busy; nothing was stored",
+                "wait for the time in Retry-After and send the request again",
             )
             .retryable(),
             Error::Store(StoreError::Unknown) => Self::new(

@@ -35,8 +35,14 @@ pub(crate) enum Response {
 }
 
 /// Any route may answer with these.
-pub(crate) const COMMON_ERRORS: &[&str] =
-    &["host_not_allowed", "rate_limited", "internal", "shutting_down", "overloaded"];
+pub(crate) const COMMON_ERRORS: &[&str] = &[
+    "host_not_allowed",
+    "rate_limited",
+    "internal",
+    "shutting_down",
+    "overloaded",
+    "store_unavailable",
+];
 /// Any route that takes a body may answer with these.
 pub(crate) const BODY_ERRORS: &[&str] = &[
     "invalid_json",

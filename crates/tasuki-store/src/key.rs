@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use ed25519_dalek::SigningKey;
+pub use ed25519_dalek::SigningKey;
 
 /// Reads the key of a directory, or makes one on the first start.
 pub fn load(dir: &Path) -> io::Result<SigningKey> {
@@ -17,7 +17,8 @@ pub fn load(dir: &Path) -> io::Result<SigningKey> {
         Ok(mut file) => file.read_exact(&mut secret)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             getrandom::fill(&mut secret).expect("the system gives random bytes");
-            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+            let mut file =
+                OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
             file.write_all(&secret)?;
             file.sync_all()?;
         }

@@ -4,6 +4,7 @@
 //! rule: it shows the core what a command needs to see and writes down what the core decided.
 
 pub mod audit;
+mod cache;
 pub mod clock;
 mod codec;
 pub mod key;
@@ -67,7 +68,7 @@ pub trait Store: Send + std::marker::Sync + 'static {
     fn subscribe(&self) -> broadcast::Receiver<Arc<Committed>>;
     /// The position of the last committed event.
     fn head(&self) -> Position;
-    /// When something is due next; a sweep then does it.
+    /// When something is due next, or earlier; a sweep then does it, and learns what comes next.
     fn next_due(&self) -> watch::Receiver<Option<Timestamp>>;
 
     /// Checks the whole log, from the first event to the last.

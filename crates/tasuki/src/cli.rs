@@ -4,8 +4,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    audit, backup, bench, completions, dlq, doctor, handoff, rebuild, reference, restore, serve,
-    stats, task,
+    audit, backup, bench, completions, dlq, doctor, handoff, migrate, rebuild, reference, restore,
+    serve, stats, task,
 };
 use crate::exit::Exit;
 use crate::output::Output;
@@ -43,6 +43,8 @@ enum Command {
     Backup(backup::Backup),
     /// Put a backup into an empty data directory
     Restore(restore::Restore),
+    /// Move everything to PostgreSQL, or back to a data directory
+    Migrate(migrate::Migrate),
     /// Make everything that follows from the audit log anew
     Rebuild(rebuild::Rebuild),
     /// Check the broker and its data, and say what to do
@@ -68,6 +70,7 @@ impl Cli {
             Command::Stats(stats) => stats.run(output).await,
             Command::Backup(backup) => backup.run(output).await,
             Command::Restore(restore) => restore.run(output),
+            Command::Migrate(migrate) => migrate.run(output).await,
             Command::Rebuild(rebuild) => rebuild.run(output),
             Command::Doctor(doctor) => doctor.run(output).await,
             Command::Bench(bench) => bench.run().await.map(|()| Exit::Done),

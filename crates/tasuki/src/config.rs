@@ -26,6 +26,17 @@ pub(crate) struct Keys {
     /// Where the data is kept [default: ./tasuki-data]
     #[arg(long, env = "TASUKI_DATA", hide_env_values = true, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
+    /// Where the work is kept: a PostgreSQL that several brokers may share, as
+    /// `postgres://user@host/database`; the data directory without it [default: none]
+    #[arg(long, env = "TASUKI_STORE", hide_env_values = true, value_name = "URL")]
+    pub(crate) store: Option<String>,
+    /// How many connections to PostgreSQL this broker holds at most [default: 16]
+    #[arg(long, env = "TASUKI_STORE_CONNECTIONS", hide_env_values = true, value_name = "N")]
+    store_connections: Option<usize>,
+    /// How many days PostgreSQL keeps the history of finished work; 0 keeps it for ever
+    /// [default: 0]
+    #[arg(long, env = "TASUKI_STORE_RETAIN_DAYS", hide_env_values = true, value_name = "DAYS")]
+    store_retain_days: Option<u32>,
     /// The address to listen on; port 0 takes a free one [default: 127.0.0.1:8788]
     #[arg(long, env = "TASUKI_LISTEN", hide_env_values = true, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
@@ -161,6 +172,10 @@ pub(crate) enum SyncMode {
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) data: PathBuf,
+    /// A PostgreSQL, and how it is used.
+    pub(crate) store: Option<String>,
+    pub(crate) store_connections: usize,
+    pub(crate) store_retain_days: u32,
     pub(crate) listen: SocketAddr,
     pub(crate) log: String,
     pub(crate) log_format: LogFormat,
@@ -176,6 +191,9 @@ impl Keys {
         let limits = Limits::default();
         Self {
             data: Some("./tasuki-data".into()),
+            store: None,
+            store_connections: Some(16),
+            store_retain_days: Some(0),
             listen: Some(SocketAddr::from(([127, 0, 0, 1], 8788))),
             hosts: Some(limits.hosts),
             log: Some("info".into()),
@@ -227,6 +245,9 @@ impl Keys {
     fn or(self, other: Self) -> Self {
         Self {
             data: self.data.or(other.data),
+            store: self.store.or(other.store),
+            store_connections: self.store_connections.or(other.store_connections),
+            store_retain_days: self.store_retain_days.or(other.store_retain_days),
             listen: self.listen.or(other.listen),
             hosts: self.hosts.or(other.hosts),
             log: self.log.or(other.log),
@@ -261,6 +282,9 @@ impl Keys {
         };
         Some(Config {
             data: self.data?,
+            store: self.store,
+            store_connections: self.store_connections?,
+            store_retain_days: self.store_retain_days?,
             listen: self.listen?,
             log: self.log?,
             log_format: self.log_format?,
@@ -287,6 +311,10 @@ impl Config {
         if !(1..=CONNECTIONS_MAX).contains(&connections) {
             let problem = format!("is {connections}, expected 1 to {CONNECTIONS_MAX}");
             return Err(wrong(format!("limits.connections_max {problem}")));
+        }
+        if !(4..=1000).contains(&self.store_connections) {
+            let problem = format!("is {}, expected 4 to 1000", self.store_connections);
+            return Err(wrong(format!("store_connections {problem}")));
         }
         if self.settings.expires_in_ms == 0 {
             return Err(wrong("expires_in_ms is 0, expected at least 1".into()));

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tasuki_http::error::Problem;
-use tasuki_store::OpenError;
+use tasuki_store::{OpenError, PostgresError};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -202,12 +202,29 @@ pub(crate) fn failure_of(error: anyhow::Error) -> Option<Failure> {
     let refused = is_kind(std::io::ErrorKind::ConnectionRefused);
     Some(match error.downcast::<Failure>() {
         Ok(failure) => failure,
-        Err(error) => match error.downcast_ref::<OpenError>() {
-            Some(cause) => of_store(cause, &error),
-            None if refused => Failure::new(Exit::Unavailable, format!("{error:#}"), ""),
-            None => Failure::new(Exit::Refused, format!("{error:#}"), ""),
+        Err(error) => match (error.downcast_ref(), error.downcast_ref()) {
+            (Some(cause), _) => of_store(cause, &error),
+            (_, Some(cause)) => of_postgres(cause),
+            _ if refused => Failure::new(Exit::Unavailable, format!("{error:#}"), ""),
+            _ => Failure::new(Exit::Refused, format!("{error:#}"), ""),
         },
     })
+}
+
+fn of_postgres(cause: &PostgresError) -> Failure {
+    let exit = match cause {
+        PostgresError::Url(_) => Exit::Usage,
+        PostgresError::Unreachable(_) => Exit::Unavailable,
+        PostgresError::Failed { .. } => Exit::Io,
+        PostgresError::Old(_)
+        | PostgresError::Unsafe(_)
+        | PostgresError::ReadOnly
+        | PostgresError::Replaced { .. }
+        | PostgresError::Newer { .. }
+        | PostgresError::Damaged(_)
+        | PostgresError::NotEmpty => Exit::Refused,
+    };
+    Failure::new(exit, cause.to_string(), "").next("tasuki doctor --store URL")
 }
 
 fn of_store(cause: &OpenError, error: &anyhow::Error) -> Failure {

@@ -14,16 +14,16 @@ use tasuki_core::world::replay_of;
 use tasuki_core::{
     Command, Handoff, HandoffId, Hash, Position, Target, Task, TaskId, Timestamp, decide,
 };
-use tokio_postgres::Client;
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Row};
 use uuid::Uuid;
 
-use super::Node;
+use super::db::{Db, query};
 use super::error::Fault;
-use super::load::{Loaded, Needs};
-use super::partitions;
-use super::reading;
-use super::rows::{self, query, sql_position};
+use super::load::{Loaded, Locked, Needs};
+use super::rows::{self, sql_position};
+use super::sql::{NEXT_DUE, PUT_HEAD, TAKE_HEAD};
+use super::{Node, partitions, reading};
 use crate::live::Appended;
 use crate::{Checkpoint, Done, Error, Reply, Stats, audit};
 
@@ -35,10 +35,28 @@ const PAUSE_MAX: Duration = Duration::from_millis(500);
 const UNSEALED_MAX: u64 = 4096;
 
 /// Every wait of a transaction has an end, so that a node which stops in the middle of one cannot
-/// hold the others up for longer. Set for the transaction alone: a pooler may give the connection
-/// to somebody else afterwards.
-const BEGIN: &str = "BEGIN; SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = '20s'; \
-     SET LOCAL idle_in_transaction_session_timeout = '5s'";
+/// hold the others up for longer. A plan that was made while a table was small must not read all of
+/// it when it is large; there is an index for everything that is asked here.
+pub(super) const SETTINGS: [(&str, &str); 8] = [
+    ("lock_timeout", "5s"),
+    ("statement_timeout", "20s"),
+    ("idle_in_transaction_session_timeout", "5s"),
+    ("enable_seqscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+    ("plan_cache_mode", "force_generic_plan"),
+    ("jit", "off"),
+];
+
+/// A pooler may give the connection to somebody else after the transaction, so there the settings
+/// are the transaction's own; elsewhere they are the session's.
+pub(super) fn begin(pooler: bool) -> String {
+    let mut begin = "BEGIN".to_owned();
+    for (name, value) in SETTINGS.iter().filter(|_| pooler) {
+        begin += &format!("; SET LOCAL {name} = '{value}'");
+    }
+    begin
+}
 
 /// What a transaction did, to be told once it is committed.
 #[derive(Default)]
@@ -46,7 +64,7 @@ pub(super) struct Written {
     pub(super) replies: Vec<Reply>,
     pub(super) batch: Vec<Appended>,
     pub(super) ready: Vec<Target>,
-    pub(super) next_due: Option<Timestamp>,
+    pub(super) due: Due,
     pub(super) counts: Counts,
 }
 
@@ -59,7 +77,6 @@ pub(super) struct Counts {
 
 /// The log's end, as it was when it was locked.
 struct Head {
-    position: Position,
     hash: Hash,
     sealed: Position,
     counts: Counts,
@@ -124,54 +141,60 @@ impl Node {
         commands: &[Command],
         failed_over: Option<i64>,
     ) -> Result<Written, Attempt> {
-        let db = self.pool.get().await.map_err(Fault::from)?;
-        let done = self.transaction(&db, commands, failed_over).await;
-        let (written, first) = match done {
-            Ok(done) => done,
-            Err(fault) => {
-                // A connection whose transaction cannot be ended is not given back to the pool.
-                if db.batch_execute("ROLLBACK").await.is_err() {
-                    drop(deadpool_postgres::Object::take(db));
-                }
-                return Err(fault.into());
+        let db = self.db().await?;
+        match self.prepare(&db, commands, failed_over).await {
+            Ok(Prepared { written, writes: None }) => {
+                db.execute("ROLLBACK").await?;
+                Ok(written)
             }
-        };
-        match db.batch_execute("COMMIT").await {
-            Ok(()) => Ok(written),
-            Err(error) => {
-                drop(deadpool_postgres::Object::take(db));
-                match first {
-                    // Nothing was appended: whether leases were renewed is all that is not known.
-                    None => Err(Fault::from(error).into()),
-                    Some((first, hash)) => {
+            Ok(Prepared { written, writes: Some(writes) }) => {
+                let first = written.batch.first().map(|a| (a.sealed.position, a.sealed.hash));
+                match (self.write(&db, &written, writes).await, first) {
+                    (Ok(keys), _) => {
+                        let counts = Counts { keys, ..written.counts };
+                        Ok(Written { counts, ..written })
+                    }
+                    // The connection broke while the commit may have been under way.
+                    (Err(Fault::Lost(reason)), Some((first, hash))) => {
+                        tracing::warn!(%reason, "a commit was not answered");
+                        db.throw_away();
                         Err(Attempt::Unknown { first, hash, written: Box::new(written) })
                     }
+                    (Err(fault), _) => Err(give_up(db, fault).await),
                 }
             }
+            Err(fault) => Err(give_up(db, fault).await),
         }
     }
 
-    async fn transaction(
+    /// Locks, reads and decides; writes nothing.
+    async fn prepare(
         &self,
-        db: &Client,
+        db: &Db,
         commands: &[Command],
         failed_over: Option<i64>,
-    ) -> Result<(Written, Option<(Position, Hash)>), Fault> {
+    ) -> Result<Prepared, Fault> {
         let needs = Needs::of(commands.iter());
-        db.batch_execute(BEGIN).await?;
-        let mut loaded = Loaded::read(db, &needs, &self.cursors, self.clock.now()).await?;
+        let now = self.clock.now();
+        let locked = Locked::take(db, &self.begin, &needs, &self.cursors, now).await?;
         let seeking = |c: &Command| {
             matches!(c, Command::Claim(_) | Command::Peek { .. } | Command::Sweep { .. })
         };
-        if loaded.is_empty() && commands.iter().all(seeking) {
+        let swept = commands.iter().any(|c| matches!(c, Command::Sweep { .. }));
+        if locked.is_empty() && commands.iter().all(seeking) {
             // Nobody needs the log's end to be told that there is nothing.
             let replies = commands.iter().map(|_| Ok(nothing())).collect();
-            let next_due = next_due(db).await?;
-            return Ok((Written { replies, next_due, ..Written::default() }, None));
+            let due = if swept { self.due_after(db, now).await? } else { Due::Same };
+            return Ok(Prepared {
+                written: Written { replies, due, ..Written::default() },
+                writes: None,
+            });
         }
-        let head = self.take_head(db, &mut loaded, failed_over).await?;
+        let (mut loaded, head) =
+            futures::try_join!(Loaded::read(db, &locked), db.run(&TAKE_HEAD, &[]))?;
+        let head = self.believe(head, &mut loaded, failed_over)?;
         let now = self.clock.now();
-        loaded.read_the_rest(db, &needs, now).await?;
+        loaded.read_the_rest(db.client(), &needs, now).await?;
         let before = loaded.live.counts();
         let mut batch = Vec::new();
         let mut renewed = BTreeSet::new();
@@ -191,7 +214,7 @@ impl Node {
         let mut replies = Vec::with_capacity(outcomes.len());
         for outcome in outcomes {
             replies.push(match outcome {
-                Ok(done) => Ok(complete(db, done).await?),
+                Ok(done) => Ok(complete(db.client(), done).await?),
                 Err(refusal) => Err(Error::Refused(refusal)),
             });
         }
@@ -201,26 +224,29 @@ impl Node {
             waiting: head.counts.waiting + after.waiting as i64 - before.waiting as i64,
             keys: head.counts.keys,
         };
-        let mut ready = std::mem::take(&mut loaded.live.ready);
-        if batch.is_empty() {
-            ready.clear();
-        }
-        let counts =
-            self.write(db, &loaded, &batch, &ready, &renewed, &head, counts, now).await?;
-        let next_due = next_due(db).await?;
-        let first = batch.first().map(|a| (a.sealed.position, a.sealed.hash));
-        Ok((Written { replies, batch, ready, next_due, counts }, first))
+        let changed = Changed::by(&loaded, &batch, &renewed);
+        let due = match changed.handoffs.iter().filter_map(|(h, _)| h.due_at()).min() {
+            _ if swept => self.due_after(db, now).await?.or(&changed),
+            Some(soonest) => Due::Perhaps(soonest),
+            None => Due::Same,
+        };
+        let ready = std::mem::take(&mut loaded.live.ready);
+        let nothing_to_write = batch.is_empty() && changed.handoffs.is_empty();
+        let epoch = loaded.live.epoch;
+        let written = Written { replies, batch, ready, due, counts };
+        let forget = swept.then(|| reading::keys_since(now));
+        let writes = Writes { head, epoch, now, changed, forget };
+        Ok(Prepared { written, writes: (!nothing_to_write).then_some(writes) })
     }
 
-    /// Locks the log's end, and makes sure that the server is the one that it should be.
-    async fn take_head(
+    /// Makes sure that the server is the one that it should be.
+    fn believe(
         &self,
-        db: &Client,
+        mut rows: Vec<Row>,
         loaded: &mut Loaded,
         failed_over: Option<i64>,
     ) -> Result<Head, Fault> {
-        let row = db.query_typed(TAKE_HEAD, &[]).await?.pop();
-        let row = row.ok_or_else(|| Fault::Damaged("the log has no end".into()))?;
+        let row = rows.pop().ok_or_else(|| Fault::Damaged("the log has no end".into()))?;
         let (known, timeline): (i64, i64) = (row.try_get(5)?, row.try_get(9)?);
         self.saw_timeline(timeline)?;
         match failed_over {
@@ -233,7 +259,6 @@ impl Node {
         // Time never runs backwards in the log, whichever node writes.
         self.clock.not_before(Timestamp(row.try_get(3)?));
         let head = Head {
-            position: rows::position(row.try_get(0)?),
             hash: hash.try_into().map(Hash).map_err(|_| Fault::Damaged("no hash".into()))?,
             sealed: rows::position(row.try_get(2)?),
             counts: Counts {
@@ -242,36 +267,23 @@ impl Node {
                 keys: row.try_get(8)?,
             },
         };
-        loaded.live.head = head.position;
+        loaded.live.head = rows::position(row.try_get(0)?);
         loaded.live.epoch = Epoch(u64::try_from(epoch).unwrap_or(1));
         Ok(head)
     }
 
-    #[allow(clippy::too_many_arguments, reason = "what a transaction learnt, written once")]
-    async fn write(
-        &self,
-        db: &Client,
-        loaded: &Loaded,
-        batch: &[Appended],
-        ready: &[Target],
-        renewed: &BTreeSet<HandoffId>,
-        head: &Head,
-        counts: Counts,
-        now: Timestamp,
-    ) -> Result<Counts, Fault> {
-        let changed = Changed::by(loaded, batch, renewed);
-        if batch.is_empty() && changed.handoffs.is_empty() {
-            return Ok(counts);
-        }
-        let position = loaded.live.head;
-        partitions::ensure(db, &self.partitions, position).await?;
+    /// Writes and commits. All statements are sent at once: if one fails, so does the commit.
+    async fn write(&self, db: &Db, written: &Written, writes: Writes) -> Result<i64, Fault> {
+        let Writes { head, epoch, now, changed, forget } = writes;
+        let batch = &written.batch;
         let mut hash = head.hash;
         let mut seals = Vec::new();
+        let last = batch.last().map(|appended| appended.sealed.position);
         for appended in batch {
             let at = appended.sealed.position;
             hash = audit::extend(hash, appended.sealed.hash);
             // Where a partition ends the log may begin one day, so its hash there is kept.
-            let due = at == position && position.0 - head.sealed.0 >= UNSEALED_MAX;
+            let due = Some(at) == last && at.0 - head.sealed.0 >= UNSEALED_MAX;
             if due || self.partitions.ends_at(at) {
                 seals.push(Checkpoint::sign(at, hash, now, &self.key));
             }
@@ -284,33 +296,43 @@ impl Node {
                 Some((agent, key, replay, a.sealed.record.at))
             })
             .collect();
-        let (tasks, handoffs, forgotten, added, (), ()) = futures::try_join!(
+        if let Some(last) = last {
+            partitions::ensure(db.client(), &self.partitions, last).await?;
+        }
+        let seal = async {
+            let puts = seals.iter().map(|seal| rows::put_checkpoint(db.client(), seal));
+            futures::future::try_join_all(puts).await
+        };
+        let forget = async {
+            match forget {
+                Some(since) => rows::forget_keys(db.client(), since).await,
+                None => Ok(()),
+            }
+        };
+        let end = async {
+            match last {
+                Some(last) => put_head(db, last, hash, sealed, now, epoch, written.counts).await,
+                None => Ok(written.counts.keys),
+            }
+        };
+        let (.., keys, ()) = futures::try_join!(
             rows::put_tasks(db, &changed.tasks),
             rows::put_handoffs(db, &changed.handoffs),
-            rows::forget_keys(db, reading::keys_since(now)),
-            rows::put_keys(db, &keys),
-            async {
-                match batch {
-                    [] => Ok(()),
-                    batch => rows::put_events(db, batch, ready).await,
-                }
-            },
-            async {
-                for checkpoint in &seals {
-                    rows::put_checkpoint(db, checkpoint).await?;
-                }
-                Ok(())
-            },
+            rows::put_events(db, batch, &written.ready),
+            rows::put_keys(db.client(), &keys),
+            forget,
+            seal,
+            end,
+            db.execute("COMMIT"),
         )?;
-        let counts = Counts { keys: counts.keys + added - forgotten, ..counts };
-        if !batch.is_empty() {
-            put_head(db, position, hash, sealed, now, loaded.live.epoch, counts).await?;
-        }
-        // The locks make this certain; the statement checks it all the same.
-        if tasks != changed.tasks.len() as u64 || handoffs != changed.handoffs.len() as u64 {
-            return Err(Fault::Moved);
-        }
-        Ok(counts)
+        Ok(keys)
+    }
+
+    /// What is due next, after everything that was due by now was done or is in other hands.
+    async fn due_after(&self, db: &Db, now: Timestamp) -> Result<Due, Fault> {
+        let from = self.cursors.due_mark().max(now.0 + 1);
+        let row = db.run(&NEXT_DUE, &[&from]).await?.pop();
+        Ok(Due::Certainly(row.map(|row| row.try_get(0)).transpose()?.map(Timestamp)))
     }
 
     /// Whether a commit whose reply was lost took place. The lock on the log's end is free only
@@ -319,12 +341,12 @@ impl Node {
         let mut pause = PAUSE_MIN;
         loop {
             let asked = async {
-                let db = self.pool.get().await?;
-                db.batch_execute("BEGIN; SET LOCAL lock_timeout = '5s'").await?;
-                db.batch_execute("SELECT 1 FROM log_head FOR UPDATE").await?;
+                let db = self.db().await?;
+                db.execute("BEGIN; SET LOCAL lock_timeout = '5s'").await?;
+                db.execute("SELECT 1 FROM log_head FOR UPDATE").await?;
                 let sql = "SELECT hash FROM event WHERE position = $1";
-                let found = query(&db, sql, &[(&sql_position(first), Type::INT8)]).await?;
-                db.batch_execute("ROLLBACK").await?;
+                let found = query(db.client(), sql, &[(&sql_position(first), Type::INT8)]).await?;
+                db.execute("ROLLBACK").await?;
                 let ours = found.first().map(|row| row.try_get::<_, &[u8]>(0));
                 Ok::<_, Fault>(ours.transpose()?.is_some_and(|found| found == hash.0))
             };
@@ -415,43 +437,76 @@ impl Changed {
     }
 }
 
-const TAKE_HEAD: &str = "
-    SELECT position, hash, sealed, at, epoch, timeline, live, waiting, keys,
-        ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int8
-    FROM log_head FOR UPDATE";
-
-#[allow(clippy::too_many_arguments, reason = "a row's columns")]
-async fn put_head(
-    db: &Client,
+pub(super) async fn put_head(
+    db: &Db,
     position: Position,
     hash: Hash,
     sealed: Position,
     now: Timestamp,
     epoch: Epoch,
     counts: Counts,
-) -> Result<(), Fault> {
-    let sql = "
-        UPDATE log_head SET position = $1, hash = $2, at = $3, epoch = $4, live = $5, waiting = $6,
-            sealed = $7, keys = $8,
-            timeline = ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int8";
-    let values: [rows::Value<'_>; 8] = [
-        (&sql_position(position), Type::INT8),
-        (&&hash.0[..], Type::BYTEA),
-        (&now.0, Type::INT8),
-        (&i64::try_from(epoch.0).unwrap_or(i64::MAX), Type::INT8),
-        (&counts.live, Type::INT8),
-        (&counts.waiting, Type::INT8),
-        (&sql_position(sealed), Type::INT8),
-        (&counts.keys, Type::INT8),
-    ];
-    query(db, sql, &values).await.map(drop)
+) -> Result<i64, Fault> {
+    let epoch = i64::try_from(epoch.0).unwrap_or(i64::MAX);
+    let (position, sealed) = (sql_position(position), sql_position(sealed));
+    let hash = &hash.0[..];
+    let values: [&(dyn ToSql + Sync); 7] =
+        [&position, &hash, &now.0, &epoch, &counts.live, &counts.waiting, &sealed];
+    let row = db.run(&PUT_HEAD, &values).await?.pop();
+    row.map_or(Ok(0), |row| Ok(row.try_get(0)?))
 }
 
-async fn next_due(db: &Client) -> Result<Option<Timestamp>, Fault> {
-    let sql = "SELECT due_at FROM handoff WHERE NOT ended AND due_at IS NOT NULL \
-               ORDER BY due_at LIMIT 1";
-    let row = db.query_typed(sql, &[]).await?.pop();
-    Ok(row.map(|row| row.try_get(0)).transpose()?.map(Timestamp))
+/// Ends a transaction that came to nothing.
+async fn give_up(db: Db, fault: Fault) -> Attempt {
+    // A connection whose transaction cannot be ended is not given back to the pool.
+    if db.execute("ROLLBACK").await.is_err() {
+        db.throw_away();
+    }
+    Attempt::Failed(fault)
+}
+
+/// A transaction before anything is written.
+struct Prepared {
+    written: Written,
+    /// Nothing where there is nothing to write.
+    writes: Option<Writes>,
+}
+
+struct Writes {
+    head: Head,
+    epoch: Epoch,
+    now: Timestamp,
+    changed: Changed,
+    /// Keys up to here are forgotten on the way.
+    forget: Option<Timestamp>,
+}
+
+/// What a transaction knows of when something is due next.
+#[derive(Default, Clone, Copy)]
+pub(super) enum Due {
+    #[default]
+    Same,
+    /// Then, unless something else is due before.
+    Perhaps(Timestamp),
+    Certainly(Option<Timestamp>),
+}
+
+impl Due {
+    /// Takes what this very transaction is about to write into account.
+    fn or(self, changed: &Changed) -> Self {
+        let own = changed.handoffs.iter().filter_map(|(handoff, _)| handoff.due_at()).min();
+        match self {
+            Self::Certainly(known) => Self::Certainly(known.into_iter().chain(own).min()),
+            other => other,
+        }
+    }
+
+    pub(super) fn after(self, known: Option<Timestamp>) -> Option<Timestamp> {
+        match self {
+            Self::Same => known,
+            Self::Perhaps(at) => Some(known.map_or(at, |known| known.min(at))),
+            Self::Certainly(at) => at,
+        }
+    }
 }
 
 fn nothing() -> Done {

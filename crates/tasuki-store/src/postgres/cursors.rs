@@ -5,77 +5,117 @@
 //! is none, bounds all later claims. Without a mark, an index scan would walk over every entry that
 //! was ever claimed while an old transaction keeps vacuum from removing it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use tasuki_core::handoff::PRIORITY_MAX;
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
+use super::db::{Value, query};
 use super::error::Fault;
-use super::rows::{self, query};
 
 /// How many queues have a mark at once; beyond it all start from the beginning again.
-const QUEUES_MAX: usize = 100_000;
+const QUEUES_MAX: usize = 10_000;
+const HASTE_MAX: i16 = PRIORITY_MAX as i16;
 
-/// Marks by target, one for each priority.
 #[derive(Default)]
 pub(super) struct Cursors {
-    marks: Mutex<HashMap<String, [i64; PRIORITY_MAX as usize + 1]>>,
+    /// By target and haste, for queues that work was taken from.
+    marks: Mutex<BTreeMap<String, BTreeMap<i16, i64>>>,
+    /// Nothing is due before this, and nothing ever will be: what is written at a time is due after
+    /// it, and time does not run backwards in the log.
+    due: AtomicI64,
 }
 
 /// A queue and from where on it is to be read: target, haste, position.
-pub(super) type Bound = (String, i16, i64);
+pub(super) type Hot = (String, i16, i64);
+/// A target and a range of haste.
+pub(super) type Cold = (String, i16, i16);
 
 impl Cursors {
-    pub(super) fn bounds<'t>(&self, targets: impl Iterator<Item = &'t String>) -> Vec<Bound> {
-        let mut marks = self.marks.lock().expect("no holder of this lock panics");
-        if marks.len() > QUEUES_MAX {
+    fn marks(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, BTreeMap<i16, i64>>> {
+        self.marks.lock().expect("no holder of this lock panics")
+    }
+
+    /// Work was found in a queue: from now on it has a mark.
+    pub(super) fn heat(&self, target: &str, haste: i16) {
+        let mut marks = self.marks();
+        if let Some(queues) = marks.get_mut(target) {
+            queues.entry(haste).or_insert(0);
+            return;
+        }
+        if marks.len() >= QUEUES_MAX {
             marks.clear();
         }
-        let mut bounds = Vec::new();
+        marks.insert(target.to_owned(), BTreeMap::from([(haste, 0)]));
+    }
+
+    pub(super) fn hot<'t>(&self, targets: impl Iterator<Item = &'t String>) -> Vec<Hot> {
+        let marks = self.marks();
+        let hot = |target: &'t String| {
+            let queues = marks.get(target).into_iter().flatten();
+            queues.map(move |(haste, mark)| (target.clone(), *haste, *mark)).collect::<Vec<_>>()
+        };
+        targets.flat_map(hot).collect()
+    }
+
+    /// All that is not hot, in ranges.
+    pub(super) fn cold<'t>(&self, targets: impl Iterator<Item = &'t String>) -> Vec<Cold> {
+        let marks = self.marks();
+        let mut cold = Vec::new();
         for target in targets {
-            let known = marks.entry(target.clone()).or_default();
-            for (haste, mark) in (0..).zip(known.iter()) {
-                bounds.push((target.clone(), haste, *mark));
+            let mut first = 0;
+            for haste in marks.get(target).into_iter().flat_map(BTreeMap::keys) {
+                if first < *haste {
+                    cold.push((target.clone(), first, *haste - 1));
+                }
+                first = *haste + 1;
+            }
+            if first <= HASTE_MAX {
+                cold.push((target.clone(), first, HASTE_MAX));
             }
         }
-        bounds
+        cold
+    }
+
+    pub(super) fn due_mark(&self) -> i64 {
+        self.due.load(Ordering::Acquire)
     }
 
     /// Moves every mark up to the first row that waits behind it.
     pub(super) async fn raise(&self, db: &Client) -> Result<(), Fault> {
-        let targets: Vec<String> = {
-            let marks = self.marks.lock().expect("no holder of this lock panics");
-            marks.keys().cloned().collect()
-        };
+        let targets: Vec<String> = self.marks().keys().cloned().collect();
         for some in targets.chunks(1000) {
-            let bounds = self.bounds(some.iter());
-            let names: Vec<_> = bounds.iter().map(|(target, ..)| target.as_str()).collect();
-            let haste: Vec<_> = bounds.iter().map(|(_, haste, _)| *haste).collect();
-            let from: Vec<_> = bounds.iter().map(|(.., from)| *from).collect();
-            let values: [rows::Value<'_>; 3] = [
-                (&names, Type::TEXT_ARRAY),
-                (&haste, Type::INT2_ARRAY),
-                (&from, Type::INT8_ARRAY),
-            ];
+            let hot = self.hot(some.iter());
+            let names: Vec<_> = hot.iter().map(|(target, ..)| target.as_str()).collect();
+            let haste: Vec<_> = hot.iter().map(|(_, haste, _)| *haste).collect();
+            let from: Vec<_> = hot.iter().map(|(.., from)| *from).collect();
+            let values: [Value<'_>; 3] =
+                [(&names, Type::TEXT_ARRAY), (&haste, Type::INT2_ARRAY), (&from, Type::INT8_ARRAY)];
             let found = query(db, RAISE, &values).await?;
-            let mut marks = self.marks.lock().expect("no holder of this lock panics");
+            let mut marks = self.marks();
             for row in &found {
                 let (target, haste): (&str, i16) = (row.try_get(0)?, row.try_get(1)?);
                 let mark: i64 = row.try_get(2)?;
-                let known = marks.get_mut(target);
-                if let Some(known) = known.and_then(|known| known.get_mut(haste as usize)) {
+                let known = marks.get_mut(target).and_then(|queues| queues.get_mut(&haste));
+                if let Some(known) = known {
                     *known = mark.max(*known);
                 }
             }
         }
+        let values: [Value<'_>; 1] = [(&self.due_mark(), Type::INT8)];
+        if let Some(row) = query(db, RAISE_DUE, &values).await?.pop() {
+            self.due.fetch_max(row.try_get(0)?, Ordering::AcqRel);
+        }
         Ok(())
     }
 
-    /// After a failover that lost writes, positions are given a second time.
+    /// After a failover that lost writes, positions and times are given a second time.
     pub(super) fn forget(&self) {
-        self.marks.lock().expect("no holder of this lock panics").clear();
+        self.marks().clear();
+        self.due.store(0, Ordering::Release);
     }
 }
 
@@ -86,3 +126,7 @@ const RAISE: &str = "
             AND h.haste = w.haste AND h.ready >= w.mark ORDER BY h.ready LIMIT 1),
         (SELECT position + 1 FROM log_head))
     FROM unnest($1::text[], $2::int2[], $3::int8[]) AS w (target, haste, mark)";
+
+const RAISE_DUE: &str = "
+    SELECT least((SELECT at FROM log_head), (
+        SELECT due_at FROM handoff WHERE NOT ended AND due_at >= $1 ORDER BY due_at LIMIT 1))";

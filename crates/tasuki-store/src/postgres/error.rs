@@ -47,6 +47,8 @@ impl From<tokio_postgres::Error> for Fault {
             | SqlState::T_R_DEADLOCK_DETECTED
             | SqlState::LOCK_NOT_AVAILABLE
             | SqlState::QUERY_CANCELED => Self::Busy(root(&error)),
+            // This is how a guarded write says that it wrote less than it was given.
+            SqlState::DIVISION_BY_ZERO => Self::Moved,
             SqlState::ADMIN_SHUTDOWN
             | SqlState::CRASH_SHUTDOWN
             | SqlState::CANNOT_CONNECT_NOW

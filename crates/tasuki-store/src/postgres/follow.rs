@@ -9,10 +9,10 @@ use std::sync::atomic::Ordering;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
-use tasuki_core::Position;
+use tasuki_core::{Event, Position};
 use tokio_postgres::{AsyncMessage, NoTls};
 
-use super::batch::Written;
+use super::batch::{Due, Written};
 use super::{Node, open};
 use crate::Committed;
 
@@ -29,8 +29,15 @@ const CHANNEL: &str = "tasuki";
 impl Node {
     /// Passes on what a transaction of this broker did.
     pub(super) fn tell(&self, written: Written) {
-        let due = written.next_due;
-        self.next_due.send_if_modified(|known| std::mem::replace(known, due) != due);
+        self.next_due.send_if_modified(|known| {
+            let due = written.due.after(*known);
+            std::mem::replace(known, due) != due
+        });
+        for appended in &written.batch {
+            if let Some(body) = &appended.body {
+                self.cache.put(appended.sealed.position, body.clone());
+            }
+        }
         let events: Vec<_> = written.batch.into_iter().map(|appended| appended.sealed).collect();
         if events.is_empty() {
             return;
@@ -83,14 +90,32 @@ pub(super) async fn follow(node: Arc<Node>) {
     }
 }
 
+/// What another broker committed may be due before anything that this one knows of. Only the times
+/// that an event itself names are looked at; upkeep finds the rest.
+fn note_due(node: &Node, news: &Committed) {
+    let soonest = news.events.iter().filter_map(|event| match &event.record.event {
+        Event::Claimed(claimed) => Some(event.record.at.plus_ms(claimed.lease_ms)),
+        Event::RetryScheduled { due } => Some(*due),
+        other => other.offered().map(|(offer, _)| {
+            offer.not_before.map_or(offer.expires_at, |start| start.min(offer.expires_at))
+        }),
+    });
+    if let Some(soonest) = soonest.min() {
+        node.next_due.send_if_modified(|known| {
+            let due = Due::Perhaps(soonest).after(*known);
+            std::mem::replace(known, due) != due
+        });
+    }
+}
+
 /// Reads what is in the log after what was told, and tells it. Says whether there was anything.
 async fn read_on(node: &Node) -> bool {
     let mut any = false;
     loop {
         match node.news_after(node.told(), READ_MAX).await {
-            Ok((news, due)) => {
+            Ok(news) => {
                 node.reachable(None);
-                node.next_due.send_if_modified(|known| std::mem::replace(known, due) != due);
+                note_due(node, &news);
                 let count = news.events.len();
                 any |= count > 0;
                 node.publish(news);

@@ -10,14 +10,18 @@ use tasuki_core::command::{Act, Command, Offer, Seeker};
 use tasuki_core::decide::{Replay, View, reads};
 use tasuki_core::ids::{Epoch, IdempotencyKey, RequestId};
 use tasuki_core::{AgentId, Handoff, HandoffId, Position, Target, Task, TaskId, Timestamp};
-use tokio_postgres::Client;
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Row};
 use uuid::Uuid;
 
 use super::cursors::Cursors;
+use super::db::{Db, Value, query};
 use super::error::Fault;
 use super::reading;
-use super::rows::{self, handoff_uuid, query, target_text, task_uuid};
+use super::rows::{self, handoff_uuid, target_text, task_uuid};
+use super::sql::{
+    CLAIM, CLAIM_COLD, CLAIM_DECLINED, LOCK_DUE, LOCK_HELD, LOCK_NAMED, READ_HANDOFFS, READ_TASKS,
+};
 use crate::live::Live;
 use crate::writer::key_of;
 
@@ -33,7 +37,7 @@ pub(super) struct Needs {
     keys: Vec<(AgentId, IdempotencyKey)>,
     /// How many handoffs are asked for, by target, and who asks.
     wanted: BTreeMap<String, usize>,
-    seekers: BTreeSet<(String, AgentId)>,
+    seekers: BTreeSet<AgentId>,
     /// Lines that new offers will stand in: target and ordering key.
     lines: BTreeMap<(String, String), i64>,
     sweep: usize,
@@ -82,11 +86,10 @@ impl Needs {
         let own = std::iter::once(Target::Agent(seeker.agent.clone()));
         let able = seeker.capabilities.iter().cloned().map(Target::Capability);
         for target in own.chain(able) {
-            let target = target_text(&target);
-            let wanted = self.wanted.entry(target.clone()).or_default();
+            let wanted = self.wanted.entry(target_text(&target)).or_default();
             *wanted = (*wanted + max).min(CANDIDATES_MAX);
-            self.seekers.insert((target, seeker.agent.clone()));
         }
+        self.seekers.insert(seeker.agent.clone());
     }
 }
 
@@ -99,28 +102,140 @@ pub(super) struct Loaded {
     others: HashSet<HandoffId>,
 }
 
-impl Loaded {
-    /// Locks and reads, inside a transaction that has begun.
-    pub(super) async fn read(
-        db: &Client,
+/// What is locked: tasks, and the handoffs that were asked for by name.
+pub(super) struct Locked {
+    tasks: Vec<Uuid>,
+    named: Vec<Uuid>,
+}
+
+impl Locked {
+    /// Begins the transaction and takes the locks. All statements are sent at once.
+    pub(super) async fn take(
+        db: &Db,
+        begin: &str,
         needs: &Needs,
         cursors: &Cursors,
         now: Timestamp,
     ) -> Result<Self, Fault> {
-        let mut found = Found::default();
-        found.named(db, needs).await?;
-        found.lock_named(db).await?;
-        found.lock_waiting(db, needs, cursors).await?;
-        if needs.sweep > 0 {
-            found.lock_due(db, needs.sweep, now).await?;
+        let (_, named, hot, cold, declined, due) = futures::try_join!(
+            db.execute(begin),
+            lock_named(db, needs),
+            lock_hot(db, needs, cursors),
+            lock_cold(db, needs, cursors),
+            lock_declined(db, needs),
+            lock_due(db, needs, cursors, now),
+        )?;
+        let mut tasks = BTreeSet::new();
+        for row in named.iter().chain(&hot).chain(&cold).chain(&declined).chain(&due) {
+            tasks.insert(row.try_get::<_, Uuid>(0)?);
         }
+        for row in hot.iter().chain(&cold) {
+            cursors.heat(row.try_get(1)?, row.try_get(2)?);
+        }
+        let named = needs.handoffs.iter().copied().map(handoff_uuid).collect();
+        Ok(Self { tasks: tasks.into_iter().collect(), named })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+}
+
+/// Waits for what is named, in the order of ids, so that no two batches wait for each other. A
+/// handoff never changes its task, so finding the task of one needs no lock.
+async fn lock_named(db: &Db, needs: &Needs) -> Result<Vec<Row>, Fault> {
+    if needs.everything_held {
+        return db.run(&LOCK_HELD, &[&task_uuid(TaskId::STORE)]).await;
+    }
+    if needs.tasks.is_empty() && needs.handoffs.is_empty() && needs.requests.is_empty() {
+        return Ok(Vec::new());
+    }
+    let tasks: Vec<_> = needs.tasks.iter().copied().map(task_uuid).collect();
+    let handoffs: Vec<_> = needs.handoffs.iter().copied().map(handoff_uuid).collect();
+    let agents: Vec<_> = needs.requests.iter().map(|(agent, _)| agent.as_str()).collect();
+    let requests: Vec<_> = needs.requests.iter().map(|(_, id)| id.as_str()).collect();
+    db.run(&LOCK_NAMED, &[&tasks, &handoffs, &agents, &requests]).await
+}
+
+/// What waits in queues that work is taken from, from their low-water marks on.
+async fn lock_hot(db: &Db, needs: &Needs, cursors: &Cursors) -> Result<Vec<Row>, Fault> {
+    let hot = cursors.hot(needs.wanted.keys());
+    if hot.is_empty() {
+        return Ok(Vec::new());
+    }
+    let targets: Vec<_> = hot.iter().map(|(target, ..)| target.as_str()).collect();
+    let haste: Vec<_> = hot.iter().map(|(_, haste, _)| *haste).collect();
+    let marks: Vec<_> = hot.iter().map(|(.., mark)| *mark).collect();
+    let wanted: Vec<_> = hot.iter().map(|(target, ..)| needs.wanted[target] as i64).collect();
+    db.run(&CLAIM, &[&targets, &haste, &marks, &wanted]).await
+}
+
+/// What waits in all the other queues of the same targets.
+async fn lock_cold(db: &Db, needs: &Needs, cursors: &Cursors) -> Result<Vec<Row>, Fault> {
+    if needs.wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let cold = cursors.cold(needs.wanted.keys());
+    let targets: Vec<_> = cold.iter().map(|(target, ..)| target.as_str()).collect();
+    let from: Vec<_> = cold.iter().map(|(_, from, _)| *from).collect();
+    let to: Vec<_> = cold.iter().map(|(.., to)| *to).collect();
+    let wanted: Vec<_> = cold.iter().map(|(target, ..)| needs.wanted[target] as i64).collect();
+    db.run(&CLAIM_COLD, &[&targets, &from, &to, &wanted]).await
+}
+
+/// What waits and was declined by some, but not by everybody who asks now.
+async fn lock_declined(db: &Db, needs: &Needs) -> Result<Vec<Row>, Fault> {
+    if needs.wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let targets: Vec<_> = needs.wanted.keys().map(String::as_str).collect();
+    let agents: Vec<_> = needs.seekers.iter().map(AgentId::as_str).collect();
+    db.run(&CLAIM_DECLINED, &[&targets, &agents]).await
+}
+
+async fn lock_due(
+    db: &Db,
+    needs: &Needs,
+    cursors: &Cursors,
+    now: Timestamp,
+) -> Result<Vec<Row>, Fault> {
+    if needs.sweep == 0 {
+        return Ok(Vec::new());
+    }
+    let max = i64::try_from(needs.sweep).unwrap_or(i64::MAX);
+    db.run(&LOCK_DUE, &[&now.0, &cursors.due_mark(), &max]).await
+}
+
+impl Loaded {
+    /// Reads what is locked, by statements of their own that begin after the locks were taken: what
+    /// they see is final.
+    pub(super) async fn read(db: &Db, locked: &Locked) -> Result<Self, Fault> {
         let mut loaded = Self {
             live: Live::new(Epoch(0), Position(0)),
             tasks: HashMap::new(),
             handoffs: HashMap::new(),
             others: HashSet::new(),
         };
-        loaded.read_locked(db, &found).await?;
+        if locked.is_empty() {
+            return Ok(loaded);
+        }
+        let values: [&(dyn ToSql + Sync); 2] = [&locked.named, &locked.tasks];
+        let (tasks, handoffs) = futures::try_join!(
+            db.run(&READ_TASKS, &values[1..]),
+            db.run(&READ_HANDOFFS, &values),
+        )?;
+        for row in &tasks {
+            let task = Arc::new(rows::task_of(row)?);
+            loaded.tasks.insert(task.id, task.clone());
+            loaded.live.put_task(task.id, Some(task));
+        }
+        for row in &handoffs {
+            let handoff = Arc::new(rows::handoff_of(row, 0)?);
+            if loaded.tasks.contains_key(&handoff.task_id) {
+                loaded.handoffs.insert(handoff.id, handoff.clone());
+                loaded.live.put_handoff(handoff.id, Some(handoff));
+            }
+        }
         Ok(loaded)
     }
 
@@ -136,43 +251,6 @@ impl Loaded {
         self.read_keys(db, &needs.keys, reading::keys_since(now)).await?;
         self.live.keep();
         self.live.ready.clear();
-        Ok(())
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.tasks.is_empty() && self.handoffs.is_empty()
-    }
-
-    async fn read_locked(&mut self, db: &Client, found: &Found) -> Result<(), Fault> {
-        let locked: Vec<Uuid> = found.locked.iter().copied().map(task_uuid).collect();
-        if locked.is_empty() {
-            return Ok(());
-        }
-        let named: Vec<Uuid> = found.handoffs.keys().copied().map(handoff_uuid).collect();
-        // Read after the locks were taken, by statements of their own: what they see is final.
-        let task_sql = rows::task_sql("WHERE id = ANY($1)");
-        let handoff_sql = "
-            SELECT data FROM handoff WHERE id = ANY($1)
-            UNION
-            SELECT h.data FROM task t JOIN handoff h ON h.id = t.live WHERE t.id = ANY($2)";
-        let values: [rows::Value<'_>; 2] =
-            [(&named, Type::UUID_ARRAY), (&locked, Type::UUID_ARRAY)];
-        let (tasks, handoffs) = futures::try_join!(
-            query(db, &task_sql, &values[1..]),
-            query(db, handoff_sql, &values)
-        )?;
-        for row in &tasks {
-            let task = Arc::new(rows::task_of(row)?);
-            self.tasks.insert(task.id, task.clone());
-            self.live.put_task(task.id, Some(task));
-        }
-        for row in &handoffs {
-            let handoff = Arc::new(rows::handoff_of(row, 0)?);
-            if self.tasks.contains_key(&handoff.task_id) {
-                self.handoffs.insert(handoff.id, handoff.clone());
-                self.live.put_handoff(handoff.id, Some(handoff));
-            }
-        }
         Ok(())
     }
 
@@ -202,11 +280,8 @@ impl Loaded {
                     AND target = l.target AND ordering_key = l.key
                 ORDER BY offered LIMIT l.front
             ) m";
-        let values: [rows::Value<'_>; 3] = [
-            (&targets, Type::TEXT_ARRAY),
-            (&keys, Type::TEXT_ARRAY),
-            (&counts, Type::INT8_ARRAY),
-        ];
+        let values: [Value<'_>; 3] =
+            [(&targets, Type::TEXT_ARRAY), (&keys, Type::TEXT_ARRAY), (&counts, Type::INT8_ARRAY)];
         for row in query(db, sql, &values).await? {
             let handoff = Arc::new(rows::handoff_of(&row, 0)?);
             if !self.handoffs.contains_key(&handoff.id) {
@@ -234,7 +309,7 @@ impl Loaded {
             FROM unnest($1::text[], $2::text[]) AS g (agent, key)
             JOIN idempotency i ON i.agent = g.agent AND i.key = g.key
             WHERE i.at > $3";
-        let values: [rows::Value<'_>; 3] =
+        let values: [Value<'_>; 3] =
             [(&agents, Type::TEXT_ARRAY), (&words, Type::TEXT_ARRAY), (&since.0, Type::INT8)];
         for row in query(db, sql, &values).await? {
             let (key, replay, at) = rows::replay_of(&row)?;
@@ -243,153 +318,6 @@ impl Loaded {
         Ok(())
     }
 }
-
-#[derive(Default)]
-struct Found {
-    /// By handoff, the task whose row has to be locked for it.
-    handoffs: BTreeMap<HandoffId, TaskId>,
-    named: BTreeSet<TaskId>,
-    locked: HashSet<TaskId>,
-}
-
-impl Found {
-    fn add(&mut self, rows: &[tokio_postgres::Row]) -> Result<(), Fault> {
-        for row in rows {
-            let handoff = HandoffId(row.try_get::<_, Uuid>(0)?.as_u128());
-            let task = TaskId(row.try_get::<_, Uuid>(1)?.as_u128());
-            self.handoffs.insert(handoff, task);
-        }
-        Ok(())
-    }
-
-    /// Finds the tasks of the handoffs that are named; a handoff never changes its task.
-    async fn named(&mut self, db: &Client, needs: &Needs) -> Result<(), Fault> {
-        self.named.extend(&needs.tasks);
-        if !needs.handoffs.is_empty() {
-            let ids: Vec<_> = needs.handoffs.iter().copied().map(handoff_uuid).collect();
-            let sql = "SELECT id, task_id FROM handoff WHERE id = ANY($1)";
-            let rows = query(db, sql, &[(&ids, Type::UUID_ARRAY)]).await?;
-            self.add(&rows)?;
-        }
-        if !needs.requests.is_empty() {
-            let agents: Vec<_> = needs.requests.iter().map(|(agent, _)| agent.as_str()).collect();
-            let ids: Vec<_> = needs.requests.iter().map(|(_, id)| id.as_str()).collect();
-            let sql = "
-                SELECT h.id, h.task_id FROM unnest($1::text[], $2::text[]) AS g (agent, request)
-                JOIN handoff h ON h.holder = g.agent AND h.request_id = g.request
-                    AND h.request_id IS NOT NULL";
-            let values: [rows::Value<'_>; 2] =
-                [(&agents, Type::TEXT_ARRAY), (&ids, Type::TEXT_ARRAY)];
-            let rows = query(db, sql, &values).await?;
-            self.add(&rows)?;
-        }
-        if needs.everything_held {
-            let sql = "SELECT id, task_id FROM handoff WHERE state IN ('claimed', 'in_progress')";
-            let rows = query(db, sql, &[]).await?;
-            self.add(&rows)?;
-            self.named.insert(TaskId::STORE);
-        }
-        self.named.extend(self.handoffs.values());
-        Ok(())
-    }
-
-    /// Waits for the tasks that are named, in the order of their ids, so that no two batches wait
-    /// for each other.
-    async fn lock_named(&mut self, db: &Client) -> Result<(), Fault> {
-        if self.named.is_empty() {
-            return Ok(());
-        }
-        let ids: Vec<_> = self.named.iter().copied().map(task_uuid).collect();
-        let sql = "SELECT id FROM task WHERE id = ANY($1) ORDER BY id FOR NO KEY UPDATE";
-        for row in query(db, sql, &[(&ids, Type::UUID_ARRAY)]).await? {
-            self.locked.insert(TaskId(row.try_get::<_, Uuid>(0)?.as_u128()));
-        }
-        Ok(())
-    }
-
-    fn add_locked(&mut self, rows: &[tokio_postgres::Row]) -> Result<(), Fault> {
-        self.add(rows)?;
-        for row in rows {
-            self.locked.insert(TaskId(row.try_get::<_, Uuid>(1)?.as_u128()));
-        }
-        Ok(())
-    }
-
-    async fn lock_waiting(
-        &mut self,
-        db: &Client,
-        needs: &Needs,
-        cursors: &Cursors,
-    ) -> Result<(), Fault> {
-        if needs.wanted.is_empty() {
-            return Ok(());
-        }
-        let bounds = cursors.bounds(needs.wanted.keys());
-        let targets: Vec<_> = bounds.iter().map(|(target, ..)| target.as_str()).collect();
-        let haste: Vec<_> = bounds.iter().map(|(_, haste, _)| *haste).collect();
-        let from: Vec<_> = bounds.iter().map(|(.., from)| *from).collect();
-        let wanted: Vec<_> =
-            bounds.iter().map(|(target, ..)| needs.wanted[target] as i64).collect();
-        let values: [rows::Value<'_>; 4] = [
-            (&targets, Type::TEXT_ARRAY),
-            (&haste, Type::INT2_ARRAY),
-            (&from, Type::INT8_ARRAY),
-            (&wanted, Type::INT8_ARRAY),
-        ];
-        let seekers: Vec<_> = needs.seekers.iter().map(|(target, _)| target.as_str()).collect();
-        let agents: Vec<_> = needs.seekers.iter().map(|(_, agent)| agent.as_str()).collect();
-        let declined: [rows::Value<'_>; 2] =
-            [(&seekers, Type::TEXT_ARRAY), (&agents, Type::TEXT_ARRAY)];
-        let (waiting, declined) = futures::try_join!(
-            query(db, CLAIM, &values),
-            query(db, CLAIM_DECLINED, &declined)
-        )?;
-        self.add_locked(&waiting)?;
-        self.add_locked(&declined)
-    }
-
-    async fn lock_due(&mut self, db: &Client, max: usize, now: Timestamp) -> Result<(), Fault> {
-        let sql = "
-            SELECT h.id, h.task_id FROM handoff h JOIN task t ON t.id = h.task_id
-            WHERE NOT h.ended AND h.due_at <= $1
-            ORDER BY h.due_at LIMIT $2 FOR NO KEY UPDATE OF t SKIP LOCKED";
-        let max = i64::try_from(max).unwrap_or(i64::MAX);
-        let rows = query(db, sql, &[(&now.0, Type::INT8), (&max, Type::INT8)]).await?;
-        self.add_locked(&rows)
-    }
-}
-
-/// What waits and was declined by nobody, from each queue's low-water mark on. Priorities are
-/// queues of their own, because each has its own mark.
-pub(super) const CLAIM: &str = "
-    SELECT c.id, c.task_id
-    FROM unnest($1::text[], $2::int2[], $3::int8[], $4::int8[]) AS w (target, haste, mark, wanted),
-    LATERAL (
-        SELECT h.id, h.task_id FROM handoff h JOIN task t ON t.id = h.task_id
-        WHERE h.state = 'pending' AND h.target = w.target AND h.haste = w.haste
-            AND h.ready >= w.mark AND h.declined_by = '{}'
-            AND (h.ordering_key IS NULL OR NOT EXISTS (
-                SELECT 1 FROM handoff e WHERE NOT e.ended AND e.ordering_key IS NOT NULL
-                    AND e.target = h.target AND e.ordering_key = h.ordering_key
-                    AND e.offered < h.offered))
-        ORDER BY h.ready LIMIT w.wanted FOR NO KEY UPDATE OF t SKIP LOCKED
-    ) c";
-
-/// What waits and was declined by some, but not by the one who asks. There is little of it, so
-/// each seeker gets its own.
-const CLAIM_DECLINED: &str = "
-    SELECT c.id, c.task_id
-    FROM unnest($1::text[], $2::text[]) AS w (target, agent),
-    LATERAL (
-        SELECT h.id, h.task_id FROM handoff h JOIN task t ON t.id = h.task_id
-        WHERE h.state = 'pending' AND h.declined_by <> '{}' AND h.target = w.target
-            AND NOT w.agent = ANY (h.declined_by)
-            AND (h.ordering_key IS NULL OR NOT EXISTS (
-                SELECT 1 FROM handoff e WHERE NOT e.ended AND e.ordering_key IS NOT NULL
-                    AND e.target = h.target AND e.ordering_key = h.ordering_key
-                    AND e.offered < h.offered))
-        ORDER BY h.haste, h.ready LIMIT 100 FOR NO KEY UPDATE OF t SKIP LOCKED
-    ) c";
 
 impl View for Loaded {
     fn task(&self, id: TaskId) -> Option<&Task> {

@@ -6,7 +6,9 @@
 
 mod batch;
 mod clock;
+mod copy;
 mod cursors;
+mod db;
 mod error;
 mod follow;
 mod load;
@@ -14,6 +16,7 @@ mod open;
 mod partitions;
 mod reading;
 mod rows;
+mod sql;
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -27,9 +30,11 @@ use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
 use self::cursors::Cursors;
+use self::db::Db;
 use self::error::Fault;
 use self::partitions::Partitions;
 use crate::audit::Verdict;
+use crate::cache::BodyCache;
 use crate::clock::Clock;
 use crate::{
     COMMANDS_MAX, Checkpoint, Committed, Entry, Error, HandoffFilter, QUEUE_MAX, Reply, Stats,
@@ -37,12 +42,16 @@ use crate::{
 };
 
 pub use clock::DatabaseClock;
-pub use open::{PostgresError, PostgresOptions, Server, inspect};
+pub use copy::{CopyError, from_sqlite, to_sqlite};
+pub use open::{PostgresError, PostgresOptions, Server, inspect, without_password};
 
 /// How many commands one transaction takes at most.
 const BATCH_MAX: usize = 1024;
 /// How many transactions of one broker are under way at once: one reads while another commits.
 const LANES: usize = 2;
+/// How many commands a batch has at least before the next one need not wait for it. Small batches
+/// one after the other grow; side by side they would stay small and cost more.
+const PARALLEL_MIN: usize = 256;
 /// How many committed batches a slow subscriber may lag behind before it has to read the log.
 const COMMITTED_KEPT_MAX: usize = 1024;
 /// How often the log is sealed, marks are raised and the clock is set.
@@ -50,10 +59,36 @@ const UPKEEP: Duration = Duration::from_secs(1);
 /// How often old history is looked for.
 const RETENTION: Duration = Duration::from_secs(60 * 60);
 
+/// Every statement of a transaction that appends.
+const OFTEN: &[&db::Often] = &[
+    &sql::LOCK_NAMED,
+    &sql::LOCK_HELD,
+    &sql::CLAIM,
+    &sql::CLAIM_COLD,
+    &sql::CLAIM_DECLINED,
+    &sql::LOCK_DUE,
+    &sql::READ_TASKS,
+    &sql::READ_HANDOFFS,
+    &sql::TAKE_HEAD,
+    &sql::PUT_HEAD,
+    &sql::NEXT_DUE,
+    &sql::READ_BODIES,
+    &sql::READ_NEWS,
+    &rows::PUT_TASKS,
+    &rows::PUT_HANDOFFS,
+    &rows::PUT_EVENTS,
+];
+
 /// What the tasks of one broker share.
 pub(crate) struct Node {
     pool: Pool,
     url: String,
+    /// Whether statements may be prepared: not behind a pooler of transactions.
+    prepared: bool,
+    /// How a transaction begins.
+    begin: String,
+    /// The bodies that this broker wrote last.
+    cache: BodyCache,
     clock: Arc<dyn Clock>,
     key: SigningKey,
     cursors: Cursors,
@@ -75,6 +110,10 @@ pub(crate) struct Node {
 }
 
 impl Node {
+    async fn db(&self) -> Result<Db, Fault> {
+        Db::get(&self.pool, self.prepared).await
+    }
+
     fn saw_timeline(&self, timeline: i64) -> Result<(), Fault> {
         let known = self.timeline.fetch_max(timeline, Ordering::AcqRel);
         if timeline < known {
@@ -134,6 +173,9 @@ impl Postgres {
         let node = Arc::new(Node {
             pool,
             url: options.url,
+            prepared: !options.pooler,
+            begin: batch::begin(options.pooler),
+            cache: BodyCache::default(),
             clock,
             key: options.key,
             cursors: Cursors::default(),
@@ -154,8 +196,7 @@ impl Postgres {
             told: Mutex::new(end.position),
         });
         let jobs = Arc::new(tokio::sync::Mutex::new(jobs));
-        let lanes =
-            (0..LANES).map(|_| tokio::spawn(lane(node.clone(), jobs.clone()))).collect();
+        let lanes = (0..LANES).map(|_| tokio::spawn(lane(node.clone(), jobs.clone()))).collect();
         let others = vec![
             tokio::spawn(follow::follow(node.clone())).abort_handle(),
             tokio::spawn(follow::announce(node.clone())).abort_handle(),
@@ -174,20 +215,19 @@ impl Postgres {
 /// Takes every waiting command as one batch, again and again.
 async fn lane(node: Arc<Node>, jobs: Arc<tokio::sync::Mutex<mpsc::Receiver<Job>>>) {
     loop {
-        let mut batch = Vec::new();
+        let mut jobs = jobs.lock().await;
+        let Some(first) = jobs.recv().await else { return };
+        let mut commands = first.commands.len();
+        let mut batch = vec![first];
+        while commands < BATCH_MAX
+            && let Ok(job) = jobs.try_recv()
         {
-            let mut jobs = jobs.lock().await;
-            let Some(first) = jobs.recv().await else { return };
-            let mut commands = first.commands.len();
-            batch.push(first);
-            while commands < BATCH_MAX
-                && let Ok(job) = jobs.try_recv()
-            {
-                commands += job.commands.len();
-                batch.push(job);
-            }
+            commands += job.commands.len();
+            batch.push(job);
         }
+        let alone = (commands < PARALLEL_MIN).then_some(jobs);
         run(&node, batch).await;
+        drop(alone);
     }
 }
 
@@ -221,10 +261,13 @@ async fn upkeep(node: Arc<Node>, retain: Option<Duration>) {
     loop {
         tokio::time::sleep(UPKEEP).await;
         let kept = async {
-            let db = node.pool.get().await?;
-            node.cursors.raise(&db).await?;
-            let now = reading::database_now(&db).await?;
+            let db = node.db().await?;
+            node.cursors.raise(db.client()).await?;
+            let now = reading::database_now(db.client()).await?;
             node.clock.set_by(now);
+            let due = db.run(&sql::NEXT_DUE, &[&node.cursors.due_mark()]).await?;
+            let due = due.first().map(|row| row.try_get(0)).transpose()?.map(Timestamp);
+            node.next_due.send_if_modified(|known| std::mem::replace(known, due) != due);
             drop(db);
             node.seal().await
         };

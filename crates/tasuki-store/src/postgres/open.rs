@@ -3,12 +3,15 @@
 
 use std::time::Duration;
 
-use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{
+    Hook, HookError, Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod, Runtime,
+};
 use ed25519_dalek::SigningKey;
 use tokio_postgres::{Client, Config, NoTls};
 
+use super::batch::SETTINGS;
+use super::db::query;
 use super::error::{Fault, root};
-use super::rows::query;
 
 /// What the schema of this binary is. Each migration runs once, in order.
 const MIGRATIONS: [&str; 1] = [include_str!("migrations/001_foundation.sql")];
@@ -27,6 +30,8 @@ pub struct PostgresOptions {
     pub url: String,
     /// Signs checkpoints.
     pub key: SigningKey,
+    /// Whether the URL leads to a pooler that gives every transaction another connection.
+    pub pooler: bool,
     /// How many connections this broker holds at most.
     pub connections_max: usize,
     /// How long history is kept; for ever without it.
@@ -42,6 +47,7 @@ impl PostgresOptions {
         Self {
             url: url.into(),
             key,
+            pooler: false,
             connections_max,
             retain,
             events_each: super::partitions::EVENTS_EACH,
@@ -74,6 +80,10 @@ pub enum PostgresError {
          another database"
     )]
     Newer { found: i64, known: i64 },
+    #[error("the log is damaged: {0}")]
+    Damaged(crate::audit::Finding),
+    #[error("there is work in the database already; give an empty one")]
+    NotEmpty,
     #[error("cannot {step}: {reason}")]
     Failed { step: &'static str, reason: String },
 }
@@ -93,13 +103,27 @@ pub struct Server {
     pub old_transactions: Vec<(String, i32)>,
 }
 
+/// A URL as it may be shown.
+#[must_use]
+pub fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return "postgres".into() };
+    let rest = rest.split('?').next().unwrap_or_default();
+    match rest.rsplit_once('@') {
+        Some((user, place)) => {
+            let user = user.split(':').next().unwrap_or_default();
+            format!("{scheme}://{user}@{place}")
+        }
+        None => format!("{scheme}://{rest}"),
+    }
+}
+
 pub(super) fn config(url: &str) -> Result<Config, PostgresError> {
     let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
         // The text of the URL may hold a password.
-        PostgresError::Url(std::error::Error::source(&error).map_or_else(
-            || error.to_string(),
-            ToString::to_string,
-        ))
+        PostgresError::Url(
+            std::error::Error::source(&error)
+                .map_or_else(|| error.to_string(), ToString::to_string),
+        )
     })?;
     config.connect_timeout(CONNECT_TIMEOUT);
     config.tcp_user_timeout(Duration::from_secs(10));
@@ -111,8 +135,14 @@ pub(super) fn config(url: &str) -> Result<Config, PostgresError> {
 }
 
 pub(super) fn pool(options: &PostgresOptions) -> Result<Pool, PostgresError> {
+    let mut config = config(&options.url)?;
+    if !options.pooler {
+        let own = config.get_options().unwrap_or_default().to_owned();
+        let settings = SETTINGS.map(|(name, value)| format!("-c {name}={value}")).join(" ");
+        config.options(format!("{settings} {own}"));
+    }
     let manager = Manager::from_config(
-        config(&options.url)?,
+        config,
         NoTls,
         ManagerConfig { recycling_method: RecyclingMethod::Fast },
     );
@@ -127,6 +157,8 @@ pub(super) fn pool(options: &PostgresOptions) -> Result<Pool, PostgresError> {
     });
     Pool::builder(manager)
         .max_size(options.connections_max.max(4))
+        // The connection that was used last has everything at hand.
+        .queue_mode(QueueMode::Lifo)
         .wait_timeout(Some(POOL_TIMEOUT))
         .create_timeout(Some(CONNECT_TIMEOUT))
         .recycle_timeout(Some(CONNECT_TIMEOUT))
@@ -180,7 +212,8 @@ pub(super) async fn check(db: &Client) -> Result<Server, PostgresError> {
                FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid() \
                    AND xact_start < now() - make_interval(secs => $1)";
     let age = f64::from(OLD_TRANSACTION_S);
-    let values = [(&age as &(dyn tokio_postgres::types::ToSql + Sync), tokio_postgres::types::Type::FLOAT8)];
+    let values =
+        [(&age as &(dyn tokio_postgres::types::ToSql + Sync), tokio_postgres::types::Type::FLOAT8)];
     let rows = query(db, sql, &values).await.map_err(failed("look for old transactions"))?;
     let old_transactions =
         rows.iter().filter_map(|row| Some((row.try_get(0).ok()?, row.try_get(1).ok()?))).collect();

@@ -8,8 +8,9 @@ use tasuki_core::{Position, Timestamp};
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
+use super::db::{Value, query};
 use super::error::Fault;
-use super::rows::{self, query, sql_position};
+use super::rows::sql_position;
 
 /// How many events lie in one partition, unless the database was set up otherwise.
 pub(super) const EVENTS_EACH: u32 = 1 << 20;
@@ -45,7 +46,7 @@ pub(super) async fn ensure(
         let (from, to) = (number * each, (number + 1) * each);
         let sql = format!(
             "CREATE TABLE IF NOT EXISTS event_{number} PARTITION OF event \
-             FOR VALUES FROM ({from}) TO ({to})"
+             FOR VALUES FROM ({from}) TO ({to}) WITH (toast_tuple_target = 8160)"
         );
         db.batch_execute(&sql).await?;
     }
@@ -86,14 +87,14 @@ async fn drop_first(db: &mut Client, each: i64, before: Timestamp) -> Result<boo
                 AND t.intent_at <= $1),
             (SELECT log_hash FROM checkpoint WHERE position = $1)
         FROM event WHERE position <= $1";
-    let values: [rows::Value<'_>; 2] = [(&last, Type::INT8), (&before.0, Type::INT8)];
+    let values: [Value<'_>; 2] = [(&last, Type::INT8), (&before.0, Type::INT8)];
     let Some(row) = query(db, sql, &values).await?.pop() else { return Ok(false) };
     let (old, needed): (Option<bool>, bool) = (row.try_get(0)?, row.try_get(1)?);
     let Some(hash) = row.try_get::<_, Option<&[u8]>>(2)? else { return Ok(false) };
     if old != Some(true) || needed {
         return Ok(false);
     }
-    let values: [rows::Value<'_>; 2] = [(&last, Type::INT8), (&hash, Type::BYTEA)];
+    let values: [Value<'_>; 2] = [(&last, Type::INT8), (&hash, Type::BYTEA)];
     query(db, "UPDATE log_start SET position = $1, hash = $2", &values).await?;
     let ended = "WITH gone AS (DELETE FROM task WHERE at <= $1 AND state IN \
                      ('completed', 'failed', 'cancelled') RETURNING id) \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Queries. What they show is committed, and as new as the moment they are asked.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use tasuki_core::{Body, Handoff, HandoffId, Hash, Position, Task, TaskId, Timestamp};
@@ -9,8 +10,10 @@ use tokio_postgres::{Client, Row};
 use uuid::Uuid;
 
 use super::Node;
+use super::db::{Value, query};
 use super::error::Fault;
-use super::rows::{self, query, sql_position};
+use super::rows::{self, sql_position};
+use super::sql::{READ_BODIES, READ_NEWS};
 use crate::audit::{Verdict, Verifier};
 use crate::live::KEY_MS_MAX;
 use crate::{Checkpoint, Committed, Entry, HandoffFilter, TaskFilter};
@@ -62,7 +65,7 @@ pub(super) fn keys_since(now: Timestamp) -> Timestamp {
 }
 
 impl Node {
-    async fn ask(&self, sql: &str, values: &[rows::Value<'_>]) -> Result<Vec<Row>, Fault> {
+    async fn ask(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, Fault> {
         let db = self.pool.get().await?;
         query(&db, sql, values).await
     }
@@ -132,14 +135,29 @@ impl Node {
     }
 
     pub(super) async fn bodies(&self, at: &[Position]) -> Result<Vec<Option<Body>>, Fault> {
-        let positions: Vec<_> = at.iter().copied().map(sql_position).collect();
-        let sql = "SELECT e.body FROM unnest($1::int8[]) WITH ORDINALITY AS g (position, place) \
-                   LEFT JOIN event e ON e.position = g.position ORDER BY g.place";
-        let found = self.ask(sql, &[(&positions, Type::INT8_ARRAY)]).await?;
-        let body = |row: &Row| {
-            Ok(row.try_get::<_, Option<String>>(0)?.and_then(Body::stored))
-        };
-        found.iter().map(body).collect()
+        let mut bodies: Vec<_> = at.iter().map(|at| self.cache.get(*at)).collect();
+        let missing: Vec<_> = at
+            .iter()
+            .zip(&bodies)
+            .filter(|(_, body)| body.is_none())
+            .map(|(at, _)| sql_position(*at))
+            .collect();
+        if missing.is_empty() {
+            return Ok(bodies);
+        }
+        let mut found = HashMap::new();
+        for row in self.db().await?.run(&READ_BODIES, &[&missing]).await? {
+            let body: Option<String> = row.try_get(1)?;
+            if let Some(body) = body.and_then(Body::stored) {
+                found.insert(rows::position(row.try_get(0)?), body);
+            }
+        }
+        for (at, body) in at.iter().zip(&mut bodies) {
+            if body.is_none() {
+                *body = found.get(at).cloned();
+            }
+        }
+        Ok(bodies)
     }
 
     pub(super) async fn events(&self, after: Position, max: usize) -> Result<Vec<Entry>, Fault> {
@@ -148,26 +166,17 @@ impl Node {
         found.iter().map(rows::entry_of).collect()
     }
 
-    /// What there is to tell after a position, and when something is due next.
-    pub(super) async fn news_after(
-        &self,
-        after: Position,
-        max: usize,
-    ) -> Result<(Committed, Option<Timestamp>), Fault> {
-        let sql = "SELECT position, previous, hash, record, ready FROM event \
-                   WHERE position > $1 ORDER BY position LIMIT $2";
-        let found = self.ask(sql, &page(&sql_position(after), &limit(max))).await?;
+    /// What there is to tell after a position.
+    pub(super) async fn news_after(&self, after: Position, max: usize) -> Result<Committed, Fault> {
+        let db = self.db().await?;
+        let found = db.run(&READ_NEWS, &[&sql_position(after), &limit(max)]).await?;
         let mut news = Committed::default();
         for row in &found {
             news.events.push(rows::entry_of(row)?.sealed);
             let ready: Option<Vec<&str>> = row.try_get(4)?;
             news.ready.extend(ready.into_iter().flatten().filter_map(rows::target_of));
         }
-        let sql = "SELECT due_at FROM handoff WHERE NOT ended AND due_at IS NOT NULL \
-                   ORDER BY due_at LIMIT 1";
-        let due = self.ask(sql, &[]).await?;
-        let due = due.first().map(|row| row.try_get(0)).transpose()?.map(Timestamp);
-        Ok((news, due))
+        Ok(news)
     }
 
     /// A task's events, by following the links back from its last one: no index is needed for this.
@@ -245,7 +254,7 @@ fn limit(max: usize) -> i64 {
     i64::try_from(max).unwrap_or(i64::MAX)
 }
 
-fn page<'v>(after: &'v i64, max: &'v i64) -> [rows::Value<'v>; 2] {
+fn page<'v>(after: &'v i64, max: &'v i64) -> [Value<'v>; 2] {
     [(after, Type::INT8), (max, Type::INT8)]
 }
 
@@ -270,7 +279,7 @@ impl Query {
         self.values.push((Box::new(limit(max)), Type::INT8));
         let number = self.values.len();
         self.sql.push_str(&format!(" ORDER BY id DESC LIMIT ${number}"));
-        let values: Vec<rows::Value<'_>> = self
+        let values: Vec<Value<'_>> = self
             .values
             .iter()
             .map(|(value, kind)| (&**value as &(dyn ToSql + Sync), kind.clone()))

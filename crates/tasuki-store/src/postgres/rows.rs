@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tasks, handoffs and events as rows, many at a time: a batch is written with one statement for
-//! each table, whatever its size. Statements are sent unnamed, so that a pooler which gives every
-//! transaction another server connection does not mind.
+//! each table, whatever its size.
 
 use std::sync::Arc;
 
 use tasuki_core::decide::Replay;
 use tasuki_core::event::{Record, Sealed};
 use tasuki_core::ids::{IdempotencyKey, Malformed};
-use tasuki_core::{AgentId, Handoff, HandoffId, Hash, Position, State, Target, Task, TaskId, Timestamp};
+use tasuki_core::{
+    AgentId, Handoff, HandoffId, Hash, Position, State, Target, Task, TaskId, Timestamp,
+};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 use uuid::Uuid;
 
+use super::db::{Db, Often, Value, query};
 use super::error::Fault;
 use crate::live::Appended;
 use crate::{Checkpoint, Entry, codec};
 
 type Result<T> = std::result::Result<T, Fault>;
-
-/// A value and the type it has in SQL.
-pub(super) type Value<'v> = (&'v (dyn ToSql + Sync), Type);
 
 pub(super) fn sql_position(position: Position) -> i64 {
     i64::try_from(position.0).unwrap_or(i64::MAX)
@@ -90,9 +89,7 @@ pub(super) fn task_of(row: &Row) -> Result<Task> {
         owner: parsed(row, 2)?,
         opened_by: parsed(row, 3)?,
         parent_task_id: uuid(4)?.map(|id| TaskId(id.as_u128())),
-        correlation_id: correlation
-            .map(|_| parsed(row, 5))
-            .transpose()?,
+        correlation_id: correlation.map(|_| parsed(row, 5)).transpose()?,
         intent: hash(row, 6)?,
         intent_at: position(row.try_get(7)?),
         opened_at: Timestamp(row.try_get(8)?),
@@ -110,49 +107,58 @@ pub(super) fn handoff_of(row: &Row, column: usize) -> Result<Handoff> {
     codec::decode(data).map_err(|error| malformed(&error.to_string()))
 }
 
-/// Writes tasks: new ones, and old ones that nobody changed since they were read. A row that
-/// somebody did change stays as it is, and then fewer rows are written than were given.
-pub(super) async fn put_tasks(db: &Client, tasks: &[(Arc<Task>, Option<Position>)]) -> Result<u64> {
+/// Writes tasks: new ones, and old ones that nobody changed since they were read. If somebody did
+/// change one, the statement fails, and the transaction with it.
+pub(super) async fn put_tasks(db: &Db, tasks: &[(Arc<Task>, Option<Position>)]) -> Result<()> {
     if tasks.is_empty() {
-        return Ok(0);
+        return Ok(());
     }
-    let column = |value: fn(&Task) -> i64| tasks.iter().map(|(t, _)| value(t)).collect::<Vec<_>>();
-    let maybe =
-        |value: fn(&Task) -> Option<i64>| tasks.iter().map(|(t, _)| value(t)).collect::<Vec<_>>();
-    let text = |value: fn(&Task) -> &str| tasks.iter().map(|(t, _)| value(t)).collect::<Vec<_>>();
-    let ids: Vec<_> = tasks.iter().map(|(task, _)| task_uuid(task.id)).collect();
-    let parents: Vec<_> = tasks.iter().map(|(t, _)| t.parent_task_id.map(task_uuid)).collect();
+    let all = || tasks.iter().map(|(task, _)| task);
+    let ids: Vec<_> = all().map(|task| task_uuid(task.id)).collect();
+    let states: Vec<_> = all().map(|task| task.state.as_str()).collect();
+    let owners: Vec<_> = all().map(|task| task.owner.as_str()).collect();
+    let openers: Vec<_> = all().map(|task| task.opened_by.as_str()).collect();
+    let parents: Vec<_> = all().map(|task| task.parent_task_id.map(task_uuid)).collect();
     let correlations: Vec<_> =
-        tasks.iter().map(|(t, _)| t.correlation_id.as_ref().map(|id| id.as_str())).collect();
-    let intents: Vec<_> = tasks.iter().map(|(task, _)| &task.intent.0[..]).collect();
-    let live: Vec<_> = tasks.iter().map(|(task, _)| task.live.map(handoff_uuid)).collect();
-    let envelopes: Vec<_> = tasks.iter().map(|(t, _)| t.envelope.as_ref().map(|(h, _)| &h.0[..])).collect();
-    let heads: Vec<_> = tasks.iter().map(|(task, _)| &task.head.0[..]).collect();
+        all().map(|task| task.correlation_id.as_ref().map(|id| id.as_str())).collect();
+    let intents: Vec<_> = all().map(|task| &task.intent.0[..]).collect();
+    let intents_at: Vec<_> = all().map(|task| sql_position(task.intent_at)).collect();
+    let opened: Vec<_> = all().map(|task| task.opened_at.0).collect();
+    let ended: Vec<_> = all().map(|task| task.ended_at.map(|at| at.0)).collect();
+    let live: Vec<_> = all().map(|task| task.live.map(handoff_uuid)).collect();
+    let envelopes: Vec<_> =
+        all().map(|task| task.envelope.as_ref().map(|(hash, _)| &hash.0[..])).collect();
+    let hops: Vec<_> = all().map(|task| task.envelope.map(|(_, hop)| i64::from(hop))).collect();
+    let events: Vec<_> = all().map(|task| i64::from(task.events)).collect();
+    let heads: Vec<_> = all().map(|task| &task.head.0[..]).collect();
+    let at: Vec<_> = all().map(|task| sql_position(task.at)).collect();
     let known: Vec<_> = tasks.iter().map(|(_, known)| known.map(sql_position)).collect();
-    let values: [Value<'_>; 17] = [
-        (&ids, Type::UUID_ARRAY),
-        (&text(|t| t.state.as_str()), Type::TEXT_ARRAY),
-        (&text(|t| t.owner.as_str()), Type::TEXT_ARRAY),
-        (&text(|t| t.opened_by.as_str()), Type::TEXT_ARRAY),
-        (&parents, Type::UUID_ARRAY),
-        (&correlations, Type::TEXT_ARRAY),
-        (&intents, Type::BYTEA_ARRAY),
-        (&column(|t| sql_position(t.intent_at)), Type::INT8_ARRAY),
-        (&column(|t| t.opened_at.0), Type::INT8_ARRAY),
-        (&maybe(|t| t.ended_at.map(|at| at.0)), Type::INT8_ARRAY),
-        (&live, Type::UUID_ARRAY),
-        (&envelopes, Type::BYTEA_ARRAY),
-        (&maybe(|t| t.envelope.map(|(_, hop)| i64::from(hop))), Type::INT8_ARRAY),
-        (&column(|t| i64::from(t.events)), Type::INT8_ARRAY),
-        (&heads, Type::BYTEA_ARRAY),
-        (&column(|t| sql_position(t.at)), Type::INT8_ARRAY),
-        (&known, Type::INT8_ARRAY),
+    let values: [&(dyn ToSql + Sync); 17] = [
+        &ids,
+        &states,
+        &owners,
+        &openers,
+        &parents,
+        &correlations,
+        &intents,
+        &intents_at,
+        &opened,
+        &ended,
+        &live,
+        &envelopes,
+        &hops,
+        &events,
+        &heads,
+        &at,
+        &known,
     ];
-    execute(db, PUT_TASKS, &values).await
+    db.run(&PUT_TASKS, &values).await.map(drop)
 }
 
-/// `known` is the version that was read; without one the row must not be there.
-const PUT_TASKS: &str = "
+/// `known` is the version that was read; without one the row must not be there. The division fails
+/// where the numbers differ.
+pub(super) const PUT_TASKS: Often = Often {
+    sql: "
     WITH given AS (
         SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::uuid[], $6::text[],
             $7::bytea[], $8::int8[], $9::int8[], $10::int8[], $11::uuid[], $12::bytea[],
@@ -171,25 +177,45 @@ const PUT_TASKS: &str = "
         FROM given WHERE known IS NULL
         RETURNING 1
     )
-    SELECT 1 FROM changed UNION ALL SELECT 1 FROM added";
+    SELECT 1 / (((SELECT count(*) FROM changed) + (SELECT count(*) FROM added)
+        = cardinality($1))::int)",
+    types: &[
+        Type::UUID_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::UUID_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::BYTEA_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+        Type::UUID_ARRAY,
+        Type::BYTEA_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+        Type::BYTEA_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+    ],
+};
 
 /// Writes handoffs, by the same rule as [`put_tasks`]. This is also the guarded completion: what
 /// was decided counts only if the row still is what the decision saw.
 pub(super) async fn put_handoffs(
-    db: &Client,
+    db: &Db,
     handoffs: &[(Arc<Handoff>, Option<Position>)],
-) -> Result<u64> {
+) -> Result<()> {
     if handoffs.is_empty() {
-        return Ok(0);
+        return Ok(());
     }
     let all = || handoffs.iter().map(|(handoff, _)| handoff);
     let ids: Vec<_> = all().map(|h| handoff_uuid(h.id)).collect();
     let tasks: Vec<_> = all().map(|h| task_uuid(h.task_id)).collect();
     let states: Vec<_> = all().map(|h| h.state.name().as_str()).collect();
     let ended: Vec<_> = all().map(|h| h.state.is_terminal()).collect();
-    let reviewed: Vec<_> = all()
-        .map(|h| matches!(&h.state, State::DeadLettered { review: Some(_), .. }))
-        .collect();
+    let reviewed: Vec<_> =
+        all().map(|h| matches!(&h.state, State::DeadLettered { review: Some(_), .. })).collect();
     let from: Vec<_> = all().map(|h| h.from.as_str()).collect();
     let targets: Vec<_> = all().map(|h| target_text(&h.to)).collect();
     let haste: Vec<_> = all().map(|h| h.rank().map(|rank| i16::from(rank.haste))).collect();
@@ -208,30 +234,15 @@ pub(super) async fn put_handoffs(
     let at: Vec<_> = all().map(|h| sql_position(h.at)).collect();
     let data: Vec<_> = all().map(|h| codec::encode(h)).collect();
     let known: Vec<_> = handoffs.iter().map(|(_, known)| known.map(sql_position)).collect();
-    let values: [Value<'_>; 18] = [
-        (&ids, Type::UUID_ARRAY),
-        (&tasks, Type::UUID_ARRAY),
-        (&states, Type::TEXT_ARRAY),
-        (&ended, Type::BOOL_ARRAY),
-        (&reviewed, Type::BOOL_ARRAY),
-        (&from, Type::TEXT_ARRAY),
-        (&targets, Type::TEXT_ARRAY),
-        (&haste, Type::INT2_ARRAY),
-        (&ready, Type::INT8_ARRAY),
-        (&offered, Type::INT8_ARRAY),
-        (&keys, Type::TEXT_ARRAY),
-        (&declined, Type::TEXT_ARRAY),
-        (&holders, Type::TEXT_ARRAY),
-        (&requests, Type::TEXT_ARRAY),
-        (&due, Type::INT8_ARRAY),
-        (&at, Type::INT8_ARRAY),
-        (&data, Type::TEXT_ARRAY),
-        (&known, Type::INT8_ARRAY),
+    let values: [&(dyn ToSql + Sync); 18] = [
+        &ids, &tasks, &states, &ended, &reviewed, &from, &targets, &haste, &ready, &offered, &keys,
+        &declined, &holders, &requests, &due, &at, &data, &known,
     ];
-    execute(db, PUT_HANDOFFS, &values).await
+    db.run(&PUT_HANDOFFS, &values).await.map(drop)
 }
 
-const PUT_HANDOFFS: &str = "
+pub(super) const PUT_HANDOFFS: Often = Often {
+    sql: "
     WITH given AS (
         SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::bool[], $5::bool[], $6::text[],
             $7::text[], $8::int2[], $9::int8[], $10::int8[], $11::text[], $12::text[], $13::text[],
@@ -252,10 +263,35 @@ const PUT_HANDOFFS: &str = "
         FROM given WHERE known IS NULL
         RETURNING 1
     )
-    SELECT 1 FROM changed UNION ALL SELECT 1 FROM added";
+    SELECT 1 / (((SELECT count(*) FROM changed) + (SELECT count(*) FROM added)
+        = cardinality($1))::int)",
+    types: &[
+        Type::UUID_ARRAY,
+        Type::UUID_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::BOOL_ARRAY,
+        Type::BOOL_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::INT2_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::INT8_ARRAY,
+    ],
+};
 
 /// Appends events. The targets that became claimable stand beside the last one.
-pub(super) async fn put_events(db: &Client, batch: &[Appended], ready: &[Target]) -> Result<()> {
+pub(super) async fn put_events(db: &Db, batch: &[Appended], ready: &[Target]) -> Result<()> {
+    let Some(last) = batch.last().map(|appended| sql_position(appended.sealed.position)) else {
+        return Ok(());
+    };
     let at: Vec<_> = batch.iter().map(|a| sql_position(a.sealed.position)).collect();
     let previous: Vec<_> = batch.iter().map(|a| a.sealed.previous.map(sql_position)).collect();
     let hashes: Vec<_> = batch.iter().map(|a| &a.sealed.hash.0[..]).collect();
@@ -266,33 +302,36 @@ pub(super) async fn put_events(db: &Client, batch: &[Appended], ready: &[Target]
         batch.iter().map(|a| a.body.as_ref().map(tasuki_core::Body::text)).collect();
     let ready: Option<Vec<String>> =
         (!ready.is_empty()).then(|| ready.iter().map(target_text).collect());
-    let last = at.last().copied();
-    let sql = "
-        INSERT INTO event (position, previous, hash, at, record, body, ready)
-        SELECT g.*, CASE WHEN g.position = $7 THEN $8::text[] END
-        FROM unnest($1::int8[], $2::int8[], $3::bytea[], $4::int8[], $5::text[], $6::text[])
-        AS g (position, previous, hash, at, record, body)
-        RETURNING 1";
-    let values: [Value<'_>; 8] = [
-        (&at, Type::INT8_ARRAY),
-        (&previous, Type::INT8_ARRAY),
-        (&hashes, Type::BYTEA_ARRAY),
-        (&times, Type::INT8_ARRAY),
-        (&records, Type::TEXT_ARRAY),
-        (&bodies, Type::TEXT_ARRAY),
-        (&last, Type::INT8),
-        (&ready, Type::TEXT_ARRAY),
-    ];
-    execute(db, sql, &values).await.map(drop)
+    let values: [&(dyn ToSql + Sync); 8] =
+        [&at, &previous, &hashes, &times, &records, &bodies, &last, &ready];
+    db.run(&PUT_EVENTS, &values).await.map(drop)
 }
+
+pub(super) const PUT_EVENTS: Often = Often {
+    sql: "
+    INSERT INTO event (position, previous, hash, at, record, body, ready)
+    SELECT g.*, CASE WHEN g.position = $7 THEN $8::text[] END
+    FROM unnest($1::int8[], $2::int8[], $3::bytea[], $4::int8[], $5::text[], $6::text[])
+    AS g (position, previous, hash, at, record, body)",
+    types: &[
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+        Type::BYTEA_ARRAY,
+        Type::INT8_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::INT8,
+        Type::TEXT_ARRAY,
+    ],
+};
 
 /// One row of `idempotency`.
 pub(super) type KeyRow<'k> = (&'k AgentId, &'k IdempotencyKey, Replay, Timestamp);
 
-/// Writes keys down. Returns how many there are more than before.
-pub(super) async fn put_keys(db: &Client, keys: &[KeyRow<'_>]) -> Result<i64> {
+/// Writes keys down, and counts them at the log's end.
+pub(super) async fn put_keys(db: &Client, keys: &[KeyRow<'_>]) -> Result<()> {
     if keys.is_empty() {
-        return Ok(0);
+        return Ok(());
     }
     let agents: Vec<_> = keys.iter().map(|(agent, ..)| agent.as_str()).collect();
     let words: Vec<_> = keys.iter().map(|(_, key, ..)| key.as_str()).collect();
@@ -302,11 +341,14 @@ pub(super) async fn put_keys(db: &Client, keys: &[KeyRow<'_>]) -> Result<i64> {
     let at: Vec<_> = keys.iter().map(|(.., at)| at.0).collect();
     // A key that is there already is one whose day is over.
     let sql = "
-        INSERT INTO idempotency
-        SELECT * FROM unnest($1::text[], $2::text[], $3::bytea[], $4::uuid[], $5::uuid[], $6::int8[])
-        ON CONFLICT (agent, key) DO UPDATE SET request = excluded.request, task = excluded.task,
-            handoff = excluded.handoff, at = excluded.at
-        RETURNING xmax = 0";
+        WITH put AS (
+            INSERT INTO idempotency SELECT * FROM unnest(
+                $1::text[], $2::text[], $3::bytea[], $4::uuid[], $5::uuid[], $6::int8[])
+            ON CONFLICT (agent, key) DO UPDATE SET request = excluded.request,
+                task = excluded.task, handoff = excluded.handoff, at = excluded.at
+            RETURNING xmax = 0 AS added
+        )
+        UPDATE log_head SET keys = keys + (SELECT count(*) FROM put WHERE added)";
     let values: [Value<'_>; 6] = [
         (&agents, Type::TEXT_ARRAY),
         (&words, Type::TEXT_ARRAY),
@@ -315,20 +357,20 @@ pub(super) async fn put_keys(db: &Client, keys: &[KeyRow<'_>]) -> Result<i64> {
         (&handoffs, Type::UUID_ARRAY),
         (&at, Type::INT8_ARRAY),
     ];
-    let mut added = 0;
-    for row in query(db, sql, &values).await? {
-        added += i64::from(row.try_get::<_, bool>(0)?);
-    }
-    Ok(added)
+    query(db, sql, &values).await.map(drop)
 }
 
-/// Forgets some keys whose day is over. Returns how many.
-pub(super) async fn forget_keys(db: &Client, since: Timestamp) -> Result<i64> {
+/// Forgets some keys whose day is over.
+pub(super) async fn forget_keys(db: &Client, since: Timestamp) -> Result<()> {
     let sql = "
-        DELETE FROM idempotency WHERE ctid = ANY (ARRAY(
-            SELECT ctid FROM idempotency WHERE at <= $1 ORDER BY at LIMIT 1000))
-        RETURNING 1";
-    Ok(execute(db, sql, &[(&since.0, Type::INT8)]).await? as i64)
+        WITH gone AS (
+            DELETE FROM idempotency WHERE ctid = ANY (ARRAY(
+                SELECT ctid FROM idempotency WHERE at <= $1 ORDER BY at LIMIT 1000))
+            RETURNING 1
+        )
+        UPDATE log_head SET keys = keys - (SELECT count(*) FROM gone)
+        WHERE EXISTS (SELECT 1 FROM gone)";
+    query(db, sql, &[(&since.0, Type::INT8)]).await.map(drop)
 }
 
 pub(super) fn replay_of(row: &Row) -> Result<((AgentId, IdempotencyKey), Replay, Timestamp)> {
@@ -358,7 +400,7 @@ pub(super) fn entry_of(row: &Row) -> Result<Entry> {
 
 pub(super) async fn put_checkpoint(db: &Client, checkpoint: &Checkpoint) -> Result<()> {
     let sql = "INSERT INTO checkpoint VALUES ($1, $2, $3, $4, $5) \
-               ON CONFLICT (position) DO NOTHING RETURNING 1";
+               ON CONFLICT (position) DO NOTHING";
     let values: [Value<'_>; 5] = [
         (&sql_position(checkpoint.position), Type::INT8),
         (&&checkpoint.log_hash.0[..], Type::BYTEA),
@@ -366,7 +408,7 @@ pub(super) async fn put_checkpoint(db: &Client, checkpoint: &Checkpoint) -> Resu
         (&&checkpoint.key[..], Type::BYTEA),
         (&&checkpoint.signature[..], Type::BYTEA),
     ];
-    execute(db, sql, &values).await.map(drop)
+    query(db, sql, &values).await.map(drop)
 }
 
 pub(super) fn checkpoint_of(row: &Row) -> Result<Checkpoint> {
@@ -379,14 +421,4 @@ pub(super) fn checkpoint_of(row: &Row) -> Result<Checkpoint> {
         key: array(3)?.try_into().map_err(wrong)?,
         signature: array(4)?.try_into().map_err(wrong)?,
     })
-}
-
-/// How many rows a statement with `RETURNING` gave back.
-async fn execute(db: &Client, sql: &str, values: &[Value<'_>]) -> Result<u64> {
-    Ok(query(db, sql, values).await?.len() as u64)
-}
-
-/// Asks without a named statement.
-pub(super) async fn query(db: &Client, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>> {
-    Ok(db.query_typed(sql, values).await?)
 }

@@ -14,10 +14,10 @@ use tasuki_core::ids::IdempotencyKey;
 use tasuki_core::world::replay_of;
 use tasuki_core::{AgentId, Event, Handoff, HandoffId, Hash, Position, Task, TaskId, Timestamp};
 
-use super::cache::BodyCache;
 use super::space::Space;
 use super::{checkpointer::Checkpointer, rows};
 use crate::audit;
+use crate::cache::BodyCache;
 use crate::clock::Clock;
 use crate::live::{Appended, Live};
 use crate::writer::{CatchUp, Evicted, Fault, Journal};

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rusqlite::{Connection, params};
-use tasuki_core::{Position, Task};
+use tasuki_core::{Body, Handoff, HandoffId, Position, Task, TaskId};
 
 use super::open::{self, FILE, INSTANCE, OpenError, io, sql};
 use super::{Sync, rows};
@@ -78,7 +78,7 @@ pub(super) fn verify_log(db: &Connection, progress: Progress<'_>) -> rusqlite::R
     Ok(verifier.verdict(first_bad))
 }
 
-enum Item {
+pub(crate) enum Item {
     Event(Box<crate::Entry>, Option<String>),
     Checkpoint(crate::Checkpoint),
     Unreadable(Position, rusqlite::Error),
@@ -241,6 +241,108 @@ pub fn rebuild(
         progress(at.0);
     }
     Ok(at.0)
+}
+
+/// Reads a whole data directory page by page, to copy it.
+pub(crate) struct LogReader {
+    db: Connection,
+}
+
+impl LogReader {
+    pub(crate) fn open(dir: &Path) -> Result<Self, OpenError> {
+        Ok(Self { db: reader(dir)? })
+    }
+
+    /// Events after a position, with their bodies and the checkpoints at them.
+    pub(crate) fn entries(&self, after: Position, max: usize) -> Result<Vec<Item>, OpenError> {
+        let read = || -> rusqlite::Result<Vec<Item>> {
+            let mut items = Vec::new();
+            let entries = rows::events(&self.db, after, max)?;
+            let last = entries.last().map_or(after, |entry| entry.sealed.position);
+            let seals = rows::checkpoints(&self.db, after, max)?;
+            for entry in entries {
+                let body = rows::body(&self.db, entry.sealed.position)?;
+                items.push(Item::Event(Box::new(entry), body));
+            }
+            let seals = seals.into_iter().filter(|seal| seal.position <= last);
+            items.extend(seals.map(Item::Checkpoint));
+            Ok(items)
+        };
+        read().map_err(sql("read the log of"))
+    }
+
+    /// Every task, the store's own included, newest first.
+    pub(crate) fn tasks(
+        &self,
+        before: Option<TaskId>,
+        max: usize,
+    ) -> Result<Vec<Arc<Task>>, OpenError> {
+        rows::all_tasks(&self.db, before, max).map_err(sql("read the tasks of"))
+    }
+
+    /// Every handoff, newest first.
+    pub(crate) fn handoffs(
+        &self,
+        before: Option<HandoffId>,
+        max: usize,
+    ) -> Result<Vec<Arc<Handoff>>, OpenError> {
+        let filter = crate::HandoffFilter { before, max, ..Default::default() };
+        rows::list_handoffs(&self.db, &filter).map_err(sql("read the handoffs of"))
+    }
+}
+
+/// Writes a log into a new data directory. The rows follow by [`rebuild`].
+pub(crate) struct LogWriter {
+    db: Connection,
+    _lock: File,
+}
+
+impl LogWriter {
+    pub(crate) fn create(dir: &Path) -> Result<Self, OpenError> {
+        std::fs::create_dir_all(dir).map_err(io("make a directory", dir))?;
+        let lock = open::lock(dir)?;
+        let path = dir.join(FILE);
+        if path.exists() {
+            let exists =
+                io::Error::new(io::ErrorKind::AlreadyExists, "there is a database already");
+            return Err(io("copy the log", dir)(exists));
+        }
+        let db = open::connect(&path, Sync::Full).map_err(sql("make"))?;
+        open::migrate(&db)?;
+        Ok(Self { db, _lock: lock })
+    }
+
+    pub(crate) fn append(
+        &mut self,
+        entries: &[crate::Entry],
+        bodies: &[Option<Body>],
+        seals: &[crate::Checkpoint],
+    ) -> Result<(), OpenError> {
+        let write = || -> rusqlite::Result<()> {
+            let transaction = self.db.unchecked_transaction()?;
+            for (entry, body) in entries.iter().zip(bodies) {
+                let sealed = &entry.sealed;
+                rows::append_event(&transaction)?.execute(params![
+                    rows::sql_position(sealed.position),
+                    sealed.previous.map(rows::sql_position),
+                    sealed.hash.0,
+                    entry.encoded,
+                    body.as_ref().map(Body::text),
+                ])?;
+                if let tasuki_core::Event::EpochRaised { epoch } = sealed.record.event {
+                    let epoch = i64::try_from(epoch).unwrap_or(i64::MAX);
+                    rows::put_meta(&transaction, "epoch", epoch)?;
+                }
+            }
+            for seal in seals {
+                rows::put_checkpoint(&transaction, seal)?;
+            }
+            // It was written elsewhere, so the first start raises the fence epoch.
+            rows::put_meta(&transaction, "instance", "copy")?;
+            transaction.commit()
+        };
+        write().map_err(sql("write the log of"))
+    }
 }
 
 /// Every task there is, for comparing; small stores only.

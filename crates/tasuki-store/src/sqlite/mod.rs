@@ -3,7 +3,6 @@
 //! one sync per batch; the tables that people query follow. One file that can be opened, queried,
 //! copied and backed up.
 
-mod cache;
 mod checkpointer;
 pub mod inspect;
 mod journal;
@@ -21,8 +20,8 @@ use rusqlite::Connection;
 use tasuki_core::{Body, Command, Handoff, HandoffId, Position, Task, TaskId, Timestamp};
 use tokio::sync::{broadcast, watch};
 
-use self::cache::BodyCache;
 use crate::audit::Verdict;
+use crate::cache::BodyCache;
 use crate::clock::Clock;
 use crate::live::KEY_MS_MAX;
 use crate::writer::Handle;

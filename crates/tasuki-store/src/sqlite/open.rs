@@ -12,12 +12,12 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use tasuki_core::ids::Epoch;
 use tasuki_core::{Command, Hash, Position, TaskId};
 
-use super::cache::BodyCache;
 use super::checkpointer::Checkpointer;
 use super::journal::{Dirty, LogHead, SqliteJournal};
 use super::space::Space;
 use super::{PAGE_BYTES, Readers, Sqlite, SqliteOptions, Sync, keys_since, rows};
 use crate::audit;
+use crate::cache::BodyCache;
 use crate::clock::Clock;
 use crate::live::Live;
 use crate::writer::{CatchUp, Fault, Handle, Journal};

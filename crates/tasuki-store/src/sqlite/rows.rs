@@ -110,6 +110,17 @@ pub(super) fn list_tasks(db: &Connection, filter: &TaskFilter) -> Result<Vec<Arc
     query.newest_first(db, filter.max, |row| task_of(row).map(Arc::new))
 }
 
+/// Every task, the store's own included.
+pub(super) fn all_tasks(
+    db: &Connection,
+    before: Option<TaskId>,
+    max: usize,
+) -> Result<Vec<Arc<Task>>> {
+    let mut query = Query::new(TASK);
+    query.and_maybe("id < ?", before.map(|id| id.to_string()));
+    query.newest_first(db, max, |row| task_of(row).map(Arc::new))
+}
+
 pub(super) fn put_handoff(db: &Connection, handoff: &Handoff) -> Result<()> {
     let mut put =
         db.prepare_cached("INSERT OR REPLACE INTO handoff VALUES (?,?,?,?,?,?,?,?,?,?)")?;

@@ -105,11 +105,15 @@ pub(crate) async fn what_is_due_next_is_told(stage: Stage) {
     assert_eq!(next(), after(LEASE), "a lease");
     stage.clock.advance_ms(SECOND);
     stage.act(id, proof, Act::Heartbeat).await.unwrap();
+    // What is put off or over may be told until somebody looked.
+    stage.sweep().await;
     assert_eq!(next(), after(LEASE), "an extended lease");
     stage.act(id, proof, complete("done")).await.unwrap();
+    stage.sweep().await;
     assert_eq!(next(), Some(start));
     let cancel = Command::Cancel { handoff: other, by: agent("planner"), reason: None };
     stage.run(cancel).await.unwrap();
+    stage.sweep().await;
     assert_eq!(next(), None::<Timestamp>);
 }
 

@@ -13,7 +13,8 @@ use tasuki_core::{
     ClaimId, Handoff, HandoffId, Position, Refusal, Target, Task, TaskId, Terms, Timestamp,
 };
 use tasuki_store::{
-    Clock, Done, Entry, Error, ManualClock, Postgres, PostgresOptions, Sqlite, SqliteOptions, Store, Sync, Volatile,
+    Clock, Done, Entry, Error, ManualClock, Postgres, PostgresOptions, Sqlite, SqliteOptions,
+    Store, Sync, Volatile,
 };
 
 use crate::support::{DAY, agent, body, seeker, to};
@@ -234,8 +235,10 @@ impl Stage {
 /// The write-ahead log must not be moved into the database meanwhile, so this is for small stores.
 pub(crate) fn copy_as_after_a_crash(from: &Path, to: &Path) {
     std::fs::create_dir(to).unwrap();
-    for name in ["tasuki.db", "tasuki.db-wal", "broker.key", "instance"] {
-        std::fs::copy(from.join(name), to.join(name)).unwrap();
+    for name in ["tasuki.db", "tasuki.db-wal", "broker.key", "instance", "url"] {
+        if from.join(name).exists() {
+            std::fs::copy(from.join(name), to.join(name)).unwrap();
+        }
     }
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod completions;
 pub(crate) mod dlq;
 pub(crate) mod doctor;
 pub(crate) mod handoff;
+pub(crate) mod migrate;
 pub(crate) mod rebuild;
 pub(crate) mod reference;
 pub(crate) mod restore;

@@ -3,13 +3,17 @@
 //! opposite order.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 use tasuki_engine::{Engine, SystemIds};
-use tasuki_store::{Sqlite, SqliteOptions, Sync, SystemClock};
+use tasuki_store::key::SigningKey;
+use tasuki_store::postgres::{self, DatabaseClock};
+use tasuki_store::{Postgres, PostgresOptions, Sqlite, SqliteOptions, Store, Sync, SystemClock};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -42,13 +46,12 @@ impl Serve {
             );
         }
         let mut signals = Signals::listen()?;
-        let options = SqliteOptions { dir: config.data.clone(), sync: config.sync };
         let store = tokio::select! {
-            opened = Sqlite::open(options, SystemClock::start()) => opened?,
+            opened = open(&config) => opened?,
             // Nothing was promised to anybody yet.
             name = signals.next() => end_at_once(name),
         };
-        let engine = Engine::start(Arc::new(store), Arc::new(SystemIds), config.settings.clone());
+        let engine = Engine::start(store, Arc::new(SystemIds), config.settings.clone());
         let listener = match listen(config.listen).await {
             Ok(listener) => listener,
             Err(failure) => {
@@ -65,6 +68,26 @@ impl Serve {
         tracing::info!("ended");
         Ok(Exit::Done)
     }
+}
+
+async fn open(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
+    let Some(url) = &config.store else {
+        let options = SqliteOptions { dir: config.data.clone(), sync: config.sync };
+        return Ok(Arc::new(Sqlite::open(options, SystemClock::start()).await?));
+    };
+    let options = PostgresOptions {
+        connections_max: config.store_connections,
+        retain: (config.store_retain_days > 0)
+            .then(|| Duration::from_secs(24 * 60 * 60) * config.store_retain_days),
+        ..PostgresOptions::new(url, own_key(&config.data)?)
+    };
+    Ok(Arc::new(Postgres::open(options, DatabaseClock::start()).await?))
+}
+
+/// The key that signs checkpoints is the broker's own, wherever its work is kept.
+pub(crate) fn own_key(dir: &Path) -> anyhow::Result<SigningKey> {
+    let made = std::fs::create_dir_all(dir).and_then(|()| tasuki_store::key::load(dir));
+    made.with_context(|| format!("cannot read or make the broker's key in {}", dir.display()))
 }
 
 /// Serves until a signal, lets what is under way finish, and writes everything down. A second
@@ -196,7 +219,10 @@ impl Greeting {
         }
         Self {
             version: env!("CARGO_PKG_VERSION"),
-            data: config.data.display().to_string(),
+            data: match &config.store {
+                Some(url) => postgres::without_password(url),
+                None => config.data.display().to_string(),
+            },
             api: format!("http://{at}/v1"),
             docs: format!("http://{at}/docs"),
             health: format!("http://{at}/readyz"),

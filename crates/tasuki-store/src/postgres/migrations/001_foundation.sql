@@ -69,7 +69,6 @@ CREATE TABLE task (
     at             bigint NOT NULL    -- the last event that is in here
 ) WITH (fillfactor = 70);
 CREATE INDEX task_parent ON task (parent_task_id) WHERE parent_task_id IS NOT NULL;
-CREATE INDEX task_ended ON task (ended_at) WHERE ended_at IS NOT NULL;
 
 CREATE TABLE handoff (
     id           uuid PRIMARY KEY,
@@ -99,7 +98,6 @@ CREATE INDEX handoff_due ON handoff (due_at) WHERE NOT ended;
 CREATE INDEX handoff_line ON handoff (target, ordering_key, offered)
     WHERE NOT ended AND ordering_key IS NOT NULL;
 CREATE INDEX handoff_request ON handoff (holder, request_id) WHERE request_id IS NOT NULL;
-CREATE INDEX handoff_held ON handoff (id) WHERE state IN ('claimed', 'in_progress');
 CREATE INDEX handoff_dead ON handoff (id) WHERE state = 'dead_lettered';
 
 CREATE TABLE idempotency (

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `tasuki doctor`: looks at a broker and at its data directory, and says what to do.
+//! `tasuki doctor`: looks at a broker and at its data directory or database, and says what to do.
 
 mod broker;
+mod database;
 mod directory;
 
 use clap::Args;
@@ -17,6 +18,9 @@ use crate::output::{Output, printable};
 pub(crate) struct Doctor {
     #[command(flatten)]
     directory: Directory,
+    /// The PostgreSQL that brokers share, instead of a data directory
+    #[arg(long, env = "TASUKI_STORE", hide_env_values = true, value_name = "URL")]
+    store: Option<String>,
     #[command(flatten)]
     connect: Connect,
 }
@@ -62,9 +66,13 @@ impl Check {
 impl Doctor {
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<Exit> {
         let (mut checks, is_up) = broker::check(&self.connect).await?;
-        let path = self.directory.path()?;
-        let is_named = self.directory.data.is_some();
-        checks.extend(directory::check(&path, is_named, is_up));
+        if let Some(url) = &self.store {
+            checks.extend(database::check(url).await);
+        } else {
+            let path = self.directory.path()?;
+            let is_named = self.directory.data.is_some();
+            checks.extend(directory::check(&path, is_named, is_up));
+        }
         let healthy = checks.iter().all(|check| check.status != Status::Fail);
         output.found(&Report { healthy, checks }, for_people)?;
         Ok(if healthy { Exit::Done } else { Exit::Refused })

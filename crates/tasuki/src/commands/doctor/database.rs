@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a PostgreSQL shows before a broker trusts it.
+
+use tasuki_store::postgres::{self, Server};
+
+use super::Check;
+use crate::output::span;
+
+pub(super) async fn check(url: &str) -> Vec<Check> {
+    const NAME: &str = "database";
+    match postgres::inspect(url).await {
+        Err(error) => {
+            let next = "correct it; `tasuki serve` refuses to start on this server";
+            vec![Check::fail(NAME, error.to_string(), next)]
+        }
+        Ok(server) => {
+            let shown = postgres::without_password(url);
+            let found = format!("{shown}, PostgreSQL {}, a primary", server.version);
+            let mut checks = vec![Check::ok(NAME, found), durability(&server)];
+            checks.push(Check::ok("timeline", server.timeline.to_string()));
+            checks.push(old_transactions(&server));
+            checks
+        }
+    }
+}
+
+fn durability(server: &Server) -> Check {
+    const NAME: &str = "durability";
+    let found =
+        format!("synchronous_commit = {}, fsync = {}", server.synchronous_commit, server.fsync);
+    if server.fsync == "on" {
+        return Check::ok(NAME, found);
+    }
+    Check::fail(NAME, found, "set fsync = on: a crash of the machine would lose everything")
+}
+
+fn old_transactions(server: &Server) -> Check {
+    const NAME: &str = "transactions";
+    let Some((name, age)) = server.old_transactions.iter().max_by_key(|(_, age)| *age) else {
+        return Check::ok(NAME, "none is open for long");
+    };
+    let age = span(u64::try_from(*age).unwrap_or(0) * 1000);
+    let found =
+        format!("{} open for long, the oldest for {age}: {name}", server.old_transactions.len());
+    Check::warn(NAME, found, "end it: it keeps vacuum from removing dead rows")
+}
