@@ -148,6 +148,37 @@ impl Server {
         }
     }
 
+    /// Waits until this standby has replayed all that its primary has written so far.
+    pub async fn replayed(&self, primary: &Self) {
+        let written = primary.ask("SELECT pg_current_wal_lsn()::text").await;
+        let sql = format!("SELECT (pg_last_wal_replay_lsn() >= '{written}')::text");
+        let deadline = Instant::now() + START_MAX;
+        while self.ask(&sql).await != "true" {
+            assert!(Instant::now() < deadline, "the standby does not follow");
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Makes a standby hear no more of its primary.
+    pub async fn deafen(&self) {
+        self.run_sql("postgres", "ALTER SYSTEM SET primary_conninfo = ''").await;
+        self.run_sql("postgres", "SELECT pg_reload_conf()").await;
+        let deadline = Instant::now() + START_MAX;
+        while self.ask("SELECT count(*)::text FROM pg_stat_wal_receiver").await != "0" {
+            assert!(Instant::now() < deadline, "the standby goes on listening");
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    async fn ask(&self, sql: &str) -> String {
+        let connected = tokio_postgres::connect(&self.url("postgres"), NoTls).await;
+        let (db, connection) = connected.expect("the server takes connections");
+        let connection = tokio::spawn(connection);
+        let row = db.query_one(sql, &[]).await.expect("the question is right");
+        connection.abort();
+        row.get(0)
+    }
+
     /// Makes a standby the primary.
     pub fn promote(&self) {
         let mut promote = command("pg_ctl");

@@ -227,7 +227,10 @@ impl Stage {
     pub(crate) async fn verified(&self) {
         let verdict = self.store.verify().await.unwrap();
         assert_eq!(verdict.first_bad, None);
-        assert_eq!(verdict.events, self.store.head().0);
+        // What another broker has just committed may not have been heard of yet.
+        let head = self.store.head().0;
+        assert!(verdict.events == head || self.backend == Backend::Postgres, "{verdict:?}");
+        assert!(verdict.events >= head, "{verdict:?}");
     }
 }
 

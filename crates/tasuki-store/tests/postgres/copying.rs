@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Moving everything from one store to the other, and back.
+
+use futures::future::join_all;
+use scratch_postgres::shared;
+use tasuki_store::postgres::{from_sqlite, to_sqlite};
+use tasuki_store::{HandoffFilter, PostgresError, TaskFilter};
+
+use crate::stage::{Backend, Stage, code};
+use crate::support::{complete, to, to_any};
+use crate::work::{self, Told};
+use crate::{broker_with, options};
+
+/// Something of everything: finished, waiting, held, scheduled, dead and reviewed work.
+async fn lived_in(stage: &Stage) {
+    let told = Told::default();
+    join_all((0..4).map(|n| work::lives(stage.clone(), n, 5, &told))).await;
+    stage.offered().await;
+    let held = stage.offer_to(to("tester"), |_| {}).await;
+    stage.claim(held, "tester").await;
+    let later = stage.now().plus_ms(60_000);
+    stage.offer_to(to_any("review"), |offer| offer.not_before = Some(later)).await;
+    for key in ["a", "a", "b"] {
+        let ordered = |offer: &mut tasuki_core::command::Offer| {
+            offer.ordering_key = Some(key.parse().unwrap());
+        };
+        stage.offer_to(to_any("review"), ordered).await;
+    }
+    let (dead, redriven) = (stage.offered().await, stage.offered().await);
+    stage.kill(dead).await;
+    stage.kill(redriven).await;
+    stage.redrive(redriven).await.unwrap();
+}
+
+async fn everything(
+    stage: &Stage,
+) -> (Vec<String>, Vec<std::sync::Arc<tasuki_core::Task>>, Vec<std::sync::Arc<tasuki_core::Handoff>>)
+{
+    let log = stage.log().await.into_iter().map(|entry| entry.encoded).collect();
+    let tasks = stage.store.list_tasks(TaskFilter { max: 10_000, ..Default::default() });
+    let handoffs = stage.store.list_handoffs(HandoffFilter { max: 10_000, ..Default::default() });
+    (log, tasks.await.unwrap(), handoffs.await.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_moves_to_postgres_and_back_is_the_same_store() {
+    let sqlite = Stage::open(Backend::Sqlite).await;
+    lived_in(&sqlite).await;
+    let stale = sqlite.offered().await;
+    let stale = (stale, sqlite.claim(stale, "coder").await);
+    let (log, tasks, _) = everything(&sqlite).await;
+    let waiting = sqlite.store.stats().waiting_handoffs;
+    sqlite.store.close().await;
+
+    let url = shared().database().await;
+    let mut told = Vec::new();
+    let tell = &mut |done| told.push(done);
+    let moved = from_sqlite(&sqlite.dir, options(&url), sqlite.clock.clone(), tell).await;
+    assert_eq!(moved.unwrap().events, log.len() as u64);
+    assert_eq!(told.last(), Some(&(log.len() as u64)), "progress is told");
+    let postgres = broker_with(options(&url), Some(&sqlite)).await;
+    let (copied, copied_tasks, _) = everything(&postgres).await;
+    assert_eq!(copied[..log.len()], log[..], "every event with its bytes");
+    assert!(copied.len() > log.len(), "and that claims from before are stale");
+    assert_eq!(copied_tasks.len(), tasks.len());
+    assert_eq!(code(postgres.act(stale.0, stale.1, complete("late")).await), "stale_claim");
+    // The two claims that went stale wait again.
+    assert_eq!(postgres.store.stats().waiting_handoffs, waiting + 2);
+    let mut again = postgres.offer(to("coder"));
+    again.key = crate::support::key("worker-1-1", "request");
+    assert!(postgres.send(again).await.unwrap().outcome.repeated, "keys moved too");
+    let next = postgres.claim_next("coder", 1).await;
+    assert_eq!(next.len(), 1, "and work goes on");
+    postgres.verified().await;
+    let (log, tasks, handoffs) = everything(&postgres).await;
+    postgres.store.close().await;
+
+    let dir = sqlite.base.path().join("back");
+    let moved = to_sqlite(options(&url), &dir, sqlite.clock.clone(), &mut |_| ()).await.unwrap();
+    assert_eq!(moved.events, log.len() as u64);
+    let back = sqlite.go_on_in(&dir).await;
+    let (copied, copied_tasks, copied_handoffs) = everything(&back).await;
+    assert_eq!(copied[..log.len()], log[..]);
+    assert_eq!(copied_tasks.len(), tasks.len());
+    assert_eq!(copied_handoffs.len(), handoffs.len());
+    back.verified().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_ever_copied_over_something() {
+    let url = shared().database().await;
+    let stage = broker_with(options(&url), None).await;
+    stage.offered().await;
+    let sqlite = Stage::open(Backend::Sqlite).await;
+    sqlite.offered().await;
+    sqlite.store.close().await;
+    let moved = from_sqlite(&sqlite.dir, options(&url), sqlite.clock.clone(), &mut |_| ()).await;
+    let error = moved.unwrap_err().to_string();
+    assert_eq!(error, PostgresError::NotEmpty.to_string());
+    let moved = to_sqlite(options(&url), &sqlite.dir, sqlite.clock.clone(), &mut |_| ()).await;
+    assert!(moved.unwrap_err().to_string().contains("copy the log"));
+    stage.verified().await;
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which servers a broker trusts.
+
+use scratch_postgres::{Server, shared};
+use tasuki_store::PostgresError;
+use tasuki_store::postgres::{inspect, without_password};
+
+use crate::open;
+
+fn name(url: &str) -> &str {
+    url.rsplit('/').next().unwrap()
+}
+
+#[tokio::test]
+async fn a_server_that_acknowledges_before_it_syncs_is_refused() {
+    let url = shared().database().await;
+    let set = format!("ALTER DATABASE {} SET synchronous_commit = off", name(&url));
+    shared().run_sql("postgres", &set).await;
+    let error = open(&url).await.err().unwrap();
+    assert!(error.to_string().contains("synchronous_commit"), "{error}");
+    assert!(matches!(inspect(&url).await, Err(PostgresError::Unsafe(_))));
+}
+
+#[tokio::test]
+async fn a_database_that_only_reads_is_refused() {
+    let url = shared().database().await;
+    let set = format!("ALTER DATABASE {} SET default_transaction_read_only = on", name(&url));
+    shared().run_sql("postgres", &set).await;
+    assert!(matches!(open(&url).await.err(), Some(PostgresError::ReadOnly)));
+}
+
+#[tokio::test]
+async fn a_standby_is_refused() {
+    let primary = Server::start();
+    let standby = Server::standby_of(&primary);
+    assert!(matches!(open(&standby.url("postgres")).await.err(), Some(PostgresError::ReadOnly)));
+}
+
+#[tokio::test]
+async fn a_schema_of_a_newer_broker_is_refused_and_left_alone() {
+    let url = shared().database().await;
+    drop(open(&url).await.unwrap());
+    let newer = "INSERT INTO schema_version (version) VALUES (99)";
+    shared().run_sql(name(&url), newer).await;
+    let error = open(&url).await.err().unwrap();
+    assert!(matches!(error, PostgresError::Newer { found: 99, .. }), "{error}");
+    assert!(error.to_string().contains("newer"), "{error}");
+}
+
+#[tokio::test]
+async fn a_primary_that_was_replaced_is_refused() {
+    let url = shared().database().await;
+    drop(open(&url).await.unwrap());
+    shared().run_sql(name(&url), "UPDATE log_head SET timeline = 7").await;
+    let error = open(&url).await.err().unwrap();
+    assert!(matches!(error, PostgresError::Replaced { found: 1, known: 7 }), "{error}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_reached_or_read_is_said_without_the_password() {
+    let gone = open("postgres://u:secret@127.0.0.1:1/db").await.err().unwrap().to_string();
+    assert!(gone.contains("cannot be reached") && !gone.contains("secret"), "{gone}");
+    let bad = open("postgres://u:secret@h/db?mood=good").await.err().unwrap().to_string();
+    assert!(bad.contains("postgres://user@host") && !bad.contains("secret"), "{bad}");
+    let shown = without_password("postgres://u:secret@h:5432/db?password=secret");
+    assert_eq!(shown, "postgres://u@h:5432/db");
+}
+
+#[tokio::test]
+async fn a_transaction_that_is_open_for_long_is_found() {
+    let server = inspect(&shared().url("postgres")).await.unwrap();
+    assert_eq!((server.timeline, server.synchronous_commit.as_str()), (1, "on"));
+    assert!(server.old_transactions.is_empty());
+}
