@@ -30,6 +30,17 @@ pub(crate) struct Keys {
     /// `postgres://user@host/database`; the data directory without it [default: none]
     #[arg(long, env = "TASUKI_STORE", hide_env_values = true, value_name = "URL")]
     pub(crate) store: Option<String>,
+    /// Whether the URL leads to a pooler that gives every transaction another connection, such as
+    /// PgBouncer in transaction mode [default: false]
+    #[arg(
+        long,
+        env = "TASUKI_STORE_POOLER",
+        hide_env_values = true,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        default_missing_value = "true"
+    )]
+    store_pooler: Option<bool>,
     /// How many connections to PostgreSQL this broker holds at most [default: 16]
     #[arg(long, env = "TASUKI_STORE_CONNECTIONS", hide_env_values = true, value_name = "N")]
     store_connections: Option<usize>,
@@ -174,6 +185,7 @@ pub(crate) struct Config {
     pub(crate) data: PathBuf,
     /// A PostgreSQL, and how it is used.
     pub(crate) store: Option<String>,
+    pub(crate) store_pooler: bool,
     pub(crate) store_connections: usize,
     pub(crate) store_retain_days: u32,
     pub(crate) listen: SocketAddr,
@@ -192,6 +204,7 @@ impl Keys {
         Self {
             data: Some("./tasuki-data".into()),
             store: None,
+            store_pooler: Some(false),
             store_connections: Some(16),
             store_retain_days: Some(0),
             listen: Some(SocketAddr::from(([127, 0, 0, 1], 8788))),
@@ -246,6 +259,7 @@ impl Keys {
         Self {
             data: self.data.or(other.data),
             store: self.store.or(other.store),
+            store_pooler: self.store_pooler.or(other.store_pooler),
             store_connections: self.store_connections.or(other.store_connections),
             store_retain_days: self.store_retain_days.or(other.store_retain_days),
             listen: self.listen.or(other.listen),
@@ -283,6 +297,7 @@ impl Keys {
         Some(Config {
             data: self.data?,
             store: self.store,
+            store_pooler: self.store_pooler?,
             store_connections: self.store_connections?,
             store_retain_days: self.store_retain_days?,
             listen: self.listen?,

@@ -395,3 +395,6 @@ impl Store for Postgres {
         self.node.pool.close();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -76,6 +76,7 @@ async fn open(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
         return Ok(Arc::new(Sqlite::open(options, SystemClock::start()).await?));
     };
     let options = PostgresOptions {
+        pooler: config.store_pooler,
         connections_max: config.store_connections,
         retain: (config.store_retain_days > 0)
             .then(|| Duration::from_secs(24 * 60 * 60) * config.store_retain_days),

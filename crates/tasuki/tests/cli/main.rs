@@ -9,5 +9,6 @@ mod errors;
 mod handoff;
 mod json;
 mod pages;
+mod postgres;
 mod serve;
 mod stage;

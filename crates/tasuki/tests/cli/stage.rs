@@ -51,7 +51,12 @@ impl Stage {
 
     /// A broker on `data` and a port of its own.
     pub(crate) fn broker(&self, data: &str) -> Broker {
-        Broker::start(self.command(&["serve", "--listen", "127.0.0.1:0", "--data", data]))
+        self.broker_with(data, &[])
+    }
+
+    pub(crate) fn broker_with(&self, data: &str, more: &[&str]) -> Broker {
+        let serve = ["serve", "--listen", "127.0.0.1:0", "--data", data];
+        Broker::start(self.command(&[&serve, more].concat()))
     }
 }
 

@@ -15,7 +15,7 @@ const WORKERS: usize = 16;
 
 /// What clients were told, and so must find again.
 #[derive(Default)]
-struct Told {
+pub(crate) struct Told {
     offered: Mutex<Vec<String>>,
     /// By handoff: the claim that was granted last.
     claimed: Mutex<HashMap<String, Value>>,
@@ -23,10 +23,20 @@ struct Told {
     steps: AtomicUsize,
     enough: Notify,
     kill_after: AtomicUsize,
-    over: AtomicBool,
+    pub(crate) over: AtomicBool,
 }
 
 impl Told {
+    /// Waits until so many more steps were acknowledged.
+    pub(crate) async fn steps(&self, more: usize) {
+        self.kill_after.store(self.steps.load(Ordering::SeqCst) + more, Ordering::SeqCst);
+        self.enough.notified().await;
+    }
+
+    pub(crate) fn completions(&self) -> usize {
+        self.completed.lock().unwrap().len()
+    }
+
     fn step(&self) {
         let steps = self.steps.fetch_add(1, Ordering::SeqCst) + 1;
         if steps == self.kill_after.load(Ordering::SeqCst) {
@@ -46,12 +56,11 @@ async fn every_acknowledged_step_survives_being_killed_and_none_happens_twice() 
         check(&broker.client(), &told).await;
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(round as u64);
         let steps = 50 + usize::try_from(random >> 33).unwrap() % 400;
-        told.kill_after.store(told.steps.load(Ordering::SeqCst) + steps, Ordering::SeqCst);
         told.over.store(false, Ordering::SeqCst);
         let workers: Vec<_> = (0..WORKERS)
             .map(|number| tokio::spawn(work(broker.client(), told.clone(), round, number)))
             .collect();
-        told.enough.notified().await;
+        told.steps(steps).await;
         broker.kill();
         told.over.store(true, Ordering::SeqCst);
         for worker in workers {
@@ -60,12 +69,12 @@ async fn every_acknowledged_step_survives_being_killed_and_none_happens_twice() 
     }
     let broker = Broker::start(data.path());
     check(&broker.client(), &told).await;
-    let completed = told.completed.lock().unwrap().len();
+    let completed = told.completions();
     assert!(completed > ROUNDS, "only {completed} completions: the test does not test");
 }
 
 /// Offers, claims and completes until the broker is gone.
-async fn work(client: Client, told: Arc<Told>, round: usize, number: usize) {
+pub(crate) async fn work(client: Client, told: Arc<Told>, round: usize, number: usize) {
     for turn in 0.. {
         if told.over.load(Ordering::SeqCst) {
             return;
@@ -96,7 +105,7 @@ fn text(value: &Value, name: &str) -> String {
     value[name].as_str().unwrap().to_owned()
 }
 
-async fn check(client: &Client, told: &Told) {
+pub(crate) async fn check(client: &Client, told: &Told) {
     let offered = told.offered.lock().unwrap().clone();
     let claimed = told.claimed.lock().unwrap().clone();
     let completed = told.completed.lock().unwrap().clone();

@@ -8,5 +8,6 @@ mod broker;
 mod clock;
 mod disk;
 mod kill;
+mod nodes;
 mod power;
 mod zombie;
