@@ -85,6 +85,8 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("tasuki-engine", &["tasuki-core", "tasuki-store"]),
     ("tasuki-http", &["tasuki-core", "tasuki-engine"]),
     ("tasuki", &["tasuki-core", "tasuki-store", "tasuki-engine", "tasuki-http"]),
+    // A server for tests, which knows nothing of ours.
+    ("scratch-postgres", &[]),
 ];
 
 fn directions(root: &Path) -> anyhow::Result<Vec<String>> {

@@ -43,7 +43,9 @@ pub struct Server {
 pub fn programs() -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql").expect("PostgreSQL is installed");
     let newest = versions
-        .filter_map(|version| version.ok()?.file_name().to_str()?.parse::<u32>().ok())
+        .flatten()
+        .filter(|version| version.path().join("bin/initdb").exists())
+        .filter_map(|version| version.file_name().to_str()?.parse::<u32>().ok())
         .max()
         .expect("PostgreSQL is installed");
     PathBuf::from(format!("/usr/lib/postgresql/{newest}/bin"))

@@ -90,7 +90,7 @@ impl Node {
         loop {
             let fault = match self.attempt(commands).await {
                 Ok(written) => {
-                    self.reachable(None);
+                    self.reached();
                     return Ok(written);
                 }
                 Err(Attempt::Failed(fault)) => fault,
@@ -107,7 +107,7 @@ impl Node {
                 continue;
             }
             if let Fault::Lost(reason) = &fault {
-                self.reachable(Some(reason.clone()));
+                self.missed(reason);
             }
             if !fault.is_passing() || Instant::now() + pause > deadline {
                 return Err(fault.during("carry out a batch of commands"));

@@ -114,7 +114,7 @@ async fn read_on(node: &Node) -> bool {
     loop {
         match node.news_after(node.told(), READ_MAX).await {
             Ok(news) => {
-                node.reachable(None);
+                node.reached();
                 note_due(node, &news);
                 let count = news.events.len();
                 any |= count > 0;
@@ -124,7 +124,7 @@ async fn read_on(node: &Node) -> bool {
                 }
             }
             Err(fault) => {
-                node.reachable(Some(fault.to_string()));
+                node.missed(&fault.to_string());
                 return any;
             }
         }

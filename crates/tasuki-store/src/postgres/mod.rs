@@ -125,8 +125,18 @@ impl Node {
         Ok(())
     }
 
-    fn reachable(&self, away: Option<String>) {
-        self.away.send_if_modified(|known| std::mem::replace(known, away.clone()) != away);
+    /// Notes that the database answered.
+    fn reached(&self) {
+        self.away.send_if_modified(|known| known.take().is_some());
+    }
+
+    /// Notes why it did not.
+    fn missed(&self, reason: &str) {
+        self.away.send_if_modified(|known| {
+            let news = known.as_deref() != Some(reason);
+            *known = Some(reason.to_owned());
+            news
+        });
     }
 }
 
