@@ -19,6 +19,7 @@ const OVERTIME_SECONDS_MAX: u64 = 30;
 const STEP_MICROSECONDS_MAX: u64 = 60_000_000;
 
 /// What every system is given to do.
+#[derive(Clone)]
 pub(crate) struct Load {
     pub(crate) clients: u16,
     pub(crate) payload: Vec<u8>,
@@ -28,6 +29,15 @@ pub(crate) struct Load {
 impl Load {
     pub(crate) fn new(clients: u16, payload_bytes: u32, seconds: u64) -> Self {
         Self { clients, payload: text(payload_bytes), seconds }
+    }
+
+    /// The same for a number of servers that share the clients. Each gets one at least.
+    pub(crate) fn shares(&self, servers: u16) -> impl Iterator<Item = Self> {
+        let (each, rest) = (self.clients / servers, self.clients % servers);
+        (0..servers).map(move |number| Self {
+            clients: (each + u16::from(number < rest)).max(1),
+            ..self.clone()
+        })
     }
 
     pub(crate) fn seconds_max(&self) -> Duration {
@@ -68,6 +78,35 @@ pub(crate) struct Latency {
     pub(crate) p50_ms: f64,
     pub(crate) p95_ms: f64,
     pub(crate) p99_ms: f64,
+}
+
+impl Measured {
+    /// What several servers did at the same time: the throughputs are added; the times are those
+    /// of the slowest.
+    pub(crate) fn together(self, other: &Self) -> Self {
+        Self {
+            cycles_per_second: self.cycles_per_second + other.cycles_per_second,
+            cycles: self.cycles + other.cycles,
+            seconds: self.seconds.max(other.seconds),
+            // A figure of one server.
+            mean_batch: None,
+            steps: Steps {
+                offer: self.steps.offer.or_slower(&other.steps.offer),
+                claim: self.steps.claim.or_slower(&other.steps.claim),
+                complete: self.steps.complete.or_slower(&other.steps.complete),
+            },
+        }
+    }
+}
+
+impl Latency {
+    fn or_slower(&self, other: &Self) -> Self {
+        Self {
+            p50_ms: self.p50_ms.max(other.p50_ms),
+            p95_ms: self.p95_ms.max(other.p95_ms),
+            p99_ms: self.p99_ms.max(other.p99_ms),
+        }
+    }
 }
 
 /// Lets all clients, already connected, work for the given time.
@@ -198,6 +237,15 @@ mod tests {
         assert!(measured.cycles > 2 && measured.cycles <= 102, "{}", measured.cycles);
         assert!(measured.steps.offer.p50_ms >= 20.0);
         assert!(measured.steps.claim.p50_ms < measured.steps.offer.p50_ms);
+    }
+
+    #[test]
+    fn servers_share_the_clients_as_evenly_as_they_can() {
+        let clients = |servers| -> Vec<u16> {
+            Load::new(64, 1, 1).shares(servers).map(|share| share.clients).collect()
+        };
+        assert_eq!(clients(2), [32, 32]);
+        assert_eq!(clients(3), [22, 21, 21]);
     }
 
     #[test]

@@ -1,63 +1,39 @@
-//! PostgreSQL as a queue: a row for each message, claimed with `FOR UPDATE SKIP LOCKED`.
+//! A PostgreSQL server and the databases on it.
 
 use std::{
     fs,
     net::SocketAddr,
     os::unix::{fs::chown, process::CommandExt as _},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::Arc,
 };
 
 use anyhow::{Context as _, Result, ensure};
 use rustix::process::{Signal, geteuid};
 use tempfile::TempDir;
-use tokio_postgres::{NoTls, Statement};
+use tokio_postgres::NoTls;
 
 use crate::{
-    load::{self, Client, Load, Measured},
     scratch::Scratch,
     server::{self, Server},
 };
-
-/// The body is kept out of the row, uncompressed: claiming then rewrites a few bytes, not all.
-const SCHEMA: &str = "
-    CREATE TABLE queue (
-        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-        claimed boolean NOT NULL DEFAULT false,
-        body bytea NOT NULL
-    );
-    ALTER TABLE queue ALTER COLUMN body SET STORAGE EXTERNAL;
-    CREATE INDEX queue_ready ON queue (id) WHERE NOT claimed;
-";
-const OFFER: &str = "INSERT INTO queue (body) VALUES ($1)";
-const CLAIM: &str = "
-    UPDATE queue SET claimed = true
-    WHERE id = (
-        SELECT id FROM queue WHERE NOT claimed ORDER BY id FOR UPDATE SKIP LOCKED LIMIT 1
-    )
-    RETURNING id, body
-";
-const COMPLETE: &str = "DELETE FROM queue WHERE id = $1 AND claimed";
 
 const SETTINGS: &[&str] = &[
     "listen_addresses=127.0.0.1",
     "unix_socket_directories=",
     "shared_buffers=1GB",
     "max_wal_size=8GB",
+    "fsync=on",
     "synchronous_commit=on",
-    // Cleaning and checkpoints would fall into others' rounds. Both are work that PostgreSQL is
-    // spared here: the table is emptied between rounds instead.
-    "autovacuum=off",
+    // Checkpoints would fall into others' rounds.
     "checkpoint_timeout=1d",
-    // A plan made while the table is still empty is kept, and would read the whole table.
-    "enable_seqscan=off",
 ];
 
 pub(crate) struct Postgres {
-    address: SocketAddr,
+    maintenance: Database,
+    launch: Launch,
     // Ends before its data is removed.
-    _server: Server,
+    server: Server,
     _home: TempDir,
 }
 
@@ -70,6 +46,7 @@ impl Postgres {
         programs: &Path,
         scratch: &Scratch,
         connections_max: u16,
+        settings: &[&str],
     ) -> Result<Self> {
         let address = server::free_address()?;
         let owner = Owner::find()?;
@@ -80,39 +57,73 @@ impl Postgres {
 
         let mut command = owner.command(programs, "postgres", home.path());
         command.arg("-D").arg(&data).args(["-p", &address.port().to_string()]);
-        for setting in SETTINGS {
+        for setting in SETTINGS.iter().chain(settings) {
             command.args(["-c", setting]);
         }
         // Room for the connection that prepares a round, and for those that are just closing.
         command.args(["-c", &format!("max_connections={}", 2 * u32::from(connections_max) + 20)]);
-        let log = scratch.path().join("postgres.log");
-        // SIGQUIT ends it without writing out data that is about to be removed.
-        let mut server = Server::start("PostgreSQL", &mut command, log, Signal::QUIT)?;
-        server.wait_until(async || connect(address).await.is_ok()).await?;
-        connect(address).await?.batch_execute(SCHEMA).await.context("cannot make the table")?;
-        Ok(Self { address, _server: server, _home: home })
+        let mut launch = Launch { command, log: scratch.path().join("postgres.log") };
+        let maintenance = Database { address, name: "postgres".to_owned() };
+        let server = launch.run(&maintenance).await?;
+        Ok(Self { maintenance, launch, server, _home: home })
     }
 
-    /// The clients share the connections evenly; statements on one connection are pipelined.
-    pub(crate) async fn measure(&self, load: &Load, connections: u16) -> Result<Measured> {
-        connect(self.address)
-            .await?
-            .batch_execute("TRUNCATE queue")
+    /// Ends it as an operator would, cutting off whoever is connected, and starts it again.
+    pub(crate) async fn restart(&mut self) -> Result<()> {
+        self.server.stop(Signal::INT).await?;
+        self.server = self.launch.run(&self.maintenance).await?;
+        Ok(())
+    }
+
+    pub(crate) async fn create(&self, name: &str) -> Result<Database> {
+        self.maintenance
+            .execute(&format!("CREATE DATABASE {name}"))
             .await
-            .context("cannot empty the table")?;
-        let mut sessions = Vec::new();
-        for _ in 0..connections {
-            sessions.push(Arc::new(Session::open(self.address).await?));
-        }
-        let body: Arc<[u8]> = load.payload.as_slice().into();
-        let clients = (0..usize::from(load.clients))
-            .map(|number| RowClient {
-                session: Arc::clone(&sessions[number % sessions.len()]),
-                body: Arc::clone(&body),
-                claimed: 0,
-            })
-            .collect();
-        load::run(clients, load).await
+            .with_context(|| format!("cannot make the database {name}"))?;
+        Ok(Database { address: self.maintenance.address, name: name.to_owned() })
+    }
+}
+
+/// How the server is started, and started again.
+struct Launch {
+    command: Command,
+    log: PathBuf,
+}
+
+impl Launch {
+    async fn run(&mut self, maintenance: &Database) -> Result<Server> {
+        // SIGQUIT ends it without writing out data that is about to be removed.
+        let log = self.log.clone();
+        let mut server = Server::start("PostgreSQL", &mut self.command, log, Signal::QUIT)?;
+        server.wait_until(async || maintenance.connect().await.is_ok()).await?;
+        Ok(server)
+    }
+}
+
+pub(crate) struct Database {
+    address: SocketAddr,
+    name: String,
+}
+
+impl Database {
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("postgres://postgres@{}/{}", self.address, self.name)
+    }
+
+    pub(crate) async fn connect(&self) -> Result<tokio_postgres::Client> {
+        let (client, connection) =
+            tokio_postgres::connect(&self.url(), NoTls).await.context("cannot connect")?;
+        // Ends when the client is dropped. Its error also reaches whoever waits for an answer.
+        tokio::spawn(connection);
+        Ok(client)
+    }
+
+    pub(crate) async fn execute(&self, statements: &str) -> Result<()> {
+        Ok(self.connect().await?.batch_execute(statements).await?)
     }
 }
 
@@ -129,20 +140,6 @@ async fn initialise(initdb: Command, data: &Path) -> Result<()> {
         .context("cannot run initdb")?;
     ensure!(output.status.success(), "initdb: {}", String::from_utf8_lossy(&output.stderr));
     Ok(())
-}
-
-async fn connect(address: SocketAddr) -> Result<tokio_postgres::Client> {
-    let (client, connection) = tokio_postgres::Config::new()
-        .host(address.ip().to_string())
-        .port(address.port())
-        .user("postgres")
-        .dbname("postgres")
-        .connect(NoTls)
-        .await
-        .context("cannot connect")?;
-    // Ends when the client is dropped. Its error also reaches whoever waits for an answer.
-    tokio::spawn(connection);
-    Ok(client)
 }
 
 /// Who PostgreSQL runs as: it refuses to run as root.
@@ -182,59 +179,6 @@ fn user_and_group(users: &str, name: &str) -> Option<(u32, u32)> {
     let user = fields.nth(1)?.parse().ok()?;
     let group = fields.next()?.parse().ok()?;
     Some((user, group))
-}
-
-struct Session {
-    client: tokio_postgres::Client,
-    offer: Statement,
-    claim: Statement,
-    complete: Statement,
-}
-
-impl Session {
-    async fn open(address: SocketAddr) -> Result<Self> {
-        let client = connect(address).await?;
-        Ok(Self {
-            offer: client.prepare(OFFER).await?,
-            claim: client.prepare(CLAIM).await?,
-            complete: client.prepare(COMPLETE).await?,
-            client,
-        })
-    }
-}
-
-struct RowClient {
-    session: Arc<Session>,
-    body: Arc<[u8]>,
-    claimed: i64,
-}
-
-impl Client for RowClient {
-    async fn offer(&mut self) -> Result<()> {
-        let body: &[u8] = &self.body;
-        self.session.client.execute(&self.session.offer, &[&body]).await?;
-        Ok(())
-    }
-
-    async fn claim(&mut self) -> Result<()> {
-        // None is rare but possible: what the statement saw may all be claimed by others by the
-        // time it looks again, while their own messages came after it began.
-        loop {
-            if let Some(row) = self.session.client.query_opt(&self.session.claim, &[]).await? {
-                self.claimed = row.try_get(0)?;
-                let body: &[u8] = row.try_get(1)?;
-                ensure!(body.len() == self.body.len(), "the message came back with another size");
-                return Ok(());
-            }
-        }
-    }
-
-    async fn complete(&mut self) -> Result<()> {
-        let session = &self.session;
-        let rows = session.client.execute(&session.complete, &[&self.claimed]).await?;
-        ensure!(rows == 1, "the message was not claimed");
-        Ok(())
-    }
 }
 
 #[cfg(test)]

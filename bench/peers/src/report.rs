@@ -1,78 +1,73 @@
 //! What was measured, as a table, as goals met or missed, and as JSON.
 
-use std::{fs::File, path::Path};
+use std::{fmt::Display, fs::File, path::Path};
 
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use crate::{
+    figures::{Goal, Spread, table},
     load::{Latency, Load, Measured, Steps},
-    machine::Machine,
-    systems::{BATCH, System},
+    machine::{self, Machine},
+    scratch::Scratch,
 };
 
+const COLUMNS: usize = 9;
+
+/// What has a line of its own in the table.
+pub(crate) trait Line: Copy + PartialEq + Display {
+    /// Whether a step is on disk before it is acknowledged.
+    fn is_synced(self) -> bool;
+}
+
 #[derive(Serialize)]
-pub(crate) struct Report {
+#[serde(bound = "")]
+pub(crate) struct Report<L> {
     machine: Machine,
     versions: Vec<String>,
     clients: u16,
     payload_bytes: usize,
     seconds: u64,
     rounds: u32,
-    systems: Vec<Entry>,
+    /// What the ratio of each system is.
+    ratio_of: &'static str,
+    systems: Vec<Entry<L>>,
     goals: Vec<Goal>,
 }
 
 #[derive(Serialize)]
-struct Entry {
+struct Entry<L> {
     #[serde(skip)]
-    system: System,
+    system: L,
     name: String,
     synced: bool,
-    /// Filled at the end; so is what it is compared with.
     cycles_per_second: Spread,
-    ours_to_it: Option<f64>,
+    ratio: Option<f64>,
     rounds: Vec<Round>,
 }
 
 #[derive(Serialize)]
-pub(crate) struct Round {
+struct Round {
     /// What appending 4 KiB and syncing took just before.
-    pub(crate) disk_ms: f64,
+    disk_ms: f64,
     #[serde(flatten)]
-    pub(crate) measured: Measured,
+    measured: Measured,
 }
 
-#[derive(Clone, Copy, Default, Serialize)]
-struct Spread {
-    median: f64,
-    min: f64,
-    max: f64,
-}
-
-#[derive(Serialize)]
-struct Goal {
-    text: String,
-    ratio_min: f64,
-    /// None where one of the two was not measured.
-    ratio: Option<f64>,
-    met: Option<bool>,
-}
-
-impl Report {
+impl<L: Line> Report<L> {
     pub(crate) fn new(
         machine: Machine,
         load: &Load,
         rounds: u32,
-        systems: &[System],
+        systems: &[L],
         versions: &[String],
     ) -> Self {
-        let entry = |&system: &System| Entry {
+        let entry = |&system: &L| Entry {
             system,
             name: system.to_string(),
             synced: system.is_synced(),
             cycles_per_second: Spread::default(),
-            ours_to_it: None,
+            ratio: None,
             rounds: Vec::new(),
         };
         Self {
@@ -82,42 +77,53 @@ impl Report {
             payload_bytes: load.payload.len(),
             seconds: load.seconds,
             rounds,
+            ratio_of: "ratio",
             systems: systems.iter().map(entry).collect(),
             goals: Vec::new(),
         }
     }
 
-    pub(crate) fn add(&mut self, system: System, round: Round) {
+    /// Lets a system have its turn, once the disk has come to rest and was measured itself.
+    pub(crate) async fn turn(
+        &mut self,
+        round: u32,
+        system: L,
+        scratch: &Scratch,
+        measure: impl Future<Output = Result<Measured>>,
+    ) -> Result<()> {
+        scratch.settle().await?;
+        let disk_ms = machine::append_and_sync_ms(scratch.path())?;
+        let measured = measure.await.with_context(|| format!("cannot measure {system}"))?;
+        let figure = measured.cycles_per_second;
+        eprintln!("round {round}: {system}: {figure:.0} cycles/s, disk {disk_ms:.2} ms");
         if let Some(entry) = self.systems.iter_mut().find(|entry| entry.system == system) {
-            entry.rounds.push(round);
+            entry.add(Round { disk_ms, measured });
+        }
+        Ok(())
+    }
+
+    /// The best median among the systems that match, so that a peer is taken at its best.
+    pub(crate) fn best(&self, matches: impl Fn(L) -> bool) -> Option<f64> {
+        self.systems
+            .iter()
+            .filter(|entry| matches(entry.system))
+            .map(|entry| entry.cycles_per_second.median)
+            .reduce(f64::max)
+    }
+
+    /// Gives each system a ratio that follows from its median.
+    pub(crate) fn compare(&mut self, ratio_of: &'static str, ratio: impl Fn(f64) -> Option<f64>) {
+        self.ratio_of = ratio_of;
+        for entry in &mut self.systems {
+            entry.ratio = ratio(entry.cycles_per_second.median);
         }
     }
 
-    /// Computes what can be said once all rounds are in.
-    pub(crate) fn finish(&mut self) {
-        for entry in &mut self.systems {
-            entry.cycles_per_second =
-                Spread::of(entry.rounds.iter().map(|round| round.measured.cycles_per_second));
-        }
-        let ours = self.best(|system| system == System::Tasuki);
-        for entry in &mut self.systems {
-            entry.ours_to_it = ours.map(|ours| ours / entry.cycles_per_second.median);
-        }
-        let sync_off = self.best(|system| system == System::TasukiSyncOff);
-        let batched = self.best(|system| system == System::TasukiBatched);
-        let redis = self.best(|system| system == System::Redis);
-        let postgres = self.best(|system| matches!(system, System::Postgres { .. }));
-        let beanstalkd = self.best(|system| system == System::Beanstalkd);
-        self.goals = vec![
-            Goal::new("Tasuki to Redis streams", 1.0, ours, redis),
-            Goal::new("Tasuki to PostgreSQL SKIP LOCKED (its best)", 3.0, ours, postgres),
-            Goal::new("Tasuki to beanstalkd -f0", 3.0, ours, beanstalkd),
-            Goal::new("Tasuki to itself with sync off", 0.6, ours, sync_off),
-            Goal::new(&format!("batches of {BATCH} to single handoffs"), 3.0, batched, ours),
-        ];
+    pub(crate) fn set_goals(&mut self, goals: Vec<Goal>) {
+        self.goals = goals;
     }
 
-    pub(crate) fn print(&self) {
+    pub(crate) fn print(&self, notes: &[&str]) {
         println!();
         for line in table(&self.rows()) {
             println!("{line}");
@@ -125,7 +131,10 @@ impl Report {
         println!();
         println!("offer, claim, complete: p50 / p99 of one request in ms, median of the rounds;");
         println!("a request of a batch carries the whole batch. disk: what appending 4 KiB and");
-        println!("syncing took just before, in ms. beanstalkd keeps claims in RAM only.");
+        println!("syncing took just before, in ms.");
+        for note in notes {
+            println!("{note}");
+        }
         println!();
         println!("Goals");
         for goal in &self.goals {
@@ -138,23 +147,16 @@ impl Report {
         }
     }
 
-    pub(crate) fn write(&self, path: &Path) -> Result<()> {
+    /// Writes everything to a file, if there is to be one.
+    pub(crate) fn write(&self, path: Option<&Path>) -> Result<()> {
+        let Some(path) = path else { return Ok(()) };
         let file =
             File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
         serde_json::to_writer_pretty(file, self)
             .with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// The best median among the systems that match, so that a peer is taken at its best.
-    fn best(&self, matches: impl Fn(System) -> bool) -> Option<f64> {
-        self.systems
-            .iter()
-            .filter(|entry| matches(entry.system))
-            .map(|entry| entry.cycles_per_second.median)
-            .reduce(f64::max)
-    }
-
-    fn rows(&self) -> Vec<[String; 9]> {
+    fn rows(&self) -> Vec<[String; COLUMNS]> {
         let head = [
             "system",
             "synced",
@@ -164,7 +166,7 @@ impl Report {
             "claim",
             "complete",
             "disk",
-            "Tasuki to it",
+            self.ratio_of,
         ];
         let mut rows = vec![head.map(str::to_owned)];
         rows.extend(self.systems.iter().map(Entry::row));
@@ -172,8 +174,13 @@ impl Report {
     }
 }
 
-impl Entry {
-    fn row(&self) -> [String; 9] {
+impl<L> Entry<L> {
+    fn add(&mut self, round: Round) {
+        self.rounds.push(round);
+        self.cycles_per_second = self.spread(|round| round.measured.cycles_per_second);
+    }
+
+    fn row(&self) -> [String; COLUMNS] {
         let spread = self.cycles_per_second;
         [
             self.name.clone(),
@@ -183,57 +190,19 @@ impl Entry {
             self.step(|steps| &steps.offer),
             self.step(|steps| &steps.claim),
             self.step(|steps| &steps.complete),
-            format!("{:.2}", self.median(|round| round.disk_ms)),
-            self.ours_to_it.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}×")),
+            format!("{:.2}", self.spread(|round| round.disk_ms).median),
+            self.ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}×")),
         ]
     }
 
     fn step(&self, of: impl Fn(&Steps) -> &Latency) -> String {
-        let p50 = self.median(|round| of(&round.measured.steps).p50_ms);
-        let p99 = self.median(|round| of(&round.measured.steps).p99_ms);
+        let p50 = self.spread(|round| of(&round.measured.steps).p50_ms).median;
+        let p99 = self.spread(|round| of(&round.measured.steps).p99_ms).median;
         format!("{p50:.1} / {p99:.1}")
     }
 
-    fn median(&self, of: impl Fn(&Round) -> f64) -> f64 {
-        Spread::of(self.rounds.iter().map(of)).median
-    }
-}
-
-impl Spread {
-    fn of(values: impl Iterator<Item = f64>) -> Self {
-        let mut values: Vec<f64> = values.collect();
-        values.sort_unstable_by(f64::total_cmp);
-        let (Some(&min), Some(&max)) = (values.first(), values.last()) else {
-            return Self::default();
-        };
-        let middle = values.len() / 2;
-        let median = if values.len() % 2 == 1 {
-            values[middle]
-        } else {
-            f64::midpoint(values[middle - 1], values[middle])
-        };
-        Self { median, min, max }
-    }
-}
-
-impl Goal {
-    fn new(text: &str, ratio_min: f64, of: Option<f64>, to: Option<f64>) -> Self {
-        let ratio = of.zip(to).map(|(of, to)| of / to);
-        let met = ratio.map(|ratio| ratio >= ratio_min);
-        Self { text: text.to_owned(), ratio_min, ratio, met }
-    }
-
-    fn line(&self) -> String {
-        let Self { text, ratio_min, .. } = self;
-        match (self.met, self.ratio) {
-            (Some(true), Some(ratio)) => {
-                format!("met     {text}: {ratio:.2}×, goal ≥ {ratio_min}×")
-            }
-            (Some(false), Some(ratio)) => {
-                format!("missed  {text}: {ratio:.2}×, goal ≥ {ratio_min}×")
-            }
-            _ => format!("–       {text}: not measured, goal ≥ {ratio_min}×"),
-        }
+    fn spread(&self, of: impl Fn(&Round) -> f64) -> Spread {
+        Spread::of(self.rounds.iter().map(of))
     }
 }
 
@@ -251,48 +220,5 @@ pub(crate) fn print_machine(machine: &Machine, load: &Load, rounds: u32) {
     println!("Only the ratios inside one run mean something: absolute figures do not.");
     if machine.scratch_in_ram {
         println!("The data is in RAM, where a sync costs nothing: choose --scratch on a disk.");
-    }
-}
-
-/// A Markdown table, aligned so that it can be read as it is.
-fn table<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> Vec<String> {
-    let widths: [usize; COLUMNS] = std::array::from_fn(|column| {
-        rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
-    });
-    let mut lines: Vec<String> = rows
-        .iter()
-        .map(|row| {
-            let cells: Vec<String> =
-                row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-            format!("| {} |", cells.join(" | "))
-        })
-        .collect();
-    let rule: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
-    lines.insert(lines.len().min(1), format!("| {} |", rule.join(" | ")));
-    lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_goal_is_met_from_its_ratio_on() {
-        let line = |of, to| Goal::new("ours to theirs", 3.0, of, to).line();
-        assert_eq!(line(Some(9.0), Some(3.0)), "met     ours to theirs: 3.00×, goal ≥ 3×");
-        assert_eq!(line(Some(8.0), Some(4.0)), "missed  ours to theirs: 2.00×, goal ≥ 3×");
-        assert_eq!(line(Some(8.0), None), "–       ours to theirs: not measured, goal ≥ 3×");
-    }
-
-    #[test]
-    fn the_median_of_an_even_count_lies_between_the_middle_two() {
-        let spread = Spread::of([4.0, 1.0, 2.0, 3.0].into_iter());
-        assert_eq!((spread.median, spread.min, spread.max), (2.5, 1.0, 4.0));
-    }
-
-    #[test]
-    fn columns_are_as_wide_as_their_widest_cell() {
-        let rows = [["a", "long"], ["wide", "b"]].map(|row| row.map(str::to_owned));
-        assert_eq!(table(&rows), ["| a    | long |", "| ---- | ---- |", "| wide | b    |"]);
     }
 }

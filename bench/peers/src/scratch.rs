@@ -27,9 +27,10 @@ impl Scratch {
         self.directory.path()
     }
 
+    /// The directory of that name, new or as it was left.
     pub(crate) fn make(&self, name: &str) -> Result<PathBuf> {
         let path = self.path().join(name);
-        fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
+        fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
         Ok(path)
     }
 

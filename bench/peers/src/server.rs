@@ -10,31 +10,34 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
 const START_SECONDS_MAX: u64 = 30;
 const STOP_SECONDS_MAX: u64 = 10;
+/// A database writes everything out first.
+const ORDERLY_STOP_SECONDS_MAX: u64 = 120;
 const LOG_LINES_SHOWN_MAX: usize = 20;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Ends the process when dropped, by its own id: politely first, then for certain.
 pub(crate) struct Server {
-    name: &'static str,
+    name: String,
     child: Child,
     log: PathBuf,
     stop_signal: Signal,
 }
 
 impl Server {
-    /// Starts the command with its output in `log`.
+    /// Starts the command with its output in `log`, after what an earlier start left there.
     pub(crate) fn start(
-        name: &'static str,
+        name: &str,
         command: &mut Command,
         log: PathBuf,
         stop_signal: Signal,
     ) -> Result<Self> {
-        let output = File::create(&log).context("cannot make a log file")?;
+        let output = File::options().create(true).append(true).open(&log);
+        let output = output.context("cannot make a log file")?;
         let child = command
             .stdin(Stdio::null())
             .stderr(output.try_clone()?)
@@ -43,7 +46,25 @@ impl Server {
             .process_group(0)
             .spawn()
             .with_context(|| format!("cannot start {}", command.get_program().display()))?;
-        Ok(Self { name, child, log, stop_signal })
+        Ok(Self { name: name.to_owned(), child, log, stop_signal })
+    }
+
+    /// Sends a signal and waits until the process has ended of it.
+    pub(crate) async fn stop(&mut self, signal: Signal) -> Result<()> {
+        self.signal(signal);
+        let deadline = Instant::now() + Duration::from_secs(ORDERLY_STOP_SECONDS_MAX);
+        while self.child.try_wait()?.is_none() {
+            ensure!(Instant::now() < deadline, "{} does not end", self.name);
+            tokio::time::sleep(PAUSE).await;
+        }
+        Ok(())
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        // Until it is waited for, the id stays with this child and can name no other process.
+        if let Ok(None) = self.child.try_wait() {
+            let _ = kill_process(Pid::from_child(&self.child), signal);
+        }
     }
 
     /// Waits until the probe says yes.
@@ -67,10 +88,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Until it is waited for, the id stays with this child and can name no other process.
-        if let Ok(None) = self.child.try_wait() {
-            let _ = kill_process(Pid::from_child(&self.child), self.stop_signal);
-        }
+        self.signal(self.stop_signal);
         let deadline = Instant::now() + Duration::from_secs(STOP_SECONDS_MAX);
         while let Ok(None) = self.child.try_wait() {
             if Instant::now() > deadline {

@@ -1,19 +1,18 @@
 //! What takes part, and the servers behind it.
 
-use std::{
-    fmt,
-    path::{Path, PathBuf},
-};
+use std::{fmt, path::Path};
 
 use anyhow::{Context as _, Result};
 use clap::ValueEnum;
 
 use crate::{
-    Options,
     beanstalkd::Beanstalkd,
     load::{Load, Measured},
-    postgres::Postgres,
+    options::Common,
+    plain_queue,
+    postgres::{Database, Postgres},
     redis::Redis,
+    report::Line,
     scratch::Scratch,
     tasuki::Tasuki,
 };
@@ -44,11 +43,7 @@ pub(crate) enum System {
 
 impl System {
     /// The chosen systems, or all, in the order in which they take their turns.
-    pub(crate) fn chosen(only: &[Choice], connections: &[u16], clients: u16) -> Vec<Self> {
-        // More connections than clients would idle.
-        let mut connections: Vec<u16> =
-            connections.iter().map(|count| (*count).clamp(1, clients)).collect();
-        connections.dedup();
+    pub(crate) fn chosen(only: &[Choice], connections: &[u16]) -> Vec<Self> {
         let mut systems = Vec::new();
         for choice in Choice::value_variants() {
             if !only.is_empty() && !only.contains(choice) {
@@ -66,9 +61,10 @@ impl System {
         }
         systems
     }
+}
 
-    /// Whether a step is on disk before it is acknowledged.
-    pub(crate) fn is_synced(self) -> bool {
+impl Line for System {
+    fn is_synced(self) -> bool {
         self != Self::TasukiSyncOff
     }
 }
@@ -94,7 +90,7 @@ pub(crate) struct Servers {
     durable: Option<Tasuki>,
     sync_off: Option<Tasuki>,
     redis: Option<Redis>,
-    postgres: Option<Postgres>,
+    postgres: Option<(Database, Postgres)>,
     beanstalkd: Option<Beanstalkd>,
     versions: Vec<String>,
 }
@@ -103,16 +99,13 @@ impl Servers {
     pub(crate) async fn start(
         systems: &[System],
         load: &Load,
-        options: &Options,
+        common: &Common,
         scratch: &Scratch,
     ) -> Result<Self> {
         let mut servers = Self::default();
-        let tasuki = match &options.tasuki {
-            Some(program) => program.clone(),
-            None => beside_this_program()?,
-        };
+        let tasuki = common.tasuki()?;
         for &system in systems {
-            servers.start_for(system, load, options, &tasuki, scratch).await?;
+            servers.start_for(system, load, common, &tasuki, scratch).await?;
         }
         Ok(servers)
     }
@@ -124,16 +117,17 @@ impl Servers {
     pub(crate) async fn measure(&self, system: System, load: &Load) -> Result<Measured> {
         let missing = "its server was not started";
         match system {
-            System::Tasuki => self.durable.as_ref().context(missing)?.measure(load, 1).await,
+            System::Tasuki => self.durable.as_ref().context(missing)?.bench().run(load, 1).await,
             System::TasukiSyncOff => {
-                self.sync_off.as_ref().context(missing)?.measure(load, 1).await
+                self.sync_off.as_ref().context(missing)?.bench().run(load, 1).await
             }
             System::TasukiBatched => {
-                self.durable.as_ref().context(missing)?.measure(load, BATCH).await
+                self.durable.as_ref().context(missing)?.bench().run(load, BATCH).await
             }
             System::Redis => self.redis.as_ref().context(missing)?.measure(load).await,
             System::Postgres { connections } => {
-                self.postgres.as_ref().context(missing)?.measure(load, connections).await
+                let (database, _) = self.postgres.as_ref().context(missing)?;
+                plain_queue::measure(database, load, connections).await
             }
             System::Beanstalkd => self.beanstalkd.as_ref().context(missing)?.measure(load).await,
         }
@@ -143,7 +137,7 @@ impl Servers {
         &mut self,
         system: System,
         load: &Load,
-        options: &Options,
+        common: &Common,
         tasuki: &Path,
         scratch: &Scratch,
     ) -> Result<()> {
@@ -162,9 +156,12 @@ impl Servers {
                 self.redis = Some(Redis::start(scratch).await?);
             }
             System::Postgres { .. } if self.postgres.is_none() => {
-                let programs = &options.postgres_bin;
+                let programs = &common.postgres_bin;
                 self.versions.push(Postgres::version(programs)?);
-                self.postgres = Some(Postgres::start(programs, scratch, load.clients).await?);
+                // Cleaning would fall into others' rounds; each round has a new table instead.
+                let settings = &["autovacuum=off"];
+                let server = Postgres::start(programs, scratch, load.clients, settings).await?;
+                self.postgres = Some((server.create("plain").await?, server));
             }
             System::Beanstalkd => {
                 self.versions.push(Beanstalkd::version()?);
@@ -177,25 +174,14 @@ impl Servers {
     }
 }
 
-fn beside_this_program() -> Result<PathBuf> {
-    let this = std::env::current_exe().context("cannot tell where this program is")?;
-    Ok(this.with_file_name("tasuki"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_count_of_connections_is_a_system_of_its_own() {
-        let chosen = System::chosen(&[Choice::Postgres], &[16, 64], 64);
+        let chosen = System::chosen(&[Choice::Postgres], &[16, 64]);
         let expected = [16, 64].map(|connections| System::Postgres { connections });
         assert!(chosen == expected);
-    }
-
-    #[test]
-    fn connections_beyond_the_clients_are_not_opened() {
-        let chosen = System::chosen(&[Choice::Postgres], &[16, 64], 8);
-        assert!(chosen == [System::Postgres { connections: 8 }]);
     }
 }

@@ -17,9 +17,15 @@ use crate::{
 };
 
 pub(crate) struct Tasuki {
+    bench: Bench,
+    server: Server,
+}
+
+/// What drives one server; it may outlive it.
+#[derive(Clone)]
+pub(crate) struct Bench {
     program: PathBuf,
     address: SocketAddr,
-    _server: Server,
 }
 
 impl Tasuki {
@@ -31,7 +37,7 @@ impl Tasuki {
     pub(crate) async fn start(
         program: &Path,
         scratch: &Scratch,
-        name: &'static str,
+        name: &str,
         arguments: &[&str],
     ) -> Result<Self> {
         let address = server::free_address()?;
@@ -42,12 +48,29 @@ impl Tasuki {
             .arg(&data)
             .args(arguments);
         let log = scratch.path().join(name).with_extension("log");
-        let mut server = Server::start(name, &mut command, log, Signal::TERM)?;
-        server.wait_until(async || is_ready(address).await.is_ok()).await?;
-        Ok(Self { program: program.to_owned(), address, _server: server })
+        let server = Server::start(name, &mut command, log, Signal::TERM)?;
+        let mut tasuki = Self { bench: Bench { program: program.to_owned(), address }, server };
+        tasuki.wait_until_ready().await?;
+        Ok(tasuki)
     }
 
-    pub(crate) async fn measure(&self, load: &Load, batch: u32) -> Result<Measured> {
+    pub(crate) async fn wait_until_ready(&mut self) -> Result<()> {
+        let address = self.bench.address;
+        self.server.wait_until(async || is_ready(address).await.is_ok()).await
+    }
+
+    /// Ends it in the middle of whatever it does.
+    pub(crate) async fn kill(&mut self) -> Result<()> {
+        self.server.stop(Signal::KILL).await
+    }
+
+    pub(crate) fn bench(&self) -> &Bench {
+        &self.bench
+    }
+}
+
+impl Bench {
+    pub(crate) async fn run(&self, load: &Load, batch: u32) -> Result<Measured> {
         let bench = tokio::process::Command::new(&self.program)
             .args(["bench", "--json", "--url", &format!("http://{}", self.address)])
             .args(["--clients", &load.clients.to_string()])

@@ -150,6 +150,42 @@ impl Server {
         }
     }
 
+    /// Makes the server take encrypted connections only. Returns the certificate of the authority
+    /// that vouches for it.
+    pub async fn encrypt(&self) -> PathBuf {
+        let (key, certificate) = (self.dir.join("server.key"), self.dir.join("server.crt"));
+        let about = "subjectAltName=IP:127.0.0.1\nbasicConstraints=CA:FALSE\n";
+        fs::write(self.dir.join("about"), about).expect("the file can be written");
+        for arguments in [
+            "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=authority -keyout ca.key -out ca.crt",
+            "req -newkey rsa:2048 -nodes -subj /CN=server -keyout server.key -out server.csr",
+            "x509 -req -days 2 -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial \
+             -extfile about -out server.crt",
+        ] {
+            let mut openssl = Command::new("openssl");
+            run(openssl.args(arguments.split_whitespace()).current_dir(&self.dir));
+        }
+        if geteuid().is_root() {
+            run(Command::new("chown").arg("postgres:").args([&key, &certificate]));
+        }
+        run(Command::new("chmod").arg("600").arg(&key));
+        for (name, file) in [("ssl_key_file", &key), ("ssl_cert_file", &certificate)] {
+            let set = format!("ALTER SYSTEM SET {name} = '{}'", file.display());
+            self.run_sql("postgres", &set).await;
+        }
+        self.run_sql("postgres", "ALTER SYSTEM SET ssl = on").await;
+        let only = "hostssl all all 127.0.0.1/32 trust\n";
+        fs::write(self.dir.join("data/pg_hba.conf"), only).expect("the file can be written");
+        let mut reload = command("pg_ctl");
+        run(reload.args(["reload", "-D"]).arg(self.dir.join("data")));
+        let deadline = Instant::now() + START_MAX;
+        while tokio_postgres::connect(&self.url("postgres"), NoTls).await.is_ok() {
+            assert!(Instant::now() < deadline, "the server goes on taking plain connections");
+            tokio::time::sleep(PAUSE).await;
+        }
+        self.dir.join("ca.crt")
+    }
+
     /// Waits until this standby has replayed all that its primary has written so far.
     pub async fn replayed(&self, primary: &Self) {
         let written = primary.ask("SELECT pg_current_wal_lsn()::text").await;

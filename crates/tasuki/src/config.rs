@@ -30,6 +30,10 @@ pub(crate) struct Keys {
     /// `postgres://user@host/database`; the data directory without it [default: none]
     #[arg(long, env = "TASUKI_STORE", hide_env_values = true, value_name = "URL")]
     pub(crate) store: Option<String>,
+    /// A file with certificates of authorities that vouch for the PostgreSQL server, instead of the
+    /// system's [default: none]
+    #[arg(long, env = "TASUKI_STORE_CA", hide_env_values = true, value_name = "FILE")]
+    store_ca: Option<PathBuf>,
     /// Whether the URL leads to a pooler that gives every transaction another connection, such as
     /// PgBouncer in transaction mode [default: false]
     #[arg(
@@ -185,6 +189,7 @@ pub(crate) struct Config {
     pub(crate) data: PathBuf,
     /// A PostgreSQL, and how it is used.
     pub(crate) store: Option<String>,
+    pub(crate) store_ca: Option<PathBuf>,
     pub(crate) store_pooler: bool,
     pub(crate) store_connections: usize,
     pub(crate) store_retain_days: u32,
@@ -204,6 +209,7 @@ impl Keys {
         Self {
             data: Some("./tasuki-data".into()),
             store: None,
+            store_ca: None,
             store_pooler: Some(false),
             store_connections: Some(16),
             store_retain_days: Some(0),
@@ -259,6 +265,7 @@ impl Keys {
         Self {
             data: self.data.or(other.data),
             store: self.store.or(other.store),
+            store_ca: self.store_ca.or(other.store_ca),
             store_pooler: self.store_pooler.or(other.store_pooler),
             store_connections: self.store_connections.or(other.store_connections),
             store_retain_days: self.store_retain_days.or(other.store_retain_days),
@@ -297,6 +304,7 @@ impl Keys {
         Some(Config {
             data: self.data?,
             store: self.store,
+            store_ca: self.store_ca,
             store_pooler: self.store_pooler?,
             store_connections: self.store_connections?,
             store_retain_days: self.store_retain_days?,

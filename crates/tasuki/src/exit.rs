@@ -213,7 +213,7 @@ pub(crate) fn failure_of(error: anyhow::Error) -> Option<Failure> {
 
 fn of_postgres(cause: &PostgresError) -> Failure {
     let exit = match cause {
-        PostgresError::Url(_) => Exit::Usage,
+        PostgresError::Url(_) | PostgresError::Tls(_) => Exit::Usage,
         PostgresError::Unreachable(_) => Exit::Unavailable,
         PostgresError::Failed { .. } => Exit::Io,
         PostgresError::Old(_)

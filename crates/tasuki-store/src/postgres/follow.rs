@@ -10,10 +10,10 @@ use std::task::{Poll, ready};
 use std::time::Duration;
 
 use tasuki_core::{Event, Position};
-use tokio_postgres::{AsyncMessage, NoTls};
+use tokio_postgres::AsyncMessage;
 
+use super::Node;
 use super::batch::{Due, Written};
-use super::{Node, open};
 use crate::Committed;
 
 /// How many events are read at a time.
@@ -143,8 +143,7 @@ pub(super) async fn announce(node: Arc<Node>) {
 }
 
 async fn on_the_air(node: &Node) -> Result<(), String> {
-    let config = open::config(&node.url).map_err(|error| error.to_string())?;
-    let (db, mut connection) = config.connect(NoTls).await.map_err(|error| error.to_string())?;
+    let (db, mut connection) = node.way.connect().await.map_err(|error| error.to_string())?;
     // Our own notifications come back to us.
     let me = format!("{:016x}", rand_id());
     let talk = async {

@@ -17,6 +17,7 @@ mod partitions;
 mod reading;
 mod rows;
 mod sql;
+mod tls;
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -82,7 +83,8 @@ const OFTEN: &[&db::Often] = &[
 /// What the tasks of one broker share.
 pub(crate) struct Node {
     pool: Pool,
-    url: String,
+    /// For the connection that notifications go over.
+    way: open::Way,
     /// Whether statements may be prepared: not behind a pooler of transactions.
     prepared: bool,
     /// How a transaction begins.
@@ -182,7 +184,7 @@ impl Postgres {
         let (queue, jobs) = mpsc::channel(QUEUE_MAX);
         let node = Arc::new(Node {
             pool,
-            url: options.url,
+            way: open::Way::to(&options.url, options.ca.as_deref())?,
             prepared: !options.pooler,
             begin: batch::begin(options.pooler),
             cache: BodyCache::default(),

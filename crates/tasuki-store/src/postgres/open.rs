@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Connecting: what a server must be like before it is trusted, and the schema it needs.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use deadpool_postgres::{
     Hook, HookError, Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod, Runtime,
 };
 use ed25519_dalek::SigningKey;
-use tokio_postgres::{Client, Config, NoTls};
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::{Client, Config, Connection, Socket};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::batch::SETTINGS;
 use super::db::query;
@@ -30,6 +33,8 @@ pub struct PostgresOptions {
     pub url: String,
     /// Signs checkpoints.
     pub key: SigningKey,
+    /// A file with certificates of authorities to believe instead of the system's.
+    pub ca: Option<PathBuf>,
     /// Whether the URL leads to a pooler that gives every transaction another connection.
     pub pooler: bool,
     /// How many connections this broker holds at most.
@@ -47,6 +52,7 @@ impl PostgresOptions {
         Self {
             url: url.into(),
             key,
+            ca: None,
             pooler: false,
             connections_max,
             retain,
@@ -59,6 +65,8 @@ impl PostgresOptions {
 pub enum PostgresError {
     #[error("the store URL cannot be read: {0}; expected postgres://user@host/database")]
     Url(String),
+    #[error("the certificates cannot be used: {0}")]
+    Tls(String),
     #[error("the database cannot be reached: {0}; check the URL, and that the server runs")]
     Unreachable(String),
     #[error("PostgreSQL {0} is too old; run version 15 or later")]
@@ -117,7 +125,7 @@ pub fn without_password(url: &str) -> String {
     }
 }
 
-pub(super) fn config(url: &str) -> Result<Config, PostgresError> {
+fn config(url: &str) -> Result<Config, PostgresError> {
     let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
         // The text of the URL may hold a password.
         PostgresError::Url(
@@ -134,8 +142,28 @@ pub(super) fn config(url: &str) -> Result<Config, PostgresError> {
     Ok(config)
 }
 
+/// How a server is reached.
+pub(super) struct Way {
+    config: Config,
+    tls: MakeRustlsConnect,
+}
+
+type Link = Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
+
+impl Way {
+    pub(super) fn to(url: &str, ca: Option<&Path>) -> Result<Self, PostgresError> {
+        let config = config(url)?;
+        let tls = super::tls::connector(&config, ca)?;
+        Ok(Self { config, tls })
+    }
+
+    pub(super) async fn connect(&self) -> Result<(Client, Link), tokio_postgres::Error> {
+        self.config.connect(self.tls.clone()).await
+    }
+}
+
 pub(super) fn pool(options: &PostgresOptions) -> Result<Pool, PostgresError> {
-    let mut config = config(&options.url)?;
+    let Way { mut config, tls } = Way::to(&options.url, options.ca.as_deref())?;
     if !options.pooler {
         let own = config.get_options().unwrap_or_default().to_owned();
         let settings = SETTINGS.map(|(name, value)| format!("-c {name}={value}")).join(" ");
@@ -143,7 +171,7 @@ pub(super) fn pool(options: &PostgresOptions) -> Result<Pool, PostgresError> {
     }
     let manager = Manager::from_config(
         config,
-        NoTls,
+        tls,
         ManagerConfig { recycling_method: RecyclingMethod::Fast },
     );
     // A role or a database may say otherwise for its sessions.
@@ -181,9 +209,9 @@ async fn show(db: &Client, setting: &str) -> Result<String, PostgresError> {
 }
 
 /// Looks at a server without changing anything.
-pub async fn inspect(url: &str) -> Result<Server, PostgresError> {
+pub async fn inspect(url: &str, ca: Option<&Path>) -> Result<Server, PostgresError> {
     let unreachable = |error: tokio_postgres::Error| PostgresError::Unreachable(root(&error));
-    let (db, connection) = config(url)?.connect(NoTls).await.map_err(unreachable)?;
+    let (db, connection) = Way::to(url, ca)?.connect().await.map_err(unreachable)?;
     let connection = tokio::spawn(connection);
     let found = check(&db).await;
     connection.abort();

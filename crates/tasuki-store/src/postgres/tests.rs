@@ -166,12 +166,13 @@ async fn old_history_is_dropped_in_partitions_and_the_rest_still_verifies() {
     let open = broker.offer(5).await;
     for _ in 0..20 {
         let next = broker.offer(5).await;
-        broker.run(Command::CancelTask {
-            task: broker.store.handoff(next).await.unwrap().unwrap().task_id,
-            by: "planner".parse().unwrap(),
-            reason: None,
-        })
-        .await;
+        broker
+            .run(Command::CancelTask {
+                task: broker.store.handoff(next).await.unwrap().unwrap().task_id,
+                by: "planner".parse().unwrap(),
+                reason: None,
+            })
+            .await;
     }
     assert_eq!(broker.drop_older_than(Duration::from_secs(60)).await, 0, "nothing is old yet");
     broker.clock.advance_ms(DAY / 2);

@@ -2,10 +2,11 @@
 //! Which servers a broker trusts.
 
 use scratch_postgres::{Server, shared};
-use tasuki_store::PostgresError;
 use tasuki_store::postgres::{inspect, without_password};
+use tasuki_store::{ManualClock, Postgres, PostgresError, PostgresOptions, Store};
 
-use crate::open;
+use crate::stage::BEGIN;
+use crate::{open, options};
 
 fn name(url: &str) -> &str {
     url.rsplit('/').next().unwrap()
@@ -18,7 +19,7 @@ async fn a_server_that_acknowledges_before_it_syncs_is_refused() {
     shared().run_sql("postgres", &set).await;
     let error = open(&url).await.err().unwrap();
     assert!(error.to_string().contains("synchronous_commit"), "{error}");
-    assert!(matches!(inspect(&url).await, Err(PostgresError::Unsafe(_))));
+    assert!(matches!(inspect(&url, None).await, Err(PostgresError::Unsafe(_))));
 }
 
 #[tokio::test]
@@ -68,7 +69,28 @@ async fn what_cannot_be_reached_or_read_is_said_without_the_password() {
 
 #[tokio::test]
 async fn a_transaction_that_is_open_for_long_is_found() {
-    let server = inspect(&shared().url("postgres")).await.unwrap();
+    let server = inspect(&shared().url("postgres"), None).await.unwrap();
     assert_eq!((server.timeline, server.synchronous_commit.as_str()), (1, "on"));
     assert!(server.old_transactions.is_empty());
+}
+
+#[tokio::test]
+async fn a_server_is_believed_as_far_as_the_url_says() {
+    let server = Server::start();
+    let ca = server.encrypt().await;
+    let url = server.url("postgres");
+    let ask = async |mode: &str, ca: Option<&std::path::Path>| {
+        inspect(&format!("{url}?sslmode={mode}"), ca).await
+    };
+    // The server takes encrypted connections only, so these were encrypted.
+    assert!(ask("prefer", None).await.is_ok());
+    assert!(ask("require", Some(&ca)).await.is_ok());
+    assert!(matches!(ask("require", None).await, Err(PostgresError::Unreachable(_))));
+    assert!(matches!(ask("disable", None).await, Err(PostgresError::Unreachable(_))));
+    let nothing = ca.with_file_name("nothing.pem");
+    std::fs::write(&nothing, "").unwrap();
+    assert!(matches!(ask("require", Some(&nothing)).await, Err(PostgresError::Tls(_))));
+    let options = PostgresOptions { ca: Some(ca), ..options(&format!("{url}?sslmode=require")) };
+    let store = Postgres::open(options, ManualClock::at(BEGIN)).await.unwrap();
+    store.close().await;
 }

@@ -48,9 +48,8 @@ async fn connections_that_are_terminated_are_replaced() {
     let two = broker(&url, Some(&one)).await;
     let told = Told::default();
     let name = url.rsplit('/').next().unwrap();
-    let terminate = format!(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
-    );
+    let terminate =
+        format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'");
     amid([&one, &two], &told, async || {
         for number in 1..=8 {
             told.steps(STEPS * number / 10).await;
@@ -102,10 +101,9 @@ async fn a_pool_that_is_too_small_makes_callers_wait_and_no_more() {
     let told = Told::default();
     amid([&one, &two], &told, async || {
         told.steps(STEPS / 2).await;
-        let questions = (0..64).map(|_| one.store.list_tasks(tasuki_store::TaskFilter {
-            max: 10,
-            ..Default::default()
-        }));
+        let questions = (0..64).map(|_| {
+            one.store.list_tasks(tasuki_store::TaskFilter { max: 10, ..Default::default() })
+        });
         assert!(join_all(questions).await.iter().all(Result::is_ok));
     })
     .await;

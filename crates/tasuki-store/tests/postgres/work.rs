@@ -70,7 +70,8 @@ pub(crate) async fn lives(stage: Stage, worker: usize, turns: usize, told: &Told
         told.note();
         let mut wish = stage.wish(&name, 1);
         wish.request_id = Some(format!("{name}-{turn}").parse().unwrap());
-        let done = insist(|| stage.run(Command::ClaimOne { handoff: id, claim: wish.clone() })).await;
+        let done =
+            insist(|| stage.run(Command::ClaimOne { handoff: id, claim: wish.clone() })).await;
         let proof = proof_of(&done.handoffs[0]);
         told.note();
         insist(|| stage.act(id, proof, complete("done"))).await;

@@ -20,6 +20,9 @@ pub(crate) struct Migrate {
     /// Where it goes: a PostgreSQL URL or a data directory; must be empty
     #[arg(long, value_name = "URL|DIR")]
     to: String,
+    /// A file with certificates of authorities that vouch for PostgreSQL, instead of the system's
+    #[arg(long, env = "TASUKI_STORE_CA", hide_env_values = true, value_name = "FILE")]
+    store_ca: Option<PathBuf>,
 }
 
 #[derive(Serialize)]
@@ -32,12 +35,17 @@ struct Migrated {
 }
 
 impl Migrate {
+    fn options(&self, url: &str, dir: &Path) -> anyhow::Result<PostgresOptions> {
+        let ca = self.store_ca.clone();
+        Ok(PostgresOptions { ca, ..PostgresOptions::new(url, own_key(dir)?) })
+    }
+
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<Exit> {
         let (verdict, next) = match (is_url(&self.from), is_url(&self.to)) {
             (false, true) => {
                 let dir = existing(&self.from)?;
                 let bar = progress("copying", Some(maintenance::count(&dir)?));
-                let options = PostgresOptions::new(&self.to, own_key(&dir)?);
+                let options = self.options(&self.to, &dir)?;
                 let told = &mut |done| bar.set_position(done);
                 let copied =
                     postgres::from_sqlite(&dir, options, DatabaseClock::start(), told).await;
@@ -52,7 +60,7 @@ impl Migrate {
                     return Err(Failure::new(Exit::Refused, message, hint).into());
                 }
                 let bar = progress("copying", None);
-                let options = PostgresOptions::new(&self.from, own_key(&dir)?);
+                let options = self.options(&self.from, &dir)?;
                 let told = &mut |done| bar.set_position(done);
                 let copied = postgres::to_sqlite(options, &dir, SystemClock::start(), told).await;
                 bar.finish_and_clear();

@@ -44,7 +44,8 @@ fn everything_moves_to_postgres_and_back() {
     there.run(&format!("handoff start {stale} {stale_proof}")).ends(4, &["stale_claim"]);
     there.run("audit verify").ok();
     let (next, _) = there.claim();
-    stage.run(&["doctor", "--store", &url, "--url", &format!("http://{}", broker.address())])
+    stage
+        .run(&["doctor", "--store", &url, "--url", &format!("http://{}", broker.address())])
         .ends(1, &["primary", "synchronous_commit = on", "fsync = off", "ready at"]);
     broker.stop();
 

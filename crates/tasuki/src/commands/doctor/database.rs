@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a PostgreSQL shows before a broker trusts it.
 
+use std::path::Path;
+
 use tasuki_store::postgres::{self, Server};
 
 use super::Check;
 use crate::output::span;
 
-pub(super) async fn check(url: &str) -> Vec<Check> {
+pub(super) async fn check(url: &str, ca: Option<&Path>) -> Vec<Check> {
     const NAME: &str = "database";
-    match postgres::inspect(url).await {
+    match postgres::inspect(url, ca).await {
         Err(error) => {
             let next = "correct it; `tasuki serve` refuses to start on this server";
             vec![Check::fail(NAME, error.to_string(), next)]

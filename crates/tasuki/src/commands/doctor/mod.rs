@@ -5,6 +5,8 @@ mod broker;
 mod database;
 mod directory;
 
+use std::path::PathBuf;
+
 use clap::Args;
 use serde::Serialize;
 use tasuki_core::Timestamp;
@@ -21,6 +23,9 @@ pub(crate) struct Doctor {
     /// The PostgreSQL that brokers share, instead of a data directory
     #[arg(long, env = "TASUKI_STORE", hide_env_values = true, value_name = "URL")]
     store: Option<String>,
+    /// A file with certificates of authorities that vouch for it, instead of the system's
+    #[arg(long, env = "TASUKI_STORE_CA", hide_env_values = true, value_name = "FILE")]
+    store_ca: Option<PathBuf>,
     #[command(flatten)]
     connect: Connect,
 }
@@ -67,7 +72,7 @@ impl Doctor {
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<Exit> {
         let (mut checks, is_up) = broker::check(&self.connect).await?;
         if let Some(url) = &self.store {
-            checks.extend(database::check(url).await);
+            checks.extend(database::check(url, self.store_ca.as_deref()).await);
         } else {
             let path = self.directory.path()?;
             let is_named = self.directory.data.is_some();
