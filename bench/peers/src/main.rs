@@ -36,7 +36,7 @@ enum Benchmark {
     /// promise.
     Queues(queues::Options),
     /// Measures one, two and three brokers on one PostgreSQL beside a plain queue on the same.
-    Nodes(nodes::Options),
+    Nodes(options::Common),
 }
 
 #[tokio::main]
@@ -54,6 +54,6 @@ async fn main() -> Result<()> {
 async fn run(benchmark: &Benchmark) -> Result<()> {
     match benchmark {
         Benchmark::Queues(options) => queues::run(options).await,
-        Benchmark::Nodes(options) => nodes::run(options).await,
+        Benchmark::Nodes(common) => nodes::run(common).await,
     }
 }

@@ -9,7 +9,6 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use clap::Args;
 use tokio::time::sleep;
 
 use crate::{
@@ -26,29 +25,25 @@ use crate::{
     tasuki::Tasuki,
 };
 
+/// More than three brokers open.
+const BROKER_CONNECTIONS_MAX: u16 = 64;
 /// How many brokers live through the trouble.
 const SURVIVORS: u16 = 2;
 /// How long the load runs before the trouble, between its two parts, and after it.
-const INTERVAL: Duration = Duration::from_secs(1);
+const INTERVAL: Duration = Duration::from_millis(700);
 /// A reader that stays: nothing that dies after its snapshot can be cleaned away.
 const PIN: &str = "
     BEGIN ISOLATION LEVEL REPEATABLE READ;
     SELECT txid_current();
     SELECT count(*) FROM handoff;
 ";
-/// What autovacuum would otherwise do in others' rounds.
-const CLEAN: &str = "VACUUM (ANALYZE)";
+/// What autovacuum would otherwise do in others' rounds. Nobody waits for the promise of it.
+const CLEAN: &[&str] = &["SET synchronous_commit = off", "VACUUM (ANALYZE)"];
 const NOTES: &[&str] = &[
     "Of several brokers the throughputs are added, and the times of the slowest are shown.",
     "The trouble: a third broker is killed and PostgreSQL is restarted, both under load.",
     "Each round of the plain queue has a new table; the brokers keep what earlier rounds left.",
 ];
-
-#[derive(Args)]
-pub(crate) struct Options {
-    #[command(flatten)]
-    common: Common,
-}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum System {
@@ -105,8 +100,7 @@ impl fmt::Display for System {
     }
 }
 
-pub(crate) async fn run(options: &Options) -> Result<()> {
-    let common = &options.common;
+pub(crate) async fn run(common: &Common) -> Result<()> {
     let load = common.load();
     let in_turns = System::in_turns(&common.postgres_connections());
     // Declared before the servers so that it is removed after they have ended.
@@ -121,8 +115,9 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
     let report = Report::new(machine, &load, common.rounds, &lines, &versions);
     let mut run = Run { tasuki, scratch: &scratch, load: &load, report };
 
+    let connections_max = load.clients.max(BROKER_CONNECTIONS_MAX);
     let settings = &["autovacuum=on"];
-    let mut postgres = Postgres::start(programs, &scratch, load.clients, settings).await?;
+    let mut postgres = Postgres::start(programs, &scratch, connections_max, settings).await?;
     let mut databases = Vec::new();
     for system in in_turns {
         databases.push((system, postgres.create(&system.database()).await?));
@@ -163,18 +158,17 @@ impl Run<'_> {
             System::BeforeTrouble | System::AfterTrouble => (SURVIVORS, 1),
         };
         let brokers = self.start(database, count).await?;
-        let pin = database.connect().await?;
-        if system == System::Pinned {
-            pin.batch_execute(PIN).await.context("cannot keep a transaction open")?;
-        }
+        let reader = match system {
+            System::Pinned => Some(pin(database).await?),
+            _ => None,
+        };
         let measure = brokers.measure(self.load, batch);
         self.report.turn(round, system, self.scratch, measure).await?;
-        drop(pin);
-        drop(brokers);
+        drop((reader, brokers));
         database.execute(CLEAN).await.context("cannot clean the database")
     }
 
-    /// The same brokers before and after others, and their server, were ended under load.
+    /// Two brokers before and after a third one, and their database, were ended under load.
     async fn trouble(
         &mut self,
         round: u32,
@@ -182,6 +176,8 @@ impl Run<'_> {
         database: &Database,
     ) -> Result<()> {
         let mut brokers = self.start(database, SURVIVORS).await?;
+        // The restart ends with one as well, after which every page is logged whole once.
+        database.execute(&["CHECKPOINT"]).await?;
         let measure = brokers.measure(self.load, 1);
         self.report.turn(round, System::BeforeTrouble, self.scratch, measure).await?;
 
@@ -211,6 +207,12 @@ impl Run<'_> {
     async fn start(&self, database: &Database, count: u16) -> Result<Brokers> {
         Brokers::start(&self.tasuki, self.scratch, database, count).await
     }
+}
+
+async fn pin(database: &Database) -> Result<tokio_postgres::Client> {
+    let reader = database.connect().await?;
+    reader.batch_execute(PIN).await.context("cannot keep a transaction open")?;
+    Ok(reader)
 }
 
 fn conclude(report: &mut Report<System>) {

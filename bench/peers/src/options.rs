@@ -60,6 +60,7 @@ impl Common {
 /// More connections than clients would idle.
 fn within(connections: &[u16], clients: u16) -> Vec<u16> {
     let mut counts: Vec<u16> = connections.iter().map(|count| (*count).clamp(1, clients)).collect();
+    counts.sort_unstable();
     counts.dedup();
     counts
 }

@@ -39,7 +39,7 @@ pub(crate) async fn measure(
     load: &Load,
     connections: u16,
 ) -> Result<Measured> {
-    database.execute(SCHEMA).await.context("cannot make the table")?;
+    database.execute(&[SCHEMA]).await.context("cannot make the table")?;
     let mut sessions = Vec::new();
     for _ in 0..connections {
         sessions.push(Arc::new(Session::open(database).await?));
@@ -54,7 +54,7 @@ pub(crate) async fn measure(
         .collect();
     let measured = load::run(clients, load).await?;
     // Nothing is left that would have to be cleaned while others are measured.
-    database.execute("DROP TABLE queue").await.context("cannot drop the table")?;
+    database.execute(&["DROP TABLE queue"]).await.context("cannot drop the table")?;
     Ok(measured)
 }
 

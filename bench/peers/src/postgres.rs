@@ -77,7 +77,7 @@ impl Postgres {
 
     pub(crate) async fn create(&self, name: &str) -> Result<Database> {
         self.maintenance
-            .execute(&format!("CREATE DATABASE {name}"))
+            .execute(&[&format!("CREATE DATABASE {name}")])
             .await
             .with_context(|| format!("cannot make the database {name}"))?;
         Ok(Database { address: self.maintenance.address, name: name.to_owned() })
@@ -122,8 +122,13 @@ impl Database {
         Ok(client)
     }
 
-    pub(crate) async fn execute(&self, statements: &str) -> Result<()> {
-        Ok(self.connect().await?.batch_execute(statements).await?)
+    /// Carries out statements one by one, each in a transaction of its own.
+    pub(crate) async fn execute(&self, statements: &[&str]) -> Result<()> {
+        let client = self.connect().await?;
+        for statement in statements {
+            client.batch_execute(statement).await?;
+        }
+        Ok(())
     }
 }
 

@@ -102,12 +102,10 @@ impl Node {
                     }
                 }
             };
-            if let Fault::FailedOver(timeline) = fault {
-                self.fail_over(timeline).await?;
-                continue;
-            }
-            if let Fault::Lost(reason) = &fault {
-                self.missed(reason);
+            match &fault {
+                Fault::FailedOver(timeline) => self.fail_over(*timeline).await,
+                Fault::Lost(reason) => self.missed(reason),
+                _ => {}
             }
             if !fault.is_passing() || Instant::now() + pause > deadline {
                 return Err(fault.during("carry out a batch of commands"));
@@ -119,15 +117,16 @@ impl Node {
 
     /// After a failover the last writes may be lost, and with them claims that were told: all
     /// claims become stale, and fences rise.
-    async fn fail_over(&self, timeline: i64) -> Result<(), Error> {
+    async fn fail_over(&self, timeline: i64) {
         tracing::warn!(timeline, "the database failed over; every claim so far is stale");
         self.cursors.forget();
         let epoch = u64::try_from(timeline).unwrap_or(1);
         let raise = [Command::RaiseEpoch { epoch }];
+        // If another broker was faster, or this did not get through, the next attempt finds out.
         match self.attempt_on(&raise, Some(timeline)).await {
-            // Another node was faster.
-            Ok(_) | Err(Attempt::Failed(_)) => Ok(()),
-            Err(Attempt::Unknown { .. }) => Ok(()),
+            Ok(written) => self.tell(written),
+            Err(Attempt::Failed(fault)) => tracing::debug!(error = %fault, "not raised here"),
+            Err(Attempt::Unknown { .. }) => {}
         }
     }
 

@@ -58,7 +58,7 @@ pub async fn from_sqlite(
     if end.position > Position(0) {
         return Err(PostgresError::NotEmpty.into());
     }
-    let partitions = Partitions::new(end.events_each);
+    let partitions = Partitions::new(end.events_each, end.position);
     drop(db);
     let db = Db::get(&pool, true).await.map_err(failed("connect"))?;
     let target = &db;

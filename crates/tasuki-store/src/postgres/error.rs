@@ -93,6 +93,9 @@ impl Fault {
 /// The innermost cause, which says more than "db error".
 pub(crate) fn root(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
+        Some(db) if db.message().contains("startup parameter: options") => {
+            format!("{}; behind a pooler of transactions set store_pooler", db.message())
+        }
         Some(db) => format!("{} ({})", db.message(), db.code().code()),
         None => {
             let source = std::error::Error::source(error);

@@ -134,7 +134,8 @@ async fn read_on(node: &Node) -> bool {
 /// Tells other brokers that there is something new, and listens to them. The connection is its
 /// own: a notification in the transaction itself would make all commits wait for each other.
 pub(super) async fn announce(node: Arc<Node>) {
-    loop {
+    // Behind a pooler of transactions nobody would hear, and nothing would be heard.
+    while node.prepared {
         if let Err(reason) = on_the_air(&node).await {
             tracing::debug!(%reason, "notifications pause; polling goes on");
         }
@@ -147,12 +148,15 @@ async fn on_the_air(node: &Node) -> Result<(), String> {
     // Our own notifications come back to us.
     let me = format!("{:016x}", rand_id());
     let talk = async {
-        // Losing a notification costs a moment; waiting for the disk would cost more.
-        db.batch_execute(&format!("SET synchronous_commit = off; LISTEN {CHANNEL}")).await?;
+        db.batch_execute(&format!("LISTEN {CHANNEL}")).await?;
         node.news.notify_one();
+        // Losing a notification costs a moment; waiting for the disk would cost more. Never for the
+        // session: a pooler that nobody told us of would pass the setting on to real commits.
+        let notify =
+            format!("BEGIN; SET LOCAL synchronous_commit = off; NOTIFY {CHANNEL}, '{me}'; COMMIT");
         loop {
             node.commits.notified().await;
-            db.batch_execute(&format!("NOTIFY {CHANNEL}, '{me}'")).await?;
+            db.batch_execute(&notify).await?;
             tokio::time::sleep(COALESCE).await;
         }
     };

@@ -167,7 +167,10 @@ impl Postgres {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, PostgresError> {
         let pool = open::pool(&options)?;
-        let unreachable = |fault: Fault| PostgresError::Unreachable(fault.to_string());
+        let unreachable = |fault: Fault| match fault {
+            Fault::Lost(reason) => PostgresError::Unreachable(reason),
+            other => PostgresError::Unreachable(other.to_string()),
+        };
         let mut db = pool.get().await.map_err(|error| unreachable(error.into()))?;
         let server = open::check(&db).await?;
         for (name, age) in &server.old_transactions {
@@ -191,7 +194,7 @@ impl Postgres {
             clock,
             key: options.key,
             cursors: Cursors::default(),
-            partitions: Partitions::new(end.events_each),
+            partitions: Partitions::new(end.events_each, end.position),
             committed: broadcast::Sender::new(COMMITTED_KEPT_MAX),
             next_due: watch::Sender::new(end.next_due),
             away: watch::Sender::new(None),

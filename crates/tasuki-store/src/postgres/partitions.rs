@@ -23,8 +23,9 @@ pub(super) struct Partitions {
 }
 
 impl Partitions {
-    pub(super) fn new(each: i64) -> Self {
-        Self { each, next: AtomicI64::new(0) }
+    /// For a log that has come so far: what lies before is there, or was dropped.
+    pub(super) fn new(each: i64, end: Position) -> Self {
+        Self { each, next: AtomicI64::new(sql_position(end) / each) }
     }
 
     /// Whether a position is the last one of its partition.
