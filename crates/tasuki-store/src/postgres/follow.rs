@@ -73,18 +73,20 @@ impl Node {
 }
 
 pub(super) async fn follow(node: Arc<Node>) {
-    let mut poll = POLL_SELDOM;
+    // Behind a pooler of transactions nobody announces anything.
+    let seldom = if node.prepared { POLL_SELDOM } else { POLL_OFTEN };
+    let mut poll = seldom;
     loop {
         tokio::select! {
             biased;
             () = node.news.notified() => {
-                poll = POLL_SELDOM;
+                poll = seldom;
                 read_on(&node).await;
             }
             () = tokio::time::sleep(poll) => {
                 // Somebody committed and we did not hear of it: notifications do not get through.
                 let unheard = read_on(&node).await;
-                poll = if unheard { POLL_OFTEN } else { (poll * 2).min(POLL_SELDOM) };
+                poll = if unheard { POLL_OFTEN } else { (poll * 2).min(seldom) };
             }
         }
     }
