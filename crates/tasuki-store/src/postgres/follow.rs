@@ -136,8 +136,11 @@ async fn read_on(node: &Node) -> bool {
 /// Tells other brokers that there is something new, and listens to them. The connection is its
 /// own: a notification in the transaction itself would make all commits wait for each other.
 pub(super) async fn announce(node: Arc<Node>) {
-    // Behind a pooler of transactions nobody would hear, and nothing would be heard.
-    while node.prepared {
+    if !node.prepared {
+        // Behind a pooler of transactions nobody would hear, and nothing would be heard.
+        return;
+    }
+    loop {
         if let Err(reason) = on_the_air(&node).await {
             tracing::debug!(%reason, "notifications pause; polling goes on");
         }
