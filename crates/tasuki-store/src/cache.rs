@@ -35,6 +35,11 @@ impl BodyCache {
         }
     }
 
+    /// For a log whose positions may be given a second time.
+    pub(crate) fn clear(&self) {
+        *self.inner.lock().expect("no holder of this lock panics") = Inner::default();
+    }
+
     pub(crate) fn get(&self, at: Position) -> Option<Body> {
         self.inner.lock().expect("no holder of this lock panics").bodies.get(&at).cloned()
     }

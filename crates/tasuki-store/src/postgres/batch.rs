@@ -119,7 +119,6 @@ impl Node {
     /// claims become stale, and fences rise.
     async fn fail_over(&self, timeline: i64) {
         tracing::warn!(timeline, "the database failed over; every claim so far is stale");
-        self.cursors.forget();
         let epoch = u64::try_from(timeline).unwrap_or(1);
         let raise = [Command::RaiseEpoch { epoch }];
         // If another broker was faster, or this did not get through, the next attempt finds out.
@@ -247,7 +246,7 @@ impl Node {
     ) -> Result<Head, Fault> {
         let row = rows.pop().ok_or_else(|| Fault::Damaged("the log has no end".into()))?;
         let (known, timeline): (i64, i64) = (row.try_get(5)?, row.try_get(9)?);
-        self.saw_timeline(timeline)?;
+        self.saw_timeline(timeline, rows::position(row.try_get(0)?))?;
         match failed_over {
             None if timeline > known => return Err(Fault::FailedOver(timeline)),
             Some(_) if timeline <= known => return Err(Fault::Moved),

@@ -106,6 +106,8 @@ pub(super) struct Loaded {
 pub(super) struct Locked {
     tasks: Vec<Uuid>,
     named: Vec<Uuid>,
+    /// What waited when a statement looked for work.
+    candidates: Vec<HandoffId>,
 }
 
 impl Locked {
@@ -130,10 +132,14 @@ impl Locked {
             tasks.insert(row.try_get::<_, Uuid>(0)?);
         }
         for row in hot.iter().chain(&cold) {
-            cursors.heat(row.try_get(1)?, row.try_get(2)?);
+            cursors.heat(row.try_get(2)?, row.try_get(3)?);
+        }
+        let mut candidates = Vec::new();
+        for row in hot.iter().chain(&cold).chain(&declined) {
+            candidates.push(HandoffId(row.try_get::<_, Uuid>(1)?.as_u128()));
         }
         let named = needs.handoffs.iter().copied().map(handoff_uuid).collect();
-        Ok(Self { tasks: tasks.into_iter().collect(), named })
+        Ok(Self { tasks: tasks.into_iter().collect(), named, candidates })
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -236,7 +242,10 @@ impl Loaded {
                 loaded.live.put_handoff(handoff.id, Some(handoff));
             }
         }
-        Ok(loaded)
+        // Somebody took one between the look and the lock. It counted towards what was asked for,
+        // so something else that waits was left out: look again.
+        let waits = |id: &HandoffId| loaded.handoffs.get(id).is_some_and(|h| h.rank().is_some());
+        if locked.candidates.iter().all(waits) { Ok(loaded) } else { Err(Fault::Moved) }
     }
 
     /// Reads what must not change until the commit although nothing of it is locked: keys and the

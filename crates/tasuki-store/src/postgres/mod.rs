@@ -116,8 +116,16 @@ impl Node {
         Db::get(&self.pool, self.prepared).await
     }
 
-    fn saw_timeline(&self, timeline: i64) -> Result<(), Fault> {
+    /// Compares a server's timeline with what was seen before. After a failover positions may be
+    /// given a second time, so whatever goes by position is forgotten.
+    fn saw_timeline(&self, timeline: i64, end: Position) -> Result<(), Fault> {
         let known = self.timeline.fetch_max(timeline, Ordering::AcqRel);
+        if timeline > known {
+            self.cursors.forget();
+            self.cache.clear();
+            *self.told.lock().expect("no holder of this lock panics") = end;
+            self.head.store(end.0, Ordering::Release);
+        }
         if timeline < known {
             return Err(Fault::Lost(format!(
                 "the server is on timeline {timeline}, a primary that was replaced: {known} was \
@@ -277,6 +285,8 @@ async fn upkeep(node: Arc<Node>, retain: Option<Duration>) {
         tokio::time::sleep(UPKEEP).await;
         let kept = async {
             let db = node.db().await?;
+            let end = reading::end(db.client()).await?;
+            node.saw_timeline(end.server_timeline, end.position)?;
             node.cursors.raise(db.client()).await?;
             let now = reading::database_now(db.client()).await?;
             node.clock.set_by(now);

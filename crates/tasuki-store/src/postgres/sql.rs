@@ -32,10 +32,10 @@ pub(super) const LOCK_HELD: Often = Often {
 /// low-water mark on.
 pub(super) const CLAIM: Often = Often {
     sql: "
-    SELECT c.task_id, w.target, w.haste
+    SELECT c.task_id, c.id, w.target, w.haste
     FROM unnest($1::text[], $2::int2[], $3::int8[], $4::int8[]) AS w (target, haste, mark, wanted),
     LATERAL (
-        SELECT h.task_id FROM handoff h JOIN task t ON t.id = h.task_id
+        SELECT h.task_id, h.id FROM handoff h JOIN task t ON t.id = h.task_id
         WHERE h.state = 'pending' AND h.target = w.target AND h.haste = w.haste
             AND h.ready >= w.mark AND h.declined_by = '{}'
             AND (h.ordering_key IS NULL OR NOT EXISTS (
@@ -50,10 +50,10 @@ pub(super) const CLAIM: Often = Often {
 /// The same for a range of priorities from which nothing was taken yet, so that there is no mark.
 pub(super) const CLAIM_COLD: Often = Often {
     sql: "
-    SELECT c.task_id, w.target, c.haste
+    SELECT c.task_id, c.id, w.target, c.haste
     FROM unnest($1::text[], $2::int2[], $3::int2[], $4::int8[]) AS w (target, first, last, wanted),
     LATERAL (
-        SELECT h.task_id, h.haste FROM handoff h JOIN task t ON t.id = h.task_id
+        SELECT h.task_id, h.id, h.haste FROM handoff h JOIN task t ON t.id = h.task_id
         WHERE h.state = 'pending' AND h.target = w.target
             AND h.haste BETWEEN w.first AND w.last AND h.declined_by = '{}'
             AND (h.ordering_key IS NULL OR NOT EXISTS (
@@ -68,7 +68,7 @@ pub(super) const CLAIM_COLD: Often = Often {
 /// What waits and was declined by some. There is little of it.
 pub(super) const CLAIM_DECLINED: Often = Often {
     sql: "
-    SELECT h.task_id FROM handoff h JOIN task t ON t.id = h.task_id
+    SELECT h.task_id, h.id FROM handoff h JOIN task t ON t.id = h.task_id
     WHERE h.state = 'pending' AND h.declined_by <> '{}' AND h.target = ANY ($1)
         AND NOT h.declined_by @> $2::text[]
         AND (h.ordering_key IS NULL OR NOT EXISTS (

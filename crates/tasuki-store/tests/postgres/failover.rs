@@ -7,7 +7,7 @@ use tasuki_core::ids::Epoch;
 
 use crate::broker;
 use crate::stage::{code, proof_of};
-use crate::support::complete;
+use crate::support::{body, complete};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_failover_that_lost_writes_fences_rise_and_the_old_holder_is_refused() {
@@ -35,6 +35,7 @@ async fn after_a_failover_that_lost_writes_fences_rise_and_the_old_holder_is_ref
         primary.down(Signal::KILL);
         standby.promote();
     });
+    let mut news = stage.store.subscribe();
     // The broker finds the new primary by itself.
     let after = proof_of(&*insist(&stage, lost).await);
     assert!(after.fence > before.fence && after.fence > known.fence, "fences rise");
@@ -45,8 +46,20 @@ async fn after_a_failover_that_lost_writes_fences_rise_and_the_old_holder_is_ref
     let again = stage.claim(held, "coder").await;
     assert!(again.fence > known.fence);
     stage.act(lost, after, complete("done")).await.unwrap();
+    // Positions are given a second time: what stood there before the failover is forgotten.
+    for _ in 0..5 {
+        let new = stage.offered().await;
+        let at = stage.handoff(new).await.envelope_at;
+        let envelope = stage.store.bodies(vec![at]).await.unwrap().pop().unwrap().unwrap();
+        assert_eq!(envelope.text(), body(&format!("envelope {new}")).text());
+        while !heard(&news.recv().await.unwrap(), new) {}
+    }
     let verdict = stage.store.verify().await.unwrap();
     assert_eq!(verdict.first_bad, None);
+}
+
+fn heard(news: &tasuki_store::Committed, id: tasuki_core::HandoffId) -> bool {
+    news.events.iter().any(|event| event.record.handoff_id == Some(id))
 }
 
 async fn insist(
