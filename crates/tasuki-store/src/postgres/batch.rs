@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use super::db::{Db, query};
 use super::error::Fault;
-use super::load::{Loaded, Locked, Needs};
+use super::load::{Loaded, Locked, Needs, more_waits};
 use super::rows::{self, sql_position};
 use super::sql::{NEXT_DUE, PUT_HEAD, TAKE_HEAD};
 use super::{Node, partitions, reading};
@@ -31,6 +31,8 @@ use crate::{Checkpoint, Done, Error, Reply, Stats, audit};
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE_MIN: Duration = Duration::from_millis(5);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
+/// How often a claim looks again for what somebody else had locked.
+const LOOKS_MAX: u32 = 6;
 /// How many events may be without a signed checkpoint.
 const UNSEALED_MAX: u64 = 4096;
 
@@ -77,6 +79,7 @@ pub(super) struct Counts {
 
 /// The log's end, as it was when it was locked.
 struct Head {
+    at: Timestamp,
     hash: Hash,
     sealed: Position,
     counts: Counts,
@@ -87,15 +90,16 @@ impl Node {
     pub(super) async fn carry_out(&self, commands: &[Command]) -> Result<Written, Error> {
         let deadline = Instant::now() + PATIENCE;
         let mut pause = PAUSE_MIN;
-        loop {
-            let fault = match self.attempt(commands).await {
+        for tries in 0.. {
+            let insist = tries < LOOKS_MAX;
+            let fault = match self.attempt_on(commands, None, insist).await {
                 Ok(written) => {
                     self.reached();
                     return Ok(written);
                 }
                 Err(Attempt::Failed(fault)) => fault,
                 Err(Attempt::Unknown { first, hash, written }) => {
-                    match self.resolve(first, hash, deadline).await {
+                    match self.resolve(first, hash).await {
                         Some(true) => return Ok(*written),
                         Some(false) => Fault::Lost("the commit did not arrive".into()),
                         None => return Err(Error::Unknown),
@@ -113,6 +117,7 @@ impl Node {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);
         }
+        Err(Error::Unavailable)
     }
 
     /// After a failover the last writes may be lost, and with them claims that were told: all
@@ -122,15 +127,11 @@ impl Node {
         let epoch = u64::try_from(timeline).unwrap_or(1);
         let raise = [Command::RaiseEpoch { epoch }];
         // If another broker was faster, or this did not get through, the next attempt finds out.
-        match self.attempt_on(&raise, Some(timeline)).await {
+        match self.attempt_on(&raise, Some(timeline), false).await {
             Ok(written) => self.tell(written),
             Err(Attempt::Failed(fault)) => tracing::debug!(error = %fault, "not raised here"),
             Err(Attempt::Unknown { .. }) => {}
         }
-    }
-
-    async fn attempt(&self, commands: &[Command]) -> Result<Written, Attempt> {
-        self.attempt_on(commands, None).await
     }
 
     /// One transaction. `failed_over` is the timeline that the log's end does not know yet.
@@ -138,16 +139,18 @@ impl Node {
         &self,
         commands: &[Command],
         failed_over: Option<i64>,
+        insist: bool,
     ) -> Result<Written, Attempt> {
         let db = self.db().await?;
-        match self.prepare(&db, commands, failed_over).await {
+        let prepared = in_time(self.prepare(&db, commands, failed_over, insist)).await;
+        match prepared {
             Ok(Prepared { written, writes: None }) => {
                 db.execute("ROLLBACK").await?;
                 Ok(written)
             }
             Ok(Prepared { written, writes: Some(writes) }) => {
                 let first = written.batch.first().map(|a| (a.sealed.position, a.sealed.hash));
-                match (self.write(&db, &written, writes).await, first) {
+                match (in_time(self.write(&db, &written, writes)).await, first) {
                     (Ok(keys), _) => {
                         let counts = Counts { keys, ..written.counts };
                         Ok(Written { counts, ..written })
@@ -171,6 +174,7 @@ impl Node {
         db: &Db,
         commands: &[Command],
         failed_over: Option<i64>,
+        insist: bool,
     ) -> Result<Prepared, Fault> {
         let needs = Needs::of(commands.iter());
         let now = self.clock.now();
@@ -180,6 +184,7 @@ impl Node {
         };
         let swept = commands.iter().any(|c| matches!(c, Command::Sweep { .. }));
         if locked.is_empty() && commands.iter().all(seeking) {
+            self.nothing_missed(db, &needs, &locked, insist).await?;
             // Nobody needs the log's end to be told that there is nothing.
             let replies = commands.iter().map(|_| Ok(nothing())).collect();
             let due = if swept { self.due_after(db, now).await? } else { Due::Same };
@@ -191,7 +196,8 @@ impl Node {
         let (mut loaded, head) =
             futures::try_join!(Loaded::read(db, &locked), db.run(&TAKE_HEAD, &[]))?;
         let head = self.believe(head, &mut loaded, failed_over)?;
-        let now = self.clock.now();
+        // Time never runs backwards in the log, whichever broker writes and whatever its clock does.
+        let now = self.clock.now().max(head.at);
         loaded.read_the_rest(db.client(), &needs, now).await?;
         let before = loaded.live.counts();
         let mut batch = Vec::new();
@@ -209,6 +215,11 @@ impl Node {
             // What later commands change must not show in this reply.
             outcomes.push(outcome.map(|outcome| snapshot(outcome, &loaded)));
         }
+        let hungry = commands.iter().zip(&outcomes).any(|(command, outcome)| {
+            let empty = outcome.as_ref().is_ok_and(|done| done.outcome.handoffs.is_empty());
+            empty && matches!(command, Command::Claim(_))
+        });
+        self.nothing_missed(db, &needs, &locked, insist && hungry).await?;
         let mut replies = Vec::with_capacity(outcomes.len());
         for outcome in outcomes {
             replies.push(match outcome {
@@ -237,6 +248,20 @@ impl Node {
         Ok(Prepared { written, writes: (!nothing_to_write).then_some(writes) })
     }
 
+    /// Before somebody is told that nothing waits: looks whether it was only locked.
+    async fn nothing_missed(
+        &self,
+        db: &Db,
+        needs: &Needs,
+        locked: &Locked,
+        insist: bool,
+    ) -> Result<(), Fault> {
+        if insist && needs.seeks() && more_waits(db, needs, &self.cursors, locked).await? {
+            return Err(Fault::Busy("what waits is in other hands just now".into()));
+        }
+        Ok(())
+    }
+
     /// Makes sure that the server is the one that it should be.
     fn believe(
         &self,
@@ -254,9 +279,10 @@ impl Node {
         }
         let hash: &[u8] = row.try_get(1)?;
         let epoch: i64 = row.try_get(4)?;
-        // Time never runs backwards in the log, whichever node writes.
-        self.clock.not_before(Timestamp(row.try_get(3)?));
+        let at = Timestamp(row.try_get(3)?);
+        self.clock.not_before(at);
         let head = Head {
+            at,
             hash: hash.try_into().map(Hash).map_err(|_| Fault::Damaged("no hash".into()))?,
             sealed: rows::position(row.try_get(2)?),
             counts: Counts {
@@ -335,20 +361,11 @@ impl Node {
 
     /// Whether a commit whose reply was lost took place. The lock on the log's end is free only
     /// when the transaction is over, one way or the other.
-    async fn resolve(&self, first: Position, hash: Hash, deadline: Instant) -> Option<bool> {
+    async fn resolve(&self, first: Position, hash: Hash) -> Option<bool> {
+        let deadline = Instant::now() + PATIENCE;
         let mut pause = PAUSE_MIN;
         loop {
-            let asked = async {
-                let db = self.db().await?;
-                db.execute("BEGIN; SET LOCAL lock_timeout = '5s'").await?;
-                db.execute("SELECT 1 FROM log_head FOR UPDATE").await?;
-                let sql = "SELECT hash FROM event WHERE position = $1";
-                let found = query(db.client(), sql, &[(&sql_position(first), Type::INT8)]).await?;
-                db.execute("ROLLBACK").await?;
-                let ours = found.first().map(|row| row.try_get::<_, &[u8]>(0));
-                Ok::<_, Fault>(ours.transpose()?.is_some_and(|found| found == hash.0))
-            };
-            match asked.await {
+            match self.ask_outcome(first, hash).await {
                 Ok(committed) => return Some(committed),
                 Err(fault) if Instant::now() + pause > deadline => {
                     tracing::error!(error = %fault, "whether a commit took place is not known");
@@ -360,6 +377,26 @@ impl Node {
                 }
             }
         }
+    }
+
+    async fn ask_outcome(&self, first: Position, hash: Hash) -> Result<bool, Fault> {
+        let db = self.db().await?;
+        let asked = in_time(async {
+            db.execute("BEGIN; SET LOCAL lock_timeout = '5s'").await?;
+            // A write that is committed here is where the other one must be, too: on the standbys
+            // that a commit waits for.
+            db.execute("UPDATE log_head SET sealed = sealed WHERE one").await?;
+            let sql = "SELECT hash FROM event WHERE position = $1";
+            let found = query(db.client(), sql, &[(&sql_position(first), Type::INT8)]).await?;
+            db.execute("COMMIT").await?;
+            let ours = found.first().map(|row| row.try_get::<_, &[u8]>(0));
+            Ok(ours.transpose()?.is_some_and(|found| found == hash.0))
+        });
+        let answer = asked.await;
+        if answer.is_err() {
+            db.throw_away();
+        }
+        answer
     }
 
     /// Signs the log as it is, if it has gone on since the last checkpoint.
@@ -456,10 +493,17 @@ pub(super) async fn put_head(
 /// Ends a transaction that came to nothing.
 async fn give_up(db: Db, fault: Fault) -> Attempt {
     // A connection whose transaction cannot be ended is not given back to the pool.
-    if db.execute("ROLLBACK").await.is_err() {
+    let broken = matches!(fault, Fault::Lost(_)) || in_time(db.execute("ROLLBACK")).await.is_err();
+    if broken {
         db.throw_away();
     }
     Attempt::Failed(fault)
+}
+
+/// A server that does not answer is gone, whatever the connection says.
+async fn in_time<T>(asked: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+    let answer = tokio::time::timeout(PATIENCE, asked).await;
+    answer.unwrap_or_else(|_| Err(Fault::Lost("no answer in time".into())))
 }
 
 /// A transaction before anything is written.

@@ -24,11 +24,12 @@ pub(super) struct Db {
 }
 
 impl Db {
-    /// Takes a connection from the pool. On a new one all frequent statements are prepared first:
-    /// several are sent without waiting in between, and preparing one would change their order.
+    /// Takes a connection from the pool. All frequent statements are prepared first, also where
+    /// somebody who asked before was interrupted at it: several are sent without waiting in between,
+    /// and preparing one then would let the commit overtake it.
     pub(super) async fn get(pool: &Pool, prepared: bool) -> Result<Self, Fault> {
         let client = pool.get().await?;
-        if prepared && client.statement_cache.size() == 0 {
+        if prepared && client.statement_cache.size() < super::OFTEN.len() {
             for often in super::OFTEN {
                 client.prepare_typed_cached(often.sql, often.types).await?;
             }

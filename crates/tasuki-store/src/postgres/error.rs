@@ -46,6 +46,7 @@ impl From<tokio_postgres::Error> for Fault {
             SqlState::T_R_SERIALIZATION_FAILURE
             | SqlState::T_R_DEADLOCK_DETECTED
             | SqlState::LOCK_NOT_AVAILABLE
+            | SqlState::IN_FAILED_SQL_TRANSACTION
             | SqlState::QUERY_CANCELED => Self::Busy(root(&error)),
             // This is how a guarded write says that it wrote less than it was given.
             SqlState::DIVISION_BY_ZERO => Self::Moved,

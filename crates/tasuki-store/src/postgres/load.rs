@@ -20,7 +20,8 @@ use super::error::Fault;
 use super::reading;
 use super::rows::{self, handoff_uuid, target_text, task_uuid};
 use super::sql::{
-    CLAIM, CLAIM_COLD, CLAIM_DECLINED, LOCK_DUE, LOCK_HELD, LOCK_NAMED, READ_HANDOFFS, READ_TASKS,
+    CLAIM, CLAIM_COLD, CLAIM_DECLINED, LOCK_DUE, LOCK_HELD, LOCK_NAMED, MORE, MORE_COLD,
+    READ_HANDOFFS, READ_TASKS,
 };
 use crate::live::Live;
 use crate::writer::key_of;
@@ -51,6 +52,11 @@ impl Needs {
             needs.add(command);
         }
         needs
+    }
+
+    /// Whether anybody looks for work.
+    pub(super) fn seeks(&self) -> bool {
+        !self.wanted.is_empty()
     }
 
     fn add(&mut self, command: &Command) {
@@ -163,30 +169,85 @@ async fn lock_named(db: &Db, needs: &Needs) -> Result<Vec<Row>, Fault> {
     db.run(&LOCK_NAMED, &[&tasks, &handoffs, &agents, &requests]).await
 }
 
+/// Queues with a mark, as the columns of a statement.
+struct Hot {
+    targets: Vec<String>,
+    haste: Vec<i16>,
+    marks: Vec<i64>,
+    wanted: Vec<i64>,
+}
+
+impl Hot {
+    fn of(needs: &Needs, cursors: &Cursors) -> Self {
+        let queues = cursors.hot(needs.wanted.keys());
+        Self {
+            wanted: queues.iter().map(|(target, ..)| needs.wanted[target] as i64).collect(),
+            haste: queues.iter().map(|(_, haste, _)| *haste).collect(),
+            marks: queues.iter().map(|(.., mark)| *mark).collect(),
+            targets: queues.into_iter().map(|(target, ..)| target).collect(),
+        }
+    }
+}
+
+/// Ranges of queues without one.
+struct Cold {
+    targets: Vec<String>,
+    first: Vec<i16>,
+    last: Vec<i16>,
+    wanted: Vec<i64>,
+}
+
+impl Cold {
+    fn of(needs: &Needs, cursors: &Cursors) -> Self {
+        let queues = cursors.cold(needs.wanted.keys());
+        Self {
+            wanted: queues.iter().map(|(target, ..)| needs.wanted[target] as i64).collect(),
+            first: queues.iter().map(|(_, first, _)| *first).collect(),
+            last: queues.iter().map(|(.., last)| *last).collect(),
+            targets: queues.into_iter().map(|(target, ..)| target).collect(),
+        }
+    }
+}
+
 /// What waits in queues that work is taken from, from their low-water marks on.
 async fn lock_hot(db: &Db, needs: &Needs, cursors: &Cursors) -> Result<Vec<Row>, Fault> {
-    let hot = cursors.hot(needs.wanted.keys());
-    if hot.is_empty() {
+    let hot = Hot::of(needs, cursors);
+    if hot.targets.is_empty() {
         return Ok(Vec::new());
     }
-    let targets: Vec<_> = hot.iter().map(|(target, ..)| target.as_str()).collect();
-    let haste: Vec<_> = hot.iter().map(|(_, haste, _)| *haste).collect();
-    let marks: Vec<_> = hot.iter().map(|(.., mark)| *mark).collect();
-    let wanted: Vec<_> = hot.iter().map(|(target, ..)| needs.wanted[target] as i64).collect();
-    db.run(&CLAIM, &[&targets, &haste, &marks, &wanted]).await
+    db.run(&CLAIM, &[&hot.targets, &hot.haste, &hot.marks, &hot.wanted]).await
 }
 
 /// What waits in all the other queues of the same targets.
 async fn lock_cold(db: &Db, needs: &Needs, cursors: &Cursors) -> Result<Vec<Row>, Fault> {
-    if needs.wanted.is_empty() {
+    let cold = Cold::of(needs, cursors);
+    if cold.targets.is_empty() {
         return Ok(Vec::new());
     }
-    let cold = cursors.cold(needs.wanted.keys());
-    let targets: Vec<_> = cold.iter().map(|(target, ..)| target.as_str()).collect();
-    let from: Vec<_> = cold.iter().map(|(_, from, _)| *from).collect();
-    let to: Vec<_> = cold.iter().map(|(.., to)| *to).collect();
-    let wanted: Vec<_> = cold.iter().map(|(target, ..)| needs.wanted[target] as i64).collect();
-    db.run(&CLAIM_COLD, &[&targets, &from, &to, &wanted]).await
+    db.run(&CLAIM_COLD, &[&cold.targets, &cold.first, &cold.last, &cold.wanted]).await
+}
+
+/// Whether something waits that was skipped because somebody else has it locked just now. Who
+/// goes away with nothing would not be told of it when the other one lets go.
+pub(super) async fn more_waits(
+    db: &Db,
+    needs: &Needs,
+    cursors: &Cursors,
+    locked: &Locked,
+) -> Result<bool, Fault> {
+    let ours: Vec<_> = locked.candidates.iter().copied().map(handoff_uuid).collect();
+    // One more than was found would do, but which one was found is not known by queue.
+    let room = ours.len() as i64 + 1;
+    let (mut hot, mut cold) = (Hot::of(needs, cursors), Cold::of(needs, cursors));
+    hot.wanted.fill(room);
+    cold.wanted.fill(room);
+    let (hot, cold) = futures::try_join!(
+        async { db.run(&MORE, &[&hot.targets, &hot.haste, &hot.marks, &hot.wanted, &ours]).await },
+        async {
+            db.run(&MORE_COLD, &[&cold.targets, &cold.first, &cold.last, &cold.wanted, &ours]).await
+        },
+    )?;
+    Ok(!hot.is_empty() || !cold.is_empty())
 }
 
 /// What waits and was declined by some, but not by everybody who asks now.
@@ -256,10 +317,33 @@ impl Loaded {
         needs: &Needs,
         now: Timestamp,
     ) -> Result<(), Fault> {
+        self.recheck_requests(db, needs).await?;
         self.read_lines(db, needs.lines.clone()).await?;
         self.read_keys(db, &needs.keys, reading::keys_since(now)).await?;
         self.live.keep();
         self.live.ready.clear();
+        Ok(())
+    }
+
+    /// A claim with the same request id may have been granted elsewhere since the locks were taken:
+    /// then this one is its repetition.
+    async fn recheck_requests(&self, db: &Client, needs: &Needs) -> Result<(), Fault> {
+        if needs.requests.is_empty() {
+            return Ok(());
+        }
+        let agents: Vec<_> = needs.requests.iter().map(|(agent, _)| agent.as_str()).collect();
+        let requests: Vec<_> = needs.requests.iter().map(|(_, id)| id.as_str()).collect();
+        let sql = "
+            SELECT h.id FROM unnest($1::text[], $2::text[]) AS g (agent, request)
+            JOIN handoff h ON h.holder = g.agent AND h.request_id = g.request
+                AND h.request_id IS NOT NULL";
+        let values: [Value<'_>; 2] = [(&agents, Type::TEXT_ARRAY), (&requests, Type::TEXT_ARRAY)];
+        for row in query(db, sql, &values).await? {
+            let id = HandoffId(row.try_get::<_, Uuid>(0)?.as_u128());
+            if !self.handoffs.contains_key(&id) {
+                return Err(Fault::Moved);
+            }
+        }
         Ok(())
     }
 

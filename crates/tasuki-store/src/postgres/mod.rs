@@ -67,6 +67,8 @@ const OFTEN: &[&db::Often] = &[
     &sql::CLAIM,
     &sql::CLAIM_COLD,
     &sql::CLAIM_DECLINED,
+    &sql::MORE,
+    &sql::MORE_COLD,
     &sql::LOCK_DUE,
     &sql::READ_TASKS,
     &sql::READ_HANDOFFS,
@@ -190,8 +192,10 @@ impl Postgres {
             let (found, known) = (server.timeline, end.timeline);
             return Err(PostgresError::Replaced { found, known });
         }
-        drop(db);
+        // Before anything is done: a broker whose own clock is off must not take anybody's lease.
+        clock.set_by(reading::database_now(&db).await.map_err(unreachable)?);
         clock.not_before(end.at);
+        drop(db);
         let (queue, jobs) = mpsc::channel(QUEUE_MAX);
         let node = Arc::new(Node {
             pool,
@@ -287,6 +291,9 @@ async fn upkeep(node: Arc<Node>, retain: Option<Duration>) {
             let db = node.db().await?;
             let end = reading::end(db.client()).await?;
             node.saw_timeline(end.server_timeline, end.position)?;
+            let mut own = node.pool.get().await?;
+            partitions::ahead(&mut own, &node.partitions, end.position).await?;
+            drop(own);
             node.cursors.raise(db.client()).await?;
             let now = reading::database_now(db.client()).await?;
             node.clock.set_by(now);

@@ -115,13 +115,12 @@ pub struct Server {
 #[must_use]
 pub fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return "postgres".into() };
-    let rest = rest.split('?').next().unwrap_or_default();
-    match rest.rsplit_once('@') {
-        Some((user, place)) => {
-            let user = user.split(':').next().unwrap_or_default();
-            format!("{scheme}://{user}@{place}")
-        }
-        None => format!("{scheme}://{rest}"),
+    // Whatever stands before the last `@` may be a password.
+    let (user, place) = rest.rsplit_once('@').unwrap_or(("", rest));
+    let place = place.split('?').next().unwrap_or_default();
+    match user.split(':').next() {
+        None | Some("") => format!("{scheme}://{place}"),
+        Some(user) => format!("{scheme}://{user}@{place}"),
     }
 }
 
@@ -136,6 +135,8 @@ fn config(url: &str) -> Result<Config, PostgresError> {
     config.connect_timeout(CONNECT_TIMEOUT);
     config.tcp_user_timeout(Duration::from_secs(10));
     config.keepalives_idle(Duration::from_secs(10));
+    config.keepalives_interval(Duration::from_secs(5));
+    config.keepalives_retries(3);
     if config.get_application_name().is_none() {
         config.application_name("tasuki");
     }
@@ -213,9 +214,35 @@ pub async fn inspect(url: &str, ca: Option<&Path>) -> Result<Server, PostgresErr
     let unreachable = |error: tokio_postgres::Error| PostgresError::Unreachable(root(&error));
     let (db, connection) = Way::to(url, ca)?.connect().await.map_err(unreachable)?;
     let connection = tokio::spawn(connection);
-    let found = check(&db).await;
+    let found = async {
+        let server = check(&db).await?;
+        used(&db, server.timeline).await?;
+        Ok(server)
+    };
+    let found = found.await;
     connection.abort();
     found
+}
+
+/// What a broker would refuse about a database that brokers have used before.
+async fn used(db: &Client, found: i64) -> Result<(), PostgresError> {
+    let ask = async |sql: &str| -> Result<Option<i64>, PostgresError> {
+        let rows = query(db, sql, &[]).await.map_err(failed("look at the log"))?;
+        Ok(rows.first().and_then(|row| row.try_get(0).ok()))
+    };
+    let there = "SELECT 1::int8 FROM pg_class WHERE oid = to_regclass('schema_version')";
+    if ask(there).await?.is_none() {
+        return Ok(());
+    }
+    let (schema, known) =
+        (ask("SELECT max(version) FROM schema_version").await?, MIGRATIONS.len() as i64);
+    if let Some(found) = schema.filter(|schema| *schema > known) {
+        return Err(PostgresError::Newer { found, known });
+    }
+    match ask("SELECT timeline FROM log_head").await? {
+        Some(known) if known > found => Err(PostgresError::Replaced { found, known }),
+        _ => Ok(()),
+    }
 }
 
 pub(super) async fn check(db: &Client) -> Result<Server, PostgresError> {

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tasuki_core::{Body, Handoff, HandoffId, Hash, Position, Task, TaskId, Timestamp};
 use tokio_postgres::types::{ToSql, Type};
@@ -18,6 +19,9 @@ use crate::audit::{Verdict, Verifier};
 use crate::live::KEY_MS_MAX;
 use crate::{Checkpoint, Committed, Entry, HandoffFilter, TaskFilter};
 
+/// How long a question is asked again.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(20);
 /// How many events are checked or copied at a time.
 pub(super) const AT_ONCE: usize = 2000;
 
@@ -67,10 +71,48 @@ pub(super) fn keys_since(now: Timestamp) -> Timestamp {
     Timestamp(now.0 - i64::try_from(KEY_MS_MAX).unwrap_or(0))
 }
 
+/// Asks again while the database is away: reading twice does no harm, and a pool full of dead
+/// connections has to be gone through first.
+struct Patience(Instant);
+
+impl Patience {
+    fn new() -> Self {
+        Self(Instant::now() + PATIENCE)
+    }
+
+    async fn with(&mut self, fault: Fault) -> Result<(), Fault> {
+        if !fault.is_passing() || Instant::now() + PAUSE > self.0 {
+            return Err(fault);
+        }
+        tokio::time::sleep(PAUSE).await;
+        Ok(())
+    }
+}
+
 impl Node {
     async fn ask(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, Fault> {
-        let db = self.pool.get().await?;
-        query(&db, sql, values).await
+        let mut patience = Patience::new();
+        loop {
+            let asked = async {
+                let db = self.pool.get().await?;
+                query(&db, sql, values).await
+            };
+            match asked.await {
+                Err(fault) => patience.with(fault).await?,
+                answer => return answer,
+            }
+        }
+    }
+
+    async fn read_bodies(&self, at: &[i64]) -> Result<Vec<Row>, Fault> {
+        let mut patience = Patience::new();
+        loop {
+            let asked = async { self.db().await?.run(&READ_BODIES, &[&at]).await };
+            match asked.await {
+                Err(fault) => patience.with(fault).await?,
+                answer => return answer,
+            }
+        }
     }
 
     pub(super) async fn handoff(&self, id: HandoffId) -> Result<Option<Arc<Handoff>>, Fault> {
@@ -149,7 +191,7 @@ impl Node {
             return Ok(bodies);
         }
         let mut found = HashMap::new();
-        for row in self.db().await?.run(&READ_BODIES, &[&missing]).await? {
+        for row in self.read_bodies(&missing).await? {
             let body: Option<String> = row.try_get(1)?;
             if let Some(body) = body.and_then(Body::stored) {
                 found.insert(rows::position(row.try_get(0)?), body);

@@ -28,41 +28,89 @@ pub(super) const LOCK_HELD: Often = Often {
     types: &[Type::UUID],
 };
 
-/// What waits in one queue (a target and a priority) and was declined by nobody, from the queue's
-/// low-water mark on.
-pub(super) const CLAIM: Often = Often {
-    sql: "
-    SELECT c.task_id, c.id, w.target, w.haste
-    FROM unnest($1::text[], $2::int2[], $3::int8[], $4::int8[]) AS w (target, haste, mark, wanted),
-    LATERAL (
-        SELECT h.task_id, h.id FROM handoff h JOIN task t ON t.id = h.task_id
-        WHERE h.state = 'pending' AND h.target = w.target AND h.haste = w.haste
-            AND h.ready >= w.mark AND h.declined_by = '{}'
+/// Waiting, declined by nobody, and first in its line.
+macro_rules! claimable {
+    ($queue:literal, $order:literal) => {
+        concat!(
+            "
+        SELECT h.task_id, h.id, h.haste FROM handoff h JOIN task t ON t.id = h.task_id
+        WHERE h.state = 'pending' AND h.target = w.target AND h.declined_by = '{}'
+            AND ",
+            $queue,
+            "
             AND (h.ordering_key IS NULL OR NOT EXISTS (
                 SELECT 1 FROM handoff e WHERE NOT e.ended AND e.ordering_key IS NOT NULL
                     AND e.target = h.target AND e.ordering_key = h.ordering_key
                     AND e.offered < h.offered))
-        ORDER BY h.ready LIMIT w.wanted FOR NO KEY UPDATE OF t SKIP LOCKED
-    ) c",
+        ORDER BY ",
+            $order
+        )
+    };
+}
+
+macro_rules! hot {
+    ($select:literal, $end:literal) => {
+        concat!(
+            $select,
+            " FROM unnest($1::text[], $2::int2[], $3::int8[], $4::int8[])
+                AS w (target, haste, mark, wanted), LATERAL (",
+            claimable!("h.haste = w.haste AND h.ready >= w.mark", "h.ready"),
+            $end
+        )
+    };
+}
+
+macro_rules! cold {
+    ($select:literal, $end:literal) => {
+        concat!(
+            $select,
+            " FROM unnest($1::text[], $2::int2[], $3::int2[], $4::int8[])
+                AS w (target, first, last, wanted), LATERAL (",
+            claimable!("h.haste BETWEEN w.first AND w.last", "h.haste, h.ready"),
+            $end
+        )
+    };
+}
+
+/// What waits in one queue (a target and a priority), from the queue's low-water mark on.
+pub(super) const CLAIM: Often = Often {
+    sql: hot!(
+        "SELECT c.task_id, c.id, w.target, c.haste",
+        " LIMIT w.wanted FOR NO KEY UPDATE OF t SKIP LOCKED) c"
+    ),
     types: &[Type::TEXT_ARRAY, Type::INT2_ARRAY, Type::INT8_ARRAY, Type::INT8_ARRAY],
 };
 
 /// The same for a range of priorities from which nothing was taken yet, so that there is no mark.
 pub(super) const CLAIM_COLD: Often = Often {
-    sql: "
-    SELECT c.task_id, c.id, w.target, c.haste
-    FROM unnest($1::text[], $2::int2[], $3::int2[], $4::int8[]) AS w (target, first, last, wanted),
-    LATERAL (
-        SELECT h.task_id, h.id, h.haste FROM handoff h JOIN task t ON t.id = h.task_id
-        WHERE h.state = 'pending' AND h.target = w.target
-            AND h.haste BETWEEN w.first AND w.last AND h.declined_by = '{}'
-            AND (h.ordering_key IS NULL OR NOT EXISTS (
-                SELECT 1 FROM handoff e WHERE NOT e.ended AND e.ordering_key IS NOT NULL
-                    AND e.target = h.target AND e.ordering_key = h.ordering_key
-                    AND e.offered < h.offered))
-        ORDER BY h.haste, h.ready LIMIT w.wanted FOR NO KEY UPDATE OF t SKIP LOCKED
-    ) c",
+    sql: cold!(
+        "SELECT c.task_id, c.id, w.target, c.haste",
+        " LIMIT w.wanted FOR NO KEY UPDATE OF t SKIP LOCKED) c"
+    ),
     types: &[Type::TEXT_ARRAY, Type::INT2_ARRAY, Type::INT2_ARRAY, Type::INT8_ARRAY],
+};
+
+/// Whether there is more than what a claim found, because somebody else has it locked.
+pub(super) const MORE: Often = Often {
+    sql: hot!("SELECT 1", " LIMIT w.wanted) c WHERE c.id <> ALL ($5) LIMIT 1"),
+    types: &[
+        Type::TEXT_ARRAY,
+        Type::INT2_ARRAY,
+        Type::INT8_ARRAY,
+        Type::INT8_ARRAY,
+        Type::UUID_ARRAY,
+    ],
+};
+
+pub(super) const MORE_COLD: Often = Often {
+    sql: cold!("SELECT 1", " LIMIT w.wanted) c WHERE c.id <> ALL ($5) LIMIT 1"),
+    types: &[
+        Type::TEXT_ARRAY,
+        Type::INT2_ARRAY,
+        Type::INT2_ARRAY,
+        Type::INT8_ARRAY,
+        Type::UUID_ARRAY,
+    ],
 };
 
 /// What waits and was declined by some. There is little of it.

@@ -55,6 +55,8 @@ async fn a_primary_that_was_replaced_is_refused() {
     shared().run_sql(name(&url), "UPDATE log_head SET timeline = 7").await;
     let error = open(&url).await.err().unwrap();
     assert!(matches!(error, PostgresError::Replaced { found: 1, known: 7 }), "{error}");
+    let error = inspect(&url, None).await.err().unwrap();
+    assert!(matches!(error, PostgresError::Replaced { found: 1, known: 7 }), "doctor says so too");
 }
 
 #[tokio::test]
@@ -65,6 +67,8 @@ async fn what_cannot_be_reached_or_read_is_said_without_the_password() {
     assert!(bad.contains("postgres://user@host") && !bad.contains("secret"), "{bad}");
     let shown = without_password("postgres://u:secret@h:5432/db?password=secret");
     assert_eq!(shown, "postgres://u@h:5432/db");
+    assert_eq!(without_password("postgres://u:se?cr@t@h/db"), "postgres://u@h/db");
+    assert_eq!(without_password("postgres://h/db"), "postgres://h/db");
 }
 
 #[tokio::test]
