@@ -162,6 +162,7 @@ fn configuration() -> anyhow::Result<String> {
         let flag = arg.get_long().unwrap_or_default();
         let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
         let meaning = help.split(" [default:").next().unwrap_or_default();
+        let default = if default.is_null() { "none".into() } else { default.to_string() };
         let _ = writeln!(page, "| `{key}` | `{default}` | `{env}` | `--{flag}` | {meaning} |");
     }
     Ok(page)
@@ -194,7 +195,6 @@ mod tests {
             assert!(row.contains(&env), "{row} lacks {env}");
             let flag = if key == "hosts" { "host".into() } else { key.replace(['.', '_'], "-") };
             assert!(row.contains(&format!("`--{flag}`")), "{row} lacks --{flag}");
-            assert!(!row.contains("`null`"), "{row} has no default");
         }
     }
 
@@ -205,7 +205,7 @@ mod tests {
             let value = id(arg).split('.').fold(&defaults, |value, part| &value[part]);
             let value = match value {
                 Value::String(text) => text.clone(),
-                Value::Array(_) => "none".into(),
+                Value::Array(_) | Value::Null => "none".into(),
                 other => other.to_string(),
             };
             let help = arg.get_help().unwrap().to_string();

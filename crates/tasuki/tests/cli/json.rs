@@ -50,6 +50,7 @@ fn every_command_prints_one_document() {
     checked.run("restore --from backup.db --data restored");
     checked.run("rebuild --data restored");
     checked.run("doctor --data data");
+    checked.run(&format!("migrate --from restored --to {}", crate::postgres::database()));
 
     // These print a greeting, a measurement and a script; they have tests of their own.
     let elsewhere = ["serve", "bench", "bench claims", "completions"].map(String::from);

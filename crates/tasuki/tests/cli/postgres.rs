@@ -3,7 +3,7 @@
 
 use crate::stage::{Stage, Talk};
 
-fn database() -> String {
+pub(crate) fn database() -> String {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(scratch_postgres::shared().database())
 }
