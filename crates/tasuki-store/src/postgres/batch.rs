@@ -142,7 +142,7 @@ impl Node {
         insist: bool,
     ) -> Result<Written, Attempt> {
         let db = self.db().await?;
-        let prepared = in_time(self.prepare(&db, commands, failed_over, insist)).await;
+        let prepared = in_time(Box::pin(self.prepare(&db, commands, failed_over, insist))).await;
         match prepared {
             Ok(Prepared { written, writes: None }) => {
                 db.execute("ROLLBACK").await?;
@@ -150,7 +150,7 @@ impl Node {
             }
             Ok(Prepared { written, writes: Some(writes) }) => {
                 let first = written.batch.first().map(|a| (a.sealed.position, a.sealed.hash));
-                match (in_time(self.write(&db, &written, writes)).await, first) {
+                match (in_time(Box::pin(self.write(&db, &written, writes))).await, first) {
                     (Ok(keys), _) => {
                         let counts = Counts { keys, ..written.counts };
                         Ok(Written { counts, ..written })
