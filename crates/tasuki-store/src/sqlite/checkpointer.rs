@@ -33,8 +33,9 @@ impl Checkpointer {
             .name("tasuki-checkpoint".into())
             .spawn(move || {
                 while woken.recv() == Ok(()) {
-                    move_pages(&db);
-                    done.store(true, Ordering::Release);
+                    // After a failure (a full disk) nothing is hurried: what is left of the space
+                    // belongs to work that is to be finished.
+                    done.store(move_pages(&db), Ordering::Release);
                 }
             })
             .expect("the system has room for one more thread");
@@ -77,10 +78,13 @@ impl Checkpointer {
     }
 }
 
-fn move_pages(db: &Connection) {
-    if let Err(error) = checkpoint(db, "PRAGMA wal_checkpoint(PASSIVE)") {
+/// Whether it could be done.
+fn move_pages(db: &Connection) -> bool {
+    let moved = checkpoint(db, "PRAGMA wal_checkpoint(PASSIVE)");
+    if let Err(error) = &moved {
         tracing::warn!(%error, "checkpoint failed, trying again later");
     }
+    moved.is_ok()
 }
 
 /// How many pages the log holds, and how many of them were moved.

@@ -18,6 +18,8 @@ pub(crate) struct Broker {
     pub(crate) child: Child,
     pub(crate) url: String,
     stderr: Arc<Mutex<String>>,
+    /// Reads what it says until its end.
+    reader: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Broker {
@@ -47,7 +49,7 @@ impl Broker {
         let stderr = Arc::new(Mutex::new(String::new()));
         let mut errors = child.stderr.take().unwrap();
         let kept = stderr.clone();
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(read @ 1..) = errors.read(&mut bytes) {
                 kept.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..read]));
@@ -57,7 +59,8 @@ impl Broker {
         let ready = lines.by_ref().map_while(Result::ok).any(|line| line.trim() == "ready");
         // Somebody has to read on, or a full pipe would stop the broker.
         std::thread::spawn(move || lines.for_each(drop));
-        let broker = Self { child, url: format!("http://{address}"), stderr };
+        let url = format!("http://{address}");
+        let broker = Self { child, url, stderr, reader: Some(reader) };
         assert!(ready, "the broker did not get ready: {}", broker.stderr());
         broker
     }
@@ -76,9 +79,13 @@ impl Broker {
         let _ = self.child.wait();
     }
 
-    /// Waits for the broker to end by itself.
+    /// Waits for the broker to end by itself, and for its last words.
     pub(crate) fn ended(&mut self) -> ExitStatus {
-        self.child.wait().unwrap()
+        let status = self.child.wait().unwrap();
+        if let Some(reader) = self.reader.take() {
+            reader.join().unwrap();
+        }
+        status
     }
 
     pub(crate) fn client(&self) -> Client {

@@ -90,11 +90,11 @@ async fn a_full_disk_refuses_new_work_and_still_takes_the_end_of_old_work() {
     broker.kill();
 }
 
-/// Runs a command where `mount` is a small file system of its own, a third of it taken.
+/// Runs a command where `mount` is a small file system of its own, half of it taken.
 fn on_small_disk(mount: &Path, binary: &str) -> Command {
     let mut shell = Command::new("unshare");
-    let script = "mount -t tmpfs -o size=96m tmpfs \"$1\" && \
-                  head -c 32M /dev/zero > \"$1/ballast\" && shift && exec \"$@\"";
+    let script = "mount -t tmpfs -o size=120m tmpfs \"$1\" && \
+                  head -c 56M /dev/zero > \"$1/ballast\" && shift && exec \"$@\"";
     shell.args(["--mount", "--map-root-user", "sh", "-c", script, "sh"]).arg(mount).arg(binary);
     shell
 }
