@@ -202,7 +202,10 @@ impl Engine {
 
     pub(crate) async fn grant(&self, handoffs: Vec<Arc<Handoff>>) -> Result<Vec<Granted>, Error> {
         let at = handoffs.iter().map(|handoff| handoff.envelope_at).collect();
-        let envelopes = self.store.bodies(at).await?;
+        // The claim is made; that its envelope could not be read leaves the caller with a question
+        // that the same request id answers.
+        let read = self.store.bodies(at).await;
+        let envelopes = read.map_err(|_| Error::Store(tasuki_store::Error::Unknown))?;
         let now = self.store.clock().now();
         let granted = handoffs.into_iter().zip(envelopes).map(|(handoff, envelope)| {
             let claim = handoff.state.claim();

@@ -21,6 +21,7 @@ pub(crate) async fn run(
 ) {
     loop {
         match committed.recv().await {
+            Ok(batch) if batch.missed => waiters.wake_everybody(),
             Ok(batch) => {
                 for event in &batch.events {
                     wake_for(event, &waiters);

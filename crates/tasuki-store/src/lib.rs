@@ -128,6 +128,8 @@ pub enum Error {
 pub struct Committed {
     pub events: Vec<Sealed>,
     pub ready: Vec<Target>,
+    /// More may have happened than is told here.
+    pub missed: bool,
 }
 
 /// An event as it is stored.

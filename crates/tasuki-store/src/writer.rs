@@ -473,7 +473,8 @@ impl<J: Journal> Writer<J> {
         let ready = std::mem::take(&mut self.live.ready);
         if !events.is_empty() || !ready.is_empty() {
             // Without subscribers there is nobody to tell.
-            let _ = self.shared.committed.send(Arc::new(Committed { events, ready }));
+            let _ =
+                self.shared.committed.send(Arc::new(Committed { events, ready, missed: false }));
         }
     }
 

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tasuki_core::command::Outcome;
@@ -68,6 +69,8 @@ pub(super) struct Written {
     pub(super) ready: Vec<Target>,
     pub(super) due: Due,
     pub(super) counts: Counts,
+    /// How many failovers the broker had been through when it decided this.
+    pub(super) failovers: u64,
 }
 
 #[derive(Default, Clone, Copy)]
@@ -124,7 +127,9 @@ impl Node {
     /// claims become stale, and fences rise.
     async fn fail_over(&self, timeline: i64) {
         tracing::warn!(timeline, "the database failed over; every claim so far is stale");
-        let epoch = u64::try_from(timeline).unwrap_or(1);
+        // Two standbys may both become timeline 2; what this broker has seen is exceeded even so.
+        let seen = self.epoch.load(Ordering::Acquire);
+        let epoch = u64::try_from(timeline).unwrap_or(1).max(seen + 1);
         let raise = [Command::RaiseEpoch { epoch }];
         // If another broker was faster, or this did not get through, the next attempt finds out.
         match self.attempt_on(&raise, Some(timeline), false).await {
@@ -196,6 +201,7 @@ impl Node {
         let (mut loaded, head) =
             futures::try_join!(Loaded::read(db, &locked), db.run(&TAKE_HEAD, &[]))?;
         let head = self.believe(head, &mut loaded, failed_over)?;
+        let failovers = self.told().failovers;
         // Time never runs backwards in the log, whichever broker writes and whatever its clock does.
         let now = self.clock.now().max(head.at);
         loaded.read_the_rest(db.client(), &needs, now).await?;
@@ -242,7 +248,7 @@ impl Node {
         let ready = std::mem::take(&mut loaded.live.ready);
         let nothing_to_write = batch.is_empty() && changed.handoffs.is_empty();
         let epoch = loaded.live.epoch;
-        let written = Written { replies, batch, ready, due, counts };
+        let written = Written { replies, batch, ready, due, counts, failovers };
         let forget = swept.then(|| reading::keys_since(now));
         let writes = Writes { head, epoch, now, changed, forget };
         Ok(Prepared { written, writes: (!nothing_to_write).then_some(writes) })
@@ -271,14 +277,16 @@ impl Node {
     ) -> Result<Head, Fault> {
         let row = rows.pop().ok_or_else(|| Fault::Damaged("the log has no end".into()))?;
         let (known, timeline): (i64, i64) = (row.try_get(5)?, row.try_get(9)?);
-        self.saw_timeline(timeline, rows::position(row.try_get(0)?))?;
+        let epoch = u64::try_from(row.try_get::<_, i64>(4)?).unwrap_or(1);
+        let end = rows::position(row.try_get(0)?);
+        self.saw(timeline, epoch, end)?;
         match failed_over {
             None if timeline > known => return Err(Fault::FailedOver(timeline)),
             Some(_) if timeline <= known => return Err(Fault::Moved),
-            None | Some(_) => {}
+            Some(_) => self.start_over(end),
+            None => {}
         }
         let hash: &[u8] = row.try_get(1)?;
-        let epoch: i64 = row.try_get(4)?;
         let at = Timestamp(row.try_get(3)?);
         self.clock.not_before(at);
         let head = Head {
@@ -291,8 +299,8 @@ impl Node {
                 keys: row.try_get(8)?,
             },
         };
-        loaded.live.head = rows::position(row.try_get(0)?);
-        loaded.live.epoch = Epoch(u64::try_from(epoch).unwrap_or(1));
+        loaded.live.head = end;
+        loaded.live.epoch = Epoch(epoch);
         Ok(head)
     }
 

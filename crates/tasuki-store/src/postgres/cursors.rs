@@ -6,8 +6,7 @@
 //! was ever claimed while an old transaction keeps vacuum from removing it.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, MutexGuard};
 
 use tasuki_core::handoff::PRIORITY_MAX;
 use tokio_postgres::Client;
@@ -22,11 +21,18 @@ const HASTE_MAX: i16 = PRIORITY_MAX as i16;
 
 #[derive(Default)]
 pub(super) struct Cursors {
+    marks: Mutex<Marks>,
+}
+
+#[derive(Default)]
+struct Marks {
     /// By target and haste, for queues that work was taken from.
-    marks: Mutex<BTreeMap<String, BTreeMap<i16, i64>>>,
+    queues: BTreeMap<String, BTreeMap<i16, i64>>,
     /// Nothing is due before this, and nothing ever will be: what is written at a time is due after
     /// it, and time does not run backwards in the log.
-    due: AtomicI64,
+    due: i64,
+    /// How often all of it was forgotten: what was read before then says nothing any more.
+    forgotten: u64,
 }
 
 /// A queue and from where on it is to be read: target, haste, position.
@@ -35,27 +41,27 @@ pub(super) type Hot = (String, i16, i64);
 pub(super) type Cold = (String, i16, i16);
 
 impl Cursors {
-    fn marks(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, BTreeMap<i16, i64>>> {
+    fn marks(&self) -> MutexGuard<'_, Marks> {
         self.marks.lock().expect("no holder of this lock panics")
     }
 
     /// Work was found in a queue: from now on it has a mark.
     pub(super) fn heat(&self, target: &str, haste: i16) {
         let mut marks = self.marks();
-        if let Some(queues) = marks.get_mut(target) {
+        if let Some(queues) = marks.queues.get_mut(target) {
             queues.entry(haste).or_insert(0);
             return;
         }
-        if marks.len() >= QUEUES_MAX {
-            marks.clear();
+        if marks.queues.len() >= QUEUES_MAX {
+            marks.queues.clear();
         }
-        marks.insert(target.to_owned(), BTreeMap::from([(haste, 0)]));
+        marks.queues.insert(target.to_owned(), BTreeMap::from([(haste, 0)]));
     }
 
     pub(super) fn hot<'t>(&self, targets: impl Iterator<Item = &'t String>) -> Vec<Hot> {
         let marks = self.marks();
         let hot = |target: &'t String| {
-            let queues = marks.get(target).into_iter().flatten();
+            let queues = marks.queues.get(target).into_iter().flatten();
             queues.map(move |(haste, mark)| (target.clone(), *haste, *mark)).collect::<Vec<_>>()
         };
         targets.flat_map(hot).collect()
@@ -67,7 +73,7 @@ impl Cursors {
         let mut cold = Vec::new();
         for target in targets {
             let mut first = 0;
-            for haste in marks.get(target).into_iter().flat_map(BTreeMap::keys) {
+            for haste in marks.queues.get(target).into_iter().flat_map(BTreeMap::keys) {
                 if first < *haste {
                     cold.push((target.clone(), first, *haste - 1));
                 }
@@ -81,12 +87,15 @@ impl Cursors {
     }
 
     pub(super) fn due_mark(&self) -> i64 {
-        self.due.load(Ordering::Acquire)
+        self.marks().due
     }
 
     /// Moves every mark up to the first row that waits behind it.
     pub(super) async fn raise(&self, db: &Client) -> Result<(), Fault> {
-        let targets: Vec<String> = self.marks().keys().cloned().collect();
+        let (targets, due, forgotten): (Vec<String>, _, _) = {
+            let marks = self.marks();
+            (marks.queues.keys().cloned().collect(), marks.due, marks.forgotten)
+        };
         for some in targets.chunks(1000) {
             let hot = self.hot(some.iter());
             let names: Vec<_> = hot.iter().map(|(target, ..)| target.as_str()).collect();
@@ -95,27 +104,33 @@ impl Cursors {
             let values: [Value<'_>; 3] =
                 [(&names, Type::TEXT_ARRAY), (&haste, Type::INT2_ARRAY), (&from, Type::INT8_ARRAY)];
             let found = query(db, RAISE, &values).await?;
-            let mut marks = self.marks();
+            let Some(mut marks) = self.unless_forgotten(forgotten) else { return Ok(()) };
             for row in &found {
                 let (target, haste): (&str, i16) = (row.try_get(0)?, row.try_get(1)?);
                 let mark: i64 = row.try_get(2)?;
-                let known = marks.get_mut(target).and_then(|queues| queues.get_mut(&haste));
+                let known = marks.queues.get_mut(target).and_then(|queues| queues.get_mut(&haste));
                 if let Some(known) = known {
                     *known = mark.max(*known);
                 }
             }
         }
-        let values: [Value<'_>; 1] = [(&self.due_mark(), Type::INT8)];
-        if let Some(row) = query(db, RAISE_DUE, &values).await?.pop() {
-            self.due.fetch_max(row.try_get(0)?, Ordering::AcqRel);
+        let found = query(db, RAISE_DUE, &[(&due, Type::INT8)]).await?.pop();
+        if let Some(row) = found
+            && let Some(mut marks) = self.unless_forgotten(forgotten)
+        {
+            marks.due = marks.due.max(row.try_get(0)?);
         }
         Ok(())
     }
 
     /// After a failover that lost writes, positions and times are given a second time.
     pub(super) fn forget(&self) {
-        self.marks().clear();
-        self.due.store(0, Ordering::Release);
+        let mut marks = self.marks();
+        *marks = Marks { forgotten: marks.forgotten + 1, ..Marks::default() };
+    }
+
+    fn unless_forgotten(&self, since: u64) -> Option<MutexGuard<'_, Marks>> {
+        Some(self.marks()).filter(|marks| marks.forgotten == since)
     }
 }
 

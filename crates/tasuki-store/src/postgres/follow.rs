@@ -9,11 +9,11 @@ use std::sync::atomic::Ordering;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
-use tasuki_core::{Event, Position};
+use tasuki_core::Event;
 use tokio_postgres::AsyncMessage;
 
-use super::Node;
 use super::batch::{Due, Written};
+use super::{Node, Told};
 use crate::Committed;
 
 /// How many events are read at a time.
@@ -33,32 +33,43 @@ impl Node {
             let due = written.due.after(*known);
             std::mem::replace(known, due) != due
         });
-        for appended in &written.batch {
-            if let Some(body) = &appended.body {
-                self.cache.put(appended.sealed.position, body.clone());
-            }
-        }
-        let events: Vec<_> = written.batch.into_iter().map(|appended| appended.sealed).collect();
-        if events.is_empty() {
+        if written.batch.is_empty() {
             return;
         }
-        if !self.publish(Committed { events, ready: written.ready }) {
+        self.remember(&written);
+        let events: Vec<_> = written.batch.into_iter().map(|appended| appended.sealed).collect();
+        let news = Committed { events, ready: written.ready, missed: false };
+        if !self.publish(news, written.failovers) {
             self.news.notify_one();
         }
         self.commits.notify_one();
     }
 
+    /// Keeps bodies at hand, unless the commit was lost in a failover since: then its positions
+    /// belong to others.
+    fn remember(&self, written: &Written) {
+        let told = self.told.lock().expect("no holder of this lock panics");
+        for appended in written.batch.iter().filter(|_| told.failovers == written.failovers) {
+            if let Some(body) = &appended.body {
+                self.cache.put(appended.sealed.position, body.clone());
+            }
+        }
+    }
+
     /// Tells subscribers what follows on what they know. False if something lies between.
-    fn publish(&self, mut news: Committed) -> bool {
+    fn publish(&self, mut news: Committed, failovers: u64) -> bool {
         let mut told = self.told.lock().expect("no holder of this lock panics");
+        if told.failovers != failovers {
+            return false;
+        }
         let Some(last) = news.events.last().map(|event| event.position) else { return true };
         // Positions are given in the order of commits, so everything up to here is committed.
         self.head.fetch_max(last.0, Ordering::AcqRel);
-        news.events.retain(|event| event.position > *told);
+        news.events.retain(|event| event.position > told.last);
         match news.events.first() {
             None => true,
-            Some(first) if first.position.0 == told.0 + 1 => {
-                *told = last;
+            Some(first) if first.position.0 == told.last.0 + 1 => {
+                told.last = last;
                 // Without subscribers there is nobody to tell.
                 let _ = self.committed.send(Arc::new(news));
                 true
@@ -67,7 +78,7 @@ impl Node {
         }
     }
 
-    fn told(&self) -> Position {
+    pub(super) fn told(&self) -> Told {
         *self.told.lock().expect("no holder of this lock panics")
     }
 }
@@ -114,13 +125,14 @@ fn note_due(node: &Node, news: &Committed) {
 async fn read_on(node: &Node) -> bool {
     let mut any = false;
     loop {
-        match node.news_after(node.told(), READ_MAX).await {
+        let told = node.told();
+        match node.news_after(told.last, READ_MAX).await {
             Ok(news) => {
                 node.reached();
                 note_due(node, &news);
                 let count = news.events.len();
                 any |= count > 0;
-                node.publish(news);
+                node.publish(news, told.failovers);
                 if count < READ_MAX {
                     return any;
                 }

@@ -104,13 +104,23 @@ pub(crate) struct Node {
     head: AtomicU64,
     /// The highest timeline that was ever seen: a server on a lower one was replaced.
     timeline: AtomicI64,
+    /// The highest epoch that was ever seen. It rises with every failover.
+    epoch: AtomicU64,
     stats: Mutex<Stats>,
     /// Rings when this broker has committed something, for the other brokers to hear of.
     commits: Notify,
     /// Rings when there may be something new in the log.
     news: Notify,
-    /// The last event that subscribers were told of.
-    told: Mutex<Position>,
+    told: Mutex<Told>,
+}
+
+/// What subscribers were told of.
+#[derive(Clone, Copy)]
+struct Told {
+    last: Position,
+    /// How many failovers this broker went through. What was read or written before the last one
+    /// says nothing about the log as it is.
+    failovers: u64,
 }
 
 impl Node {
@@ -118,15 +128,12 @@ impl Node {
         Db::get(&self.pool, self.prepared).await
     }
 
-    /// Compares a server's timeline with what was seen before. After a failover positions may be
-    /// given a second time, so whatever goes by position is forgotten.
-    fn saw_timeline(&self, timeline: i64, end: Position) -> Result<(), Fault> {
+    /// Compares a server with what was seen before.
+    fn saw(&self, timeline: i64, epoch: u64, end: Position) -> Result<(), Fault> {
         let known = self.timeline.fetch_max(timeline, Ordering::AcqRel);
-        if timeline > known {
-            self.cursors.forget();
-            self.cache.clear();
-            *self.told.lock().expect("no holder of this lock panics") = end;
-            self.head.store(end.0, Ordering::Release);
+        let risen = epoch > self.epoch.fetch_max(epoch, Ordering::AcqRel);
+        if timeline > known || risen {
+            self.start_over(end);
         }
         if timeline < known {
             return Err(Fault::Lost(format!(
@@ -135,6 +142,19 @@ impl Node {
             )));
         }
         Ok(())
+    }
+
+    /// After a failover positions may be given a second time, so whatever goes by position is
+    /// forgotten. What others appended before this broker noticed is not told any more: whoever
+    /// waits has to look.
+    fn start_over(&self, end: Position) {
+        let mut told = self.told.lock().expect("no holder of this lock panics");
+        *told = Told { last: end, failovers: told.failovers + 1 };
+        self.cursors.forget();
+        self.cache.clear();
+        self.head.store(end.0, Ordering::Release);
+        // Without subscribers there is nobody to tell.
+        let _ = self.committed.send(Arc::new(Committed { missed: true, ..Committed::default() }));
     }
 
     /// Notes that the database answered.
@@ -212,6 +232,7 @@ impl Postgres {
             away: watch::Sender::new(None),
             head: AtomicU64::new(end.position.0),
             timeline: AtomicI64::new(server.timeline),
+            epoch: AtomicU64::new(end.epoch),
             stats: Mutex::new(Stats {
                 live_handoffs: end.live,
                 waiting_handoffs: end.waiting,
@@ -220,7 +241,7 @@ impl Postgres {
             }),
             commits: Notify::new(),
             news: Notify::new(),
-            told: Mutex::new(end.position),
+            told: Mutex::new(Told { last: end.position, failovers: 0 }),
         });
         let jobs = Arc::new(tokio::sync::Mutex::new(jobs));
         let lanes = (0..LANES).map(|_| tokio::spawn(lane(node.clone(), jobs.clone()))).collect();
@@ -290,7 +311,7 @@ async fn upkeep(node: Arc<Node>, retain: Option<Duration>) {
         let kept = async {
             let db = node.db().await?;
             let end = reading::end(db.client()).await?;
-            node.saw_timeline(end.server_timeline, end.position)?;
+            node.saw(end.server_timeline, end.epoch, end.position)?;
             let mut own = node.pool.get().await?;
             partitions::ahead(&mut own, &node.partitions, end.position).await?;
             drop(own);

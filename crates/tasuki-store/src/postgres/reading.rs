@@ -31,6 +31,7 @@ pub(super) struct End {
     pub(super) at: Timestamp,
     pub(super) timeline: i64,
     pub(super) server_timeline: i64,
+    pub(super) epoch: u64,
     pub(super) live: u64,
     pub(super) waiting: u64,
     pub(super) keys: u64,
@@ -42,7 +43,8 @@ pub(super) async fn end(db: &Client) -> Result<End, Fault> {
     let sql = "SELECT h.position, h.at, h.timeline, h.live, h.waiting, h.keys, s.each, \
                    (SELECT due_at FROM handoff WHERE NOT ended AND due_at IS NOT NULL \
                     ORDER BY due_at LIMIT 1), \
-                   ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int8 \
+                   ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int8, \
+                   h.epoch \
                FROM log_head h, log_start s";
     let row = query(db, sql, &[]).await?.pop();
     let row = row.ok_or_else(|| Fault::Damaged("the log has no end".into()))?;
@@ -56,6 +58,7 @@ pub(super) async fn end(db: &Client) -> Result<End, Fault> {
         events_each: row.try_get(6)?,
         next_due: row.try_get::<_, Option<i64>>(7)?.map(Timestamp),
         server_timeline: row.try_get(8)?,
+        epoch: u64::try_from(row.try_get::<_, i64>(9)?).unwrap_or(1),
     })
 }
 

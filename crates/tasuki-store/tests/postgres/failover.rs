@@ -74,3 +74,38 @@ async fn insist(
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_standby_that_never_heard_of_the_first_failover_raises_fences_once_more() {
+    let primary = Server::start();
+    primary.run_sql("postgres", "CREATE DATABASE work").await;
+    let standbys = [Server::standby_of(&primary), Server::standby_of(&primary)];
+    let url = format!(
+        "postgres://postgres@127.0.0.1:{},127.0.0.1:{},127.0.0.1:{}/work?target_session_attrs=read-write",
+        primary.port(),
+        standbys[0].port(),
+        standbys[1].port()
+    );
+    let stage = broker(&url, None).await;
+    let held = stage.offered().await;
+    let mut known = stage.claim(held, "coder").await;
+    for standby in &standbys {
+        standby.replayed(&primary).await;
+        standby.deafen().await;
+    }
+    let mut before = &primary;
+    let mut news = stage.store.subscribe();
+    for (standby, epoch) in standbys.iter().zip([2, 3]) {
+        tokio::task::block_in_place(|| {
+            before.down(Signal::KILL);
+            standby.promote();
+        });
+        let after = proof_of(&*insist(&stage, held).await);
+        assert_eq!(after.fence.epoch(), Epoch(epoch), "each failover has an epoch of its own");
+        assert!(after.fence > known.fence);
+        assert_eq!(code(stage.act(held, known, complete("late")).await), "stale_claim");
+        while !news.recv().await.unwrap().missed {}
+        (known, before) = (after, standby);
+    }
+    assert_eq!(stage.store.verify().await.unwrap().first_bad, None);
+}
