@@ -4,11 +4,14 @@
 
 use crate::canonical::Body;
 use crate::envelope::{Control, Target};
-use crate::event::{FailureClass, Key};
+use crate::event::{Actor, FailureClass, Key};
+use crate::identity::PublicKey;
 use crate::ids::{
-    AgentId, Capability, ClaimId, CorrelationId, Fence, HandoffId, Hash, OrderingKey, RequestId,
-    TaskId, Timestamp,
+    AgentId, Capability, ClaimId, CorrelationId, Fence, HandoffId, Hash, KeyId, OrderingKey,
+    RequestId, TaskId, Timestamp, TokenId,
 };
+use crate::registry::rules::Rule;
+use crate::registry::{Signed, Standing, Tenant, Token};
 use crate::terms::Terms;
 
 /// How many handoffs one completion may create.
@@ -39,6 +42,8 @@ pub enum Command {
     Held {
         handoff: HandoffId,
         proof: Proof,
+        /// Who asks, where that is known for certain: then it must be the holder.
+        by: Option<AgentId>,
         act: Act,
     },
     /// Declines a handoff that was not claimed.
@@ -82,6 +87,63 @@ pub enum Command {
     /// Makes all claims so far stale, after a restore.
     RaiseEpoch {
         epoch: u64,
+    },
+    /// Changes who is known.
+    Registry {
+        by: Actor,
+        wish: RegistryWish,
+    },
+}
+
+/// A wish about agents, keys, tokens and tenants.
+#[derive(Debug, Clone)]
+pub enum RegistryWish {
+    /// Publishes a manifest; with `version`, only if the last one was that.
+    Publish {
+        agent: AgentId,
+        manifest: Body,
+        signed: Option<Signed>,
+        version: Option<u32>,
+    },
+    SetStanding {
+        agent: AgentId,
+        standing: Standing,
+    },
+    /// Enrolls a key by the word of an administrator.
+    Enroll {
+        agent: AgentId,
+        key: PublicKey,
+        rules: Option<Vec<Rule>>,
+    },
+    /// Enrolls a key with a join token.
+    Join {
+        token: TokenId,
+        secret: Hash,
+        agent: AgentId,
+        key: PublicKey,
+    },
+    Rotate {
+        agent: AgentId,
+        old: KeyId,
+        new: PublicKey,
+        grace_ms: u64,
+    },
+    Revoke {
+        agent: AgentId,
+        key: KeyId,
+    },
+    SetRules {
+        agent: AgentId,
+        rules: Vec<Rule>,
+    },
+    IssueToken(Token),
+    RevokeToken(TokenId),
+    SetTenant(Tenant),
+    /// Records that somebody tried what it may not do.
+    NoteDenied {
+        agent: AgentId,
+        code: String,
+        operation: String,
     },
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::canonical::{Body, Object};
 use crate::ids::{
     AgentId, Capability, CorrelationId, Hash, IdempotencyKey, Malformed, NAME_BYTES_MAX, TaskId,
-    Timestamp,
+    TenantId, Timestamp,
 };
 
 /// The version that this broker writes.
@@ -75,6 +75,35 @@ pub enum Target {
     Agent(AgentId),
     /// Any agent that can do this.
     Capability(Capability),
+}
+
+impl Target {
+    /// The name of the tenant that the work stays within.
+    #[must_use]
+    pub fn tenant(&self) -> &str {
+        match self {
+            Self::Agent(agent) => agent.tenant(),
+            Self::Capability(capability) => capability.tenant(),
+        }
+    }
+
+    /// The name without its tenant.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Agent(agent) => agent.name(),
+            Self::Capability(capability) => capability.name(),
+        }
+    }
+
+    /// What somebody of a tenant means by this.
+    #[must_use]
+    pub fn seen_from(&self, tenant: &TenantId) -> Self {
+        match self {
+            Self::Agent(agent) => Self::Agent(agent.seen_from(tenant)),
+            Self::Capability(capability) => Self::Capability(capability.seen_from(tenant)),
+        }
+    }
 }
 
 /// What the sender did, or wants done.

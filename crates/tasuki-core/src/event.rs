@@ -17,6 +17,7 @@ use crate::ids::{
     AgentId, ClaimId, CorrelationId, Fence, HandoffId, Hash, IdempotencyKey, Malformed,
     OrderingKey, Position, RequestId, TaskId, Timestamp,
 };
+use crate::registry::Change;
 use crate::task::Task;
 use crate::terms::Terms;
 
@@ -222,6 +223,8 @@ pub enum Event {
     EpochRaised {
         epoch: u64,
     },
+    /// Who is known changed; the body, if any, is the manifest.
+    RegistryChanged(Box<Change>),
 }
 
 /// The facts a task starts with.
@@ -318,6 +321,8 @@ pub enum LossCause {
     HardDeadline,
     /// The store was restored from a backup after the claim was given.
     Restored,
+    /// The holder's last key was revoked, or it was deregistered.
+    Revoked,
 }
 
 #[derive(
@@ -371,7 +376,12 @@ macro_rules! words {
 pub(crate) use words;
 
 words!(FailureClass { Retryable = "retryable", Permanent = "permanent", Unknown = "unknown" });
-words!(LossCause { Silence = "silence", HardDeadline = "hard_deadline", Restored = "restored" });
+words!(LossCause {
+    Silence = "silence",
+    HardDeadline = "hard_deadline",
+    Restored = "restored",
+    Revoked = "revoked",
+});
 words!(DeadReason {
     AttemptsExhausted = "attempts_exhausted",
     PermanentFailure = "permanent_failure",
@@ -410,6 +420,7 @@ impl Event {
             Self::Redriven { .. } => "redriven",
             Self::Discarded { .. } => "discarded",
             Self::EpochRaised { .. } => "epoch_raised",
+            Self::RegistryChanged(_) => "registry_changed",
         }
     }
 
@@ -452,6 +463,10 @@ impl Event {
             | Self::DeadLettered { .. }
             | Self::Redriven { .. }
             | Self::EpochRaised { .. } => None,
+            Self::RegistryChanged(change) => match &**change {
+                Change::ManifestPublished { manifest, .. } => Some(*manifest),
+                _ => None,
+            },
         }
     }
 }

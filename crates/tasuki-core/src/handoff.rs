@@ -141,6 +141,7 @@ pub enum AttemptEnd {
     LostSilence,
     LostHardDeadline,
     LostRestored,
+    LostRevoked,
     Cancelled,
     Aborted,
 }
@@ -155,6 +156,7 @@ words!(AttemptEnd {
     LostSilence = "lost_silence",
     LostHardDeadline = "lost_hard_deadline",
     LostRestored = "lost_restored",
+    LostRevoked = "lost_revoked",
     Cancelled = "cancelled",
     Aborted = "aborted",
 });
@@ -174,6 +176,7 @@ impl From<LossCause> for AttemptEnd {
             LossCause::Silence => Self::LostSilence,
             LossCause::HardDeadline => Self::LostHardDeadline,
             LossCause::Restored => Self::LostRestored,
+            LossCause::Revoked => Self::LostRevoked,
         }
     }
 }
@@ -366,8 +369,9 @@ impl Handoff {
                 self.state = State::Pending { ready: position };
             }
             Event::LeaseLost { cause, .. } => {
-                // A restore is the store's doing, so it does not count against the handoff.
-                if *cause != LossCause::Restored {
+                // A restore is the store's doing and a revocation the administrator's: neither
+                // counts against the handoff.
+                if matches!(cause, LossCause::Silence | LossCause::HardDeadline) {
                     self.losses += 1;
                     self.losses_in_row += 1;
                 }
@@ -399,7 +403,8 @@ impl Handoff {
             | Event::TransferOffered(_)
             | Event::CallOffered(_)
             | Event::Expired
-            | Event::EpochRaised { .. } => {}
+            | Event::EpochRaised { .. }
+            | Event::RegistryChanged(_) => {}
         }
     }
 

@@ -97,7 +97,9 @@ macro_rules! id_type {
 
 id_type!(TaskId, "task", "A task's id. Sorts by the time it was made.");
 id_type!(HandoffId, "handoff", "A handoff's id. Sorts by the time it was made.");
+id_type!(TokenId, "token", "A token's id, which is no secret.");
 id_type!(ClaimId, "claim", "The random half of a claim: only its holder knows it.");
+id_type!(KeyId, "key", "A public key's id: the beginning of its hash.");
 
 impl TaskId {
     /// The chain of events that belong to the store itself and not to a task.
@@ -108,6 +110,35 @@ impl TaskId {
 pub const NAME_BYTES_MAX: usize = 128;
 /// How long a free label (a key, a correlation id) may be, in bytes.
 pub const LABEL_BYTES_MAX: usize = 256;
+
+/// How long the name of a tenant may be, in bytes.
+pub const TENANT_BYTES_MAX: usize = 32;
+/// The tenant whose agents and capabilities are named without one.
+pub const TENANT_DEFAULT: &str = "default";
+
+fn check_tenant(text: &str) -> Result<(), Malformed> {
+    let starts_well = text.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
+    let fits = text.len() <= TENANT_BYTES_MAX;
+    let plain = text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+    if starts_well && fits && plain {
+        return Ok(());
+    }
+    Err(Malformed(format!(
+        "expected 1 to {TENANT_BYTES_MAX} small letters, digits or - beginning with a letter or digit"
+    )))
+}
+
+/// A name, after its tenant and a slash if that is not the default one. There is one way to write
+/// each name, so that names are equal only if their texts are.
+fn check_qualified(text: &str) -> Result<(), Malformed> {
+    match text.split_once('/') {
+        None => check_name(text),
+        Some((TENANT_DEFAULT, _)) => {
+            Err(Malformed("names of the default tenant are written without it".into()))
+        }
+        Some((tenant, name)) => check_tenant(tenant).and_then(|()| check_name(name)),
+    }
+}
 
 fn check_name(text: &str) -> Result<(), Malformed> {
     let starts_well = text.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
@@ -184,16 +215,58 @@ macro_rules! text_type {
 
 text_type!(
     AgentId,
-    check_name,
-    { "type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$" },
-    "An agent's name."
+    check_qualified,
+    { "type": "string", "pattern": "^([a-z0-9][a-z0-9-]{0,31}/)?[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$" },
+    "An agent's name, after its tenant and a slash if that is not the default one."
 );
 text_type!(
     Capability,
-    check_name,
-    { "type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$" },
-    "The name of something that agents can do."
+    check_qualified,
+    { "type": "string", "pattern": "^([a-z0-9][a-z0-9-]{0,31}/)?[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$" },
+    "The name of something that agents of one tenant can do."
 );
+text_type!(
+    TenantId,
+    check_tenant,
+    { "type": "string", "pattern": "^[a-z0-9][a-z0-9-]{0,31}$" },
+    "A party whose agents, work and memories no other tenant sees."
+);
+
+impl Default for TenantId {
+    fn default() -> Self {
+        Self(TENANT_DEFAULT.into())
+    }
+}
+
+/// What is named within a tenant.
+macro_rules! named_within_tenant {
+    ($type:ident) => {
+        impl $type {
+            /// The name of the tenant that this belongs to.
+            #[must_use]
+            pub fn tenant(&self) -> &str {
+                self.0.split_once('/').map_or(TENANT_DEFAULT, |(tenant, _)| tenant)
+            }
+
+            /// The name without its tenant.
+            #[must_use]
+            pub fn name(&self) -> &str {
+                self.0.split_once('/').map_or(&self.0, |(_, name)| name)
+            }
+
+            /// What somebody of a tenant means by this: a bare name is one of their own.
+            #[must_use]
+            pub fn seen_from(&self, tenant: &TenantId) -> Self {
+                if tenant.as_str() == TENANT_DEFAULT || self.0.contains('/') {
+                    return self.clone();
+                }
+                Self(format!("{tenant}/{}", self.0).into())
+            }
+        }
+    };
+}
+named_within_tenant!(AgentId);
+named_within_tenant!(Capability);
 text_type!(
     CorrelationId,
     check_label,
@@ -432,7 +505,22 @@ mod tests {
         for good in ["coder", "a", "Team.7:x@host-1", &"a".repeat(128)] {
             assert!(good.parse::<AgentId>().is_ok(), "{good}");
         }
-        for bad in ["", "-x", "a b", "a/b", "ä", &"a".repeat(129), "a\n"] {
+        for bad in ["", "-x", "a b", "ä", &"a".repeat(129), "a\n"] {
+            assert!(bad.parse::<AgentId>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_name_belongs_to_one_tenant_and_is_written_in_one_way() {
+        let acme: TenantId = "acme".parse().unwrap();
+        let bare: AgentId = "coder".parse().unwrap();
+        let full: AgentId = "acme/coder".parse().unwrap();
+        assert_eq!((bare.tenant(), bare.name()), ("default", "coder"));
+        assert_eq!((full.tenant(), full.name()), ("acme", "coder"));
+        assert_eq!(bare.seen_from(&acme), full);
+        assert_eq!(full.seen_from(&acme), full);
+        assert_eq!(bare.seen_from(&TenantId::default()), bare);
+        for bad in ["default/coder", "Acme/coder", "/coder", "acme/", "a/b/c", "-a/b"] {
             assert!(bad.parse::<AgentId>().is_err(), "{bad}");
         }
     }

@@ -2,7 +2,7 @@
 //! Every reason to say no. Each has a code that is never reused and a page in `docs/errors/`.
 
 use crate::handoff::StateName;
-use crate::ids::{AgentId, HandoffId, IdempotencyKey, TaskId};
+use crate::ids::{AgentId, HandoffId, IdempotencyKey, KeyId, TaskId, TokenId};
 use crate::task::TaskState;
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -51,6 +51,24 @@ pub enum Refusal {
     InvalidTerms(String),
     #[error("{0}")]
     InvalidFollowUps(&'static str),
+    #[error("work stays within its tenant")]
+    OtherTenant,
+    #[error("there is no agent {0}")]
+    AgentNotFound(AgentId),
+    #[error("the manifest of {agent} is at version {version}")]
+    ManifestMoved { agent: AgentId, version: u32 },
+    #[error("{agent} has no key {key} that can be replaced or revoked")]
+    KeyNotFound { agent: AgentId, key: KeyId },
+    #[error("key {0} is or was somebody's already")]
+    KeyTaken(KeyId),
+    #[error("{agent} has {max} keys already")]
+    TooManyKeys { agent: AgentId, max: usize },
+    #[error("there is no token {0}")]
+    TokenNotFound(TokenId),
+    #[error("the token is not known here, was used, ran out, or is for another agent")]
+    TokenRefused,
+    #[error("{0}")]
+    InvalidRules(String),
 }
 
 impl Refusal {
@@ -79,6 +97,15 @@ impl Refusal {
             Self::DeadlinePassed => "deadline_passed",
             Self::InvalidTerms(_) => "invalid_terms",
             Self::InvalidFollowUps(_) => "invalid_follow_ups",
+            Self::OtherTenant => "other_tenant",
+            Self::AgentNotFound(_) => "agent_not_found",
+            Self::ManifestMoved { .. } => "manifest_moved",
+            Self::KeyNotFound { .. } => "key_not_found",
+            Self::KeyTaken(_) => "key_taken",
+            Self::TooManyKeys { .. } => "too_many_keys",
+            Self::TokenNotFound(_) => "token_not_found",
+            Self::TokenRefused => "token_refused",
+            Self::InvalidRules(_) => "invalid_rules",
         }
     }
 
@@ -121,6 +148,15 @@ impl Refusal {
             Self::DeadlinePassed => "leave it, or offer it with a deadline that lies ahead",
             Self::InvalidTerms(_) => "correct the term and send it again",
             Self::InvalidFollowUps(_) => "correct the follow-ups and complete again",
+            Self::OtherTenant => "name an agent or capability of your own tenant",
+            Self::AgentNotFound(_) => "check the name; `tasuki agent list` shows who is known",
+            Self::ManifestMoved { .. } => "read the manifest as it is now and change that one",
+            Self::KeyNotFound { .. } => "`tasuki agent show` lists the keys of an agent",
+            Self::KeyTaken(_) => "make a new key pair with `tasuki keys new`",
+            Self::TooManyKeys { .. } => "revoke one of the keys, or rotate instead of enrolling",
+            Self::TokenNotFound(_) => "`tasuki token list` shows the tokens there are",
+            Self::TokenRefused => "ask an administrator for a new join token",
+            Self::InvalidRules(_) => "correct the rule and send all of them again",
         }
     }
 

@@ -156,7 +156,8 @@ impl Task {
             | Event::Expired
             | Event::LateReport { .. }
             | Event::Redriven { .. }
-            | Event::EpochRaised { .. } => {}
+            | Event::EpochRaised { .. }
+            | Event::RegistryChanged(_) => {}
         }
     }
 

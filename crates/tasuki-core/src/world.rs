@@ -15,6 +15,7 @@ use crate::ids::{
     AgentId, Epoch, HandoffId, IdempotencyKey, Position, RequestId, TaskId, Timestamp,
 };
 use crate::refusal::Refusal;
+use crate::registry::Registry;
 use crate::task::Task;
 
 #[derive(Debug, Clone)]
@@ -23,6 +24,7 @@ pub struct World {
     pub handoffs: BTreeMap<HandoffId, Arc<Handoff>>,
     pub log: Vec<Sealed>,
     pub epoch: Epoch,
+    pub registry: Registry,
     replays: BTreeMap<(AgentId, IdempotencyKey), Replay>,
 }
 
@@ -33,6 +35,7 @@ impl Default for World {
             handoffs: BTreeMap::new(),
             log: Vec::new(),
             epoch: Epoch(1),
+            registry: Registry::default(),
             replays: BTreeMap::new(),
         }
     }
@@ -64,6 +67,7 @@ impl World {
         if let Event::EpochRaised { epoch } = record.event {
             self.epoch = Epoch(epoch);
         }
+        self.registry.apply(&sealed);
         if let Some((agent, key, replay)) = replay_of(&sealed) {
             self.replays.insert((agent.clone(), key.clone()), replay);
         }
@@ -151,5 +155,9 @@ impl View for World {
 
     fn epoch(&self) -> Epoch {
         self.epoch
+    }
+
+    fn registry(&self) -> &Registry {
+        &self.registry
     }
 }

@@ -8,14 +8,17 @@ use tasuki_core::canonical::Body;
 use tasuki_core::command::{self, Act, Command, OpenTask, Seeker};
 use tasuki_core::envelope::{Action, INTENT_BYTES_MAX};
 use tasuki_core::event::Key;
+use tasuki_core::registry::Registry;
 use tasuki_core::report::{FailureReport, Intent, Note, ResultReport};
 use tasuki_core::{AgentId, Handoff, HandoffId, Position, Task, TaskId, Terms};
 use tasuki_store::{Done, Reply, Store};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
+use crate::authenticate::SecurityLog;
 use crate::error::{Error, invalid};
 use crate::ids::IdSource;
+use crate::rates::{Denials, Rates};
 use crate::requests::{
     ClaimOneRequest, ClaimRequest, CompleteRequest, FailRequest, Granted, NewTask, PeekRequest,
     Proof,
@@ -35,6 +38,8 @@ pub struct Settings {
     pub wait_ms_max: u64,
     /// How many free-text bytes a reason or note may have.
     pub note_bytes_max: usize,
+    /// Whether somebody who does not say who it is may speak for any agent.
+    pub open: bool,
 }
 
 impl Default for Settings {
@@ -45,6 +50,7 @@ impl Default for Settings {
             claims_max: 100,
             wait_ms_max: 60_000,
             note_bytes_max: 16 * 1024,
+            open: true,
         }
     }
 }
@@ -57,6 +63,9 @@ pub struct Engine {
     pub(crate) head: watch::Receiver<Position>,
     /// Turns true when long waits should end, because the broker is going away.
     pub(crate) closing: watch::Sender<bool>,
+    pub(crate) security: SecurityLog,
+    pub(crate) rates: Rates,
+    pub(crate) denials: Denials,
     /// Relay and sweeper, which hold the store and would never end by themselves.
     workers: [AbortHandle; 2],
 }
@@ -79,13 +88,29 @@ impl Engine {
             tokio::spawn(sweeper::run(store.clone())).abort_handle(),
         ];
         let closing = watch::Sender::new(false);
-        Arc::new(Self { store, ids, settings, waiters, head, closing, workers })
+        Arc::new(Self {
+            store,
+            ids,
+            settings,
+            waiters,
+            head,
+            closing,
+            security: SecurityLog::default(),
+            rates: Rates::default(),
+            denials: Denials::default(),
+            workers,
+        })
     }
 
     /// The terms that hold where an offer names none.
     #[must_use]
     pub fn terms(&self) -> Terms {
         self.settings.terms
+    }
+
+    /// Who is known.
+    pub(crate) fn registry(&self) -> Arc<Registry> {
+        self.store.registry().borrow().clone()
     }
 
     /// Why a command sent now would not be taken, if so.
@@ -216,13 +241,23 @@ impl Engine {
         Ok(granted.collect())
     }
 
-    pub async fn start_work(&self, id: HandoffId, proof: Proof) -> Result<Arc<Handoff>, Error> {
-        self.one_handoff(Command::Held { handoff: id, proof, act: Act::Start }).await
+    pub async fn start_work(
+        &self,
+        id: HandoffId,
+        proof: Proof,
+        by: Option<AgentId>,
+    ) -> Result<Arc<Handoff>, Error> {
+        self.one_handoff(Command::Held { handoff: id, proof, by, act: Act::Start }).await
     }
 
     /// Extends the lease. Returns how much of it is left.
-    pub async fn heartbeat(&self, id: HandoffId, proof: Proof) -> Result<Granted, Error> {
-        let command = Command::Held { handoff: id, proof, act: Act::Heartbeat };
+    pub async fn heartbeat(
+        &self,
+        id: HandoffId,
+        proof: Proof,
+        by: Option<AgentId>,
+    ) -> Result<Granted, Error> {
+        let command = Command::Held { handoff: id, proof, by, act: Act::Heartbeat };
         let handoff = self.one_handoff(command).await?;
         let now = self.store.clock().now();
         let claim = handoff.state.claim();
@@ -235,6 +270,7 @@ impl Engine {
         &self,
         id: HandoffId,
         proof: Proof,
+        by: Option<AgentId>,
         percent: Option<u8>,
         note: Option<String>,
     ) -> Result<Arc<Handoff>, Error> {
@@ -242,7 +278,7 @@ impl Engine {
             return Err(invalid("percent", format!("is {percent}, expected 0 to 100")));
         }
         let act = Act::Progress { percent, note: self.note(note)? };
-        self.one_handoff(Command::Held { handoff: id, proof, act }).await
+        self.one_handoff(Command::Held { handoff: id, proof, by, act }).await
     }
 
     /// Completes handoffs, each on its own, all with one commit.
@@ -290,7 +326,7 @@ impl Engine {
             self.follow_ups(id, request.follow_ups).await?
         };
         let act = Act::Complete { result, follow_ups };
-        Ok(Command::Held { handoff: id, proof: request.proof, act })
+        Ok(Command::Held { handoff: id, proof: request.proof, by: request.by, act })
     }
 
     pub async fn fail(&self, request: FailRequest) -> Result<Arc<Handoff>, Error> {
@@ -318,12 +354,17 @@ impl Engine {
             retry_after_ms: request.retry_after_ms,
             entropy: self.ids.entropy(),
         };
-        self.one_handoff(Command::Held { handoff: request.handoff, proof: request.proof, act })
-            .await
+        let FailRequest { handoff, proof, by, .. } = request;
+        self.one_handoff(Command::Held { handoff, proof, by, act }).await
     }
 
-    pub async fn release(&self, id: HandoffId, proof: Proof) -> Result<Arc<Handoff>, Error> {
-        self.one_handoff(Command::Held { handoff: id, proof, act: Act::Release }).await
+    pub async fn release(
+        &self,
+        id: HandoffId,
+        proof: Proof,
+        by: Option<AgentId>,
+    ) -> Result<Arc<Handoff>, Error> {
+        self.one_handoff(Command::Held { handoff: id, proof, by, act: Act::Release }).await
     }
 
     /// Declines a handoff: as its holder with a proof, or without one before claiming.
@@ -332,11 +373,12 @@ impl Engine {
         id: HandoffId,
         agent: AgentId,
         proof: Option<Proof>,
+        by: Option<AgentId>,
         reason: Option<String>,
     ) -> Result<Arc<Handoff>, Error> {
         let reason = self.note(reason)?;
         let command = match proof {
-            Some(proof) => Command::Held { handoff: id, proof, act: Act::Decline { reason } },
+            Some(proof) => Command::Held { handoff: id, proof, by, act: Act::Decline { reason } },
             None => Command::Decline { handoff: id, agent, reason },
         };
         self.one_handoff(command).await

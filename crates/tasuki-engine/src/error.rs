@@ -12,6 +12,18 @@ pub enum Error {
     /// A field of the request is not what it must be.
     #[error("{field}: {problem}")]
     Invalid { field: &'static str, problem: String },
+    /// A manifest is not what it must be; every fault is named.
+    #[error("the manifest has {} faults", .0.len())]
+    Manifest(Vec<tasuki_core::manifest::Problem>),
+    /// Nobody stands behind the request.
+    #[error("{message}")]
+    Unauthenticated { code: &'static str, message: String },
+    /// The caller may not do that.
+    #[error("{0}")]
+    Denied(String),
+    /// The tenant has used up what it may use.
+    #[error("{message}")]
+    Quota { message: String, retry_after_ms: u64 },
     /// The world did not help.
     #[error(transparent)]
     Store(store::Error),
@@ -24,6 +36,10 @@ impl From<store::Error> for Error {
             other => Self::Store(other),
         }
     }
+}
+
+pub(crate) fn denied(message: impl Into<String>) -> Error {
+    Error::Denied(message.into())
 }
 
 pub(crate) fn invalid(field: &'static str, problem: impl Into<String>) -> Error {

@@ -2,20 +2,30 @@
 //! What happens. The [`Engine`] is the one way in for commands and queries; behind it the sweeper
 //! does what is due and the relay wakes whoever waits. It knows no wire format.
 
+mod authenticate;
+mod caller;
+mod desk;
 mod engine;
 mod error;
 mod ids;
 mod offer;
+mod people;
 mod queries;
+mod rates;
 mod relay;
 mod requests;
 mod sweeper;
+mod tokens;
 mod waiters;
 mod waiting;
 
+pub use authenticate::{Refused, Shown};
+pub use caller::{Caller, Known, ShownBy};
+pub use desk::{Desk, Page};
 pub use engine::{Engine, Settings};
 pub use error::Error;
 pub use ids::{IdSource, SystemIds};
+pub use people::{Enrolled, Issued, NewToken, SeenAgent};
 pub use queries::{ChainEntry, DeadLetter};
 pub use requests::{
     ClaimOneRequest, ClaimRequest, CompleteRequest, FailRequest, FollowUp, Granted, NewOffer,

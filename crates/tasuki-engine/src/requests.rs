@@ -106,6 +106,8 @@ pub struct Granted {
 pub struct CompleteRequest {
     pub handoff: HandoffId,
     pub proof: Proof,
+    /// Who asks, where that is certain.
+    pub by: Option<AgentId>,
     pub action: Action,
     pub payload: Payload,
     pub metadata: Object,
@@ -116,6 +118,8 @@ pub struct CompleteRequest {
 pub struct FailRequest {
     pub handoff: HandoffId,
     pub proof: Proof,
+    /// Who asks, where that is certain.
+    pub by: Option<AgentId>,
     pub class: FailureClass,
     pub kind: String,
     pub message: String,

@@ -40,12 +40,15 @@ macro_rules! codes {
 }
 
 codes! {
+    "agent_not_found" 404,
     "already_claimed" 409,
     "already_completed" 409,
     "already_declined" 409,
     "already_reviewed" 409,
     "body_too_large" 413,
     "deadline_passed" 422,
+    "digest_missing" 401,
+    "digest_wrong" 401,
     "disk_full" 507,
     "handoff_not_found" 404,
     "handoff_open" 409,
@@ -55,25 +58,46 @@ codes! {
     "internal" 500,
     "invalid_follow_ups" 422,
     "invalid_json" 400,
+    "invalid_manifest" 422,
     "invalid_request" 400,
+    "invalid_rules" 422,
     "invalid_terms" 422,
+    "key_not_found" 404,
+    "key_taken" 409,
+    "manifest_moved" 409,
     "method_not_allowed" 405,
     "not_dead_lettered" 409,
     "not_owner" 403,
     "not_permitted" 403,
     "not_target" 403,
+    "other_tenant" 422,
     "out_of_turn" 409,
     "outcome_unknown" 503,
     "overloaded" 503,
+    "quota_exceeded" 429,
     "rate_limited" 429,
     "request_timeout" 408,
     "route_not_found" 404,
     "shutting_down" 503,
+    "signature_algorithm" 401,
+    "signature_components" 401,
+    "signature_expired" 401,
+    "signature_malformed" 401,
+    "signature_missing" 401,
+    "signature_not_yet_valid" 401,
+    "signature_replayed" 401,
+    "signature_too_early" 401,
+    "signature_wrong" 401,
     "stale_claim" 409,
     "store_unavailable" 503,
     "task_finished" 409,
     "task_moved" 409,
     "task_not_found" 404,
+    "token_invalid" 401,
+    "token_not_found" 404,
+    "token_refused" 403,
+    "too_many_keys" 409,
+    "unauthenticated" 401,
     "unsupported_media_type" 415,
     "wrong_state" 409,
 }
@@ -159,7 +183,20 @@ fn details(refusal: &Refusal) -> Object {
             vec![text("handoff_id", handoff), text("first", first)]
         }
         Refusal::IdempotencyConflict { key } => vec![text("idempotency_key", key)],
-        Refusal::DeadlinePassed | Refusal::InvalidTerms(_) | Refusal::InvalidFollowUps(_) => vec![],
+        Refusal::AgentNotFound(agent)
+        | Refusal::ManifestMoved { agent, .. }
+        | Refusal::TooManyKeys { agent, .. } => vec![text("agent_id", agent)],
+        Refusal::KeyNotFound { agent, key } => {
+            vec![text("agent_id", agent), text("key_id", key)]
+        }
+        Refusal::KeyTaken(key) => vec![text("key_id", key)],
+        Refusal::TokenNotFound(token) => vec![text("token_id", token)],
+        Refusal::DeadlinePassed
+        | Refusal::InvalidTerms(_)
+        | Refusal::InvalidFollowUps(_)
+        | Refusal::OtherTenant
+        | Refusal::TokenRefused
+        | Refusal::InvalidRules(_) => vec![],
     };
     Object(members.into_iter().collect())
 }
@@ -169,6 +206,35 @@ impl From<Error> for Problem {
         match error {
             Error::Refused(refusal) => refusal.into(),
             Error::Invalid { field, problem } => Self::invalid(field, problem),
+            Error::Manifest(problems) => {
+                let first = problems.first().map_or_else(String::new, |problem| {
+                    format!("; the first is {}: {}", problem.path, problem.problem)
+                });
+                let faults: Vec<serde_json::Value> = problems
+                    .iter()
+                    .map(|p| serde_json::json!({"path": p.path, "problem": p.problem}))
+                    .collect();
+                let message = format!("the manifest has {} faults{first}", problems.len());
+                Self::new("invalid_manifest", message, "correct every fault and publish it again")
+                    .detail("faults", faults)
+            }
+            Error::Unauthenticated { code, message } => {
+                let mut problem = Self::new(code, message, crate::auth::HINT);
+                problem.retryable = matches!(code, "signature_too_early" | "signature_expired");
+                problem
+            }
+            Error::Denied(message) => Self::new(
+                "not_permitted",
+                message,
+                "ask an administrator of your tenant for a rule that allows it",
+            ),
+            Error::Quota { message, retry_after_ms } => Self::new(
+                "quota_exceeded",
+                message,
+                "wait for the time in Retry-After and send the request again",
+            )
+            .retryable()
+            .detail("retry_after_ms", retry_after_ms),
             Error::Store(StoreError::Refused(refusal)) => refusal.into(),
             Error::Store(StoreError::Overloaded) => Self::new(
                 "overloaded",

@@ -102,6 +102,7 @@ pub(crate) fn complete(
     engine::CompleteRequest {
         handoff,
         proof: Proof { claim_id: body.claim_id, fence: body.fence },
+        by: None,
         action: body.action,
         payload: body.payload,
         metadata: body.metadata,
@@ -113,6 +114,7 @@ pub(crate) fn fail(handoff: HandoffId, body: wire::Fail) -> engine::FailRequest 
     engine::FailRequest {
         handoff,
         proof: Proof { claim_id: body.claim_id, fence: body.fence },
+        by: None,
         class: body.class,
         kind: body.kind,
         message: body.message,

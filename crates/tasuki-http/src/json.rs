@@ -12,9 +12,10 @@ use axum::response::Response;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tasuki_core::canonical;
+use tasuki_core::{canonical, identity};
 
 use crate::App;
+use crate::auth::Covered;
 use crate::error::Problem;
 
 /// How long a client may take to send a body.
@@ -65,6 +66,11 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
                 .retryable());
             }
         };
+        if let Some(Covered(digest)) = parts.extensions.get() {
+            identity::digest::check(digest, &bytes).map_err(|fault| {
+                Problem::new(fault.code(), fault.to_string(), "send the body that was signed")
+            })?;
+        }
         parse(&bytes).map(Self)
     }
 }

@@ -5,6 +5,7 @@
 #![allow(clippy::result_large_err, reason = "a problem is moved once, to become a reply")]
 
 mod attended;
+mod auth;
 pub mod error;
 mod from_wire;
 mod gate;
@@ -57,5 +58,5 @@ pub(crate) struct App {
 /// Everything under one router, ready to be served or called in process.
 pub fn router(engine: Arc<Engine>, limits: Limits) -> axum::Router {
     let app = App { engine, limits: Arc::new(limits) };
-    gate::around(routes::router(), &app).with_state(app)
+    gate::around(routes::router(&app), &app).with_state(app)
 }

@@ -4,11 +4,12 @@
 
 use axum::Router;
 use axum::handler::Handler;
+use axum::middleware;
 use axum::routing::{MethodRouter, get, post};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use crate::handlers::{audit, claims, dead_letters, handoffs, system, tasks};
-use crate::{App, sse, wire};
+use crate::handlers::{agents, audit, claims, dead_letters, handoffs, system, tasks};
+use crate::{App, auth, sse, wire};
 
 pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
@@ -27,6 +28,8 @@ pub(crate) struct Route {
     /// The codes of its own, besides those that any route may answer with.
     pub(crate) errors: &'static [&'static str],
     handler: MethodRouter<App>,
+    /// Whether anybody is served, whoever it is.
+    public: bool,
 }
 
 pub(crate) enum Response {
@@ -36,6 +39,19 @@ pub(crate) enum Response {
 
 /// Any route may answer with these.
 pub(crate) const COMMON_ERRORS: &[&str] = &[
+    "unauthenticated",
+    "signature_malformed",
+    "signature_expired",
+    "signature_not_yet_valid",
+    "signature_components",
+    "signature_algorithm",
+    "signature_wrong",
+    "signature_replayed",
+    "signature_too_early",
+    "digest_missing",
+    "digest_wrong",
+    "token_invalid",
+    "quota_exceeded",
     "host_not_allowed",
     "rate_limited",
     "internal",
@@ -75,6 +91,7 @@ fn reads<T: JsonSchema, H: Handler<X, App>, X: 'static>(
         other: None,
         errors: &[],
         handler: get(handler),
+        public: false,
     }
 }
 
@@ -95,6 +112,9 @@ fn does<In: JsonSchema, Out: JsonSchema, H: Handler<X, App>, X: 'static>(
 impl Route {
     fn query<T: JsonSchema>(self) -> Self {
         Self { query: Some(schema::<T>), ..self }
+    }
+    fn public(self) -> Self {
+        Self { public: true, ..self }
     }
     fn creates(self) -> Self {
         Self { success: 201, ..self }
@@ -118,6 +138,8 @@ pub(crate) fn all() -> Vec<Route> {
     routes.extend(handoff_routes());
     routes.extend(held_routes());
     routes.extend(review_routes());
+    routes.extend(agent_routes());
+    routes.extend(token_routes());
     routes.extend(log_routes());
     routes
 }
@@ -397,6 +419,140 @@ fn review_routes() -> Vec<Route> {
     ]
 }
 
+const AGENT_ERRORS: &[&str] = &["agent_not_found", "not_permitted"];
+
+fn agent_routes() -> Vec<Route> {
+    vec![
+        does::<wire::Publish, wire::Agent, _, _>(
+            "/v1/agents",
+            "agent_publish",
+            "Publish an agent's manifest, its first or a new one",
+            agents::publish,
+        )
+        .creates()
+        .errors(&["invalid_manifest", "manifest_moved", "not_permitted"]),
+        reads::<wire::Agent, _, _>(
+            "/v1/agents/{id}",
+            "agent_show",
+            "Show an agent, its manifest and its keys",
+            agents::show,
+        )
+        .errors(&["agent_not_found", "invalid_request"]),
+        does::<wire::Nothing, wire::Agent, _, _>(
+            "/v1/agents/{id}/drain",
+            "agent_drain",
+            "Let an agent finish what it has; nothing new is routed to it",
+            agents::drain,
+        )
+        .errors(AGENT_ERRORS),
+        does::<wire::Nothing, wire::Agent, _, _>(
+            "/v1/agents/{id}/resume",
+            "agent_resume",
+            "Let a drained agent have work again",
+            agents::resume,
+        )
+        .errors(AGENT_ERRORS),
+        does::<wire::Nothing, wire::Agent, _, _>(
+            "/v1/agents/{id}/deregister",
+            "agent_deregister",
+            "Take an agent out; what it holds waits for somebody else",
+            agents::deregister,
+        )
+        .errors(AGENT_ERRORS),
+        does::<wire::SetRules, wire::Agent, _, _>(
+            "/v1/agents/{id}/rules",
+            "agent_set_rules",
+            "Say what an agent may do",
+            agents::set_rules,
+        )
+        .errors(&["agent_not_found", "not_permitted", "invalid_rules"]),
+        does::<wire::Enroll, wire::Agent, _, _>(
+            "/v1/agents/{id}/keys",
+            "key_enroll",
+            "Enroll a key by the word of an administrator",
+            agents::enroll,
+        )
+        .creates()
+        .errors(&[
+            "agent_not_found",
+            "not_permitted",
+            "key_taken",
+            "too_many_keys",
+            "invalid_rules",
+        ]),
+        does::<wire::Rotate, wire::Agent, _, _>(
+            "/v1/agents/{id}/keys/rotate",
+            "key_rotate",
+            "Replace a key; the old one still counts for a while",
+            agents::rotate,
+        )
+        .errors(&["agent_not_found", "not_permitted", "key_not_found", "key_taken"]),
+        does::<wire::Nothing, wire::Agent, _, _>(
+            "/v1/agents/{id}/keys/{key}/revoke",
+            "key_revoke",
+            "Revoke a key at once; with its last key an agent loses what it holds",
+            agents::revoke,
+        )
+        .errors(&["agent_not_found", "not_permitted", "key_not_found"]),
+        does::<wire::Join, wire::Agent, _, _>(
+            "/v1/join",
+            "agent_join",
+            "Enroll a key with a join token",
+            agents::join,
+        )
+        .creates()
+        .errors(&["token_refused", "key_taken", "too_many_keys"])
+        .public(),
+    ]
+}
+
+fn token_routes() -> Vec<Route> {
+    vec![
+        does::<wire::IssueToken, wire::IssuedToken, _, _>(
+            "/v1/tokens",
+            "token_issue",
+            "Issue a token; its text is shown this once",
+            agents::issue_token,
+        )
+        .creates()
+        .errors(&["agent_not_found", "not_permitted", "invalid_rules"]),
+        reads::<wire::Tokens, _, _>(
+            "/v1/tokens",
+            "token_list",
+            "List tokens, newest first, without their secrets",
+            agents::tokens,
+        ),
+        does::<wire::Nothing, wire::Token, _, _>(
+            "/v1/tokens/{id}/revoke",
+            "token_revoke",
+            "Revoke a token at once",
+            agents::revoke_token,
+        )
+        .errors(&["token_not_found"]),
+        reads::<wire::Tenants, _, _>(
+            "/v1/tenants",
+            "tenant_list",
+            "List tenants and what they may use",
+            agents::tenants,
+        )
+        .errors(&["not_permitted"]),
+        does::<tasuki_core::registry::Quotas, wire::Tenant, _, _>(
+            "/v1/tenants/{id}",
+            "tenant_set",
+            "Say what a tenant may use",
+            agents::set_quotas,
+        )
+        .errors(&["not_permitted"]),
+        reads::<wire::Refusals, _, _>(
+            "/v1/security",
+            "security_show",
+            "Show requests that nobody stood behind",
+            agents::refusals,
+        )
+        .errors(&["not_permitted"]),
+    ]
+}
+
 fn log_routes() -> Vec<Route> {
     vec![
         reads::<wire::Event, _, _>(
@@ -434,23 +590,29 @@ fn log_routes() -> Vec<Route> {
             "health",
             "Whether the process is up",
             system::health,
-        ),
+        )
+        .public(),
         reads::<wire::Health, _, _>(
             "/readyz",
             "ready",
             "Whether a command sent now would be taken (503 if not)",
             system::ready,
         )
-        .other::<wire::Health>(503),
+        .other::<wire::Health>(503)
+        .public(),
     ]
 }
 
-pub(crate) fn router() -> Router<App> {
-    let mut router = Router::new();
+pub(crate) fn router(app: &App) -> Router<App> {
+    let mut known = Router::new();
+    let mut public = Router::new();
     for route in all() {
-        router = router.route(route.path, route.handler);
+        let router = if route.public { &mut public } else { &mut known };
+        *router = std::mem::take(router).route(route.path, route.handler);
     }
-    router
+    let known = known.route_layer(middleware::from_fn_with_state(app.clone(), auth::check));
+    known
+        .merge(public)
         .route("/", get(system::docs))
         .route("/docs", get(system::docs))
         .route("/docs/errors/{code}", get(system::error_page))

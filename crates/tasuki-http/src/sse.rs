@@ -5,7 +5,6 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -13,11 +12,12 @@ use futures::{StreamExt, stream};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tasuki_core::{HandoffId, Position, TaskId};
-use tasuki_engine::Entry;
+use tasuki_engine::{Desk, Entry};
 
+use crate::auth::At;
 use crate::error::Problem;
 use crate::json::Params;
-use crate::{App, to_wire};
+use crate::to_wire;
 
 /// How many events are read from the store at a time.
 const PAGE: usize = 200;
@@ -35,33 +35,39 @@ pub(crate) struct Follow {
 }
 
 pub(crate) async fn events(
-    State(app): State<App>,
+    At(desk): At,
     headers: HeaderMap,
     Params(wish): Params<Follow>,
 ) -> Result<Response, Problem> {
-    let after = start(&app, &headers, wish.after)?;
+    let after = start(&desk, &headers, wish.after)?;
     let wanted = move |entry: &Entry| {
         let record = &entry.sealed.record;
         wish.task.is_none_or(|task| record.task_id == task)
             && wish.handoff.is_none_or(|handoff| record.handoff_id == Some(handoff))
     };
-    let pages = stream::unfold((app, after), |(app, after)| async move {
-        if !app.engine.more_events(after).await {
+    desk.may_follow()?;
+    let watcher = desk.clone();
+    let pages = stream::unfold((desk, after), |(desk, after)| async move {
+        if !desk.more_events(after).await {
             return None;
         }
-        let entries = app.engine.events(after, PAGE).await.ok()?;
+        let entries = desk.events(after, PAGE).await.ok()?;
         let last = entries.last().map_or(after, |entry| entry.sealed.position);
-        Some((stream::iter(entries), (app, last)))
+        Some((stream::iter(entries), (desk, last)))
     });
     let events = pages.flatten().filter_map(move |entry| {
-        let event = wanted(&entry).then(|| Ok::<_, Infallible>(as_event(&entry)));
-        async { event }
+        let desk = watcher.clone();
+        let wanted = wanted(&entry);
+        async move {
+            let seen = wanted && desk.sees_event(&entry).await;
+            seen.then(|| Ok::<_, Infallible>(as_event(&entry)))
+        }
     });
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
 }
 
-fn start(app: &App, headers: &HeaderMap, after: Option<u64>) -> Result<Position, Problem> {
-    let head = app.engine.head();
+fn start(desk: &Desk, headers: &HeaderMap, after: Option<u64>) -> Result<Position, Problem> {
+    let head = desk.head();
     let (field, start) = match headers.get("last-event-id") {
         None => ("after", after.map_or(head, Position)),
         Some(id) => {

@@ -223,3 +223,45 @@ pub(crate) fn verdict(verdict: engine::Verdict) -> wire::Verdict {
         }),
     }
 }
+
+/// An agent as its own self sees it, where there is no desk to ask.
+pub(crate) fn own_agent(agent: &tasuki_core::registry::Agent) -> wire::Agent {
+    let published = agent.manifest.as_ref();
+    wire::Agent {
+        agent_id: agent.id.clone(),
+        standing: agent.standing,
+        version: published.map_or(0, |published| published.version),
+        manifest: None,
+        manifest_hash: published.map(|published| published.hash),
+        signed: published.and_then(|published| published.signed.clone()),
+        keys: agent
+            .keys
+            .iter()
+            .map(|key| wire::Key { key_id: key.key.id(), key: key.clone() })
+            .collect(),
+        rules: Some(agent.rules.clone()),
+        since: agent.since,
+    }
+}
+
+pub(crate) fn agent(seen: &tasuki_engine::SeenAgent) -> wire::Agent {
+    let manifest = seen.manifest.as_ref().and_then(|body| serde_json::from_str(body.text()).ok());
+    let own = own_agent(&seen.agent);
+    wire::Agent { manifest, rules: own.rules.filter(|_| seen.trusted), ..own }
+}
+
+pub(crate) fn token(token: &tasuki_core::registry::Token) -> wire::Token {
+    wire::Token {
+        token_id: token.id,
+        purpose: token.purpose,
+        agent_id: token.agent.clone(),
+        rules: token.rules.clone(),
+        issued_at: token.issued_at,
+        expires_at: token.expires_at,
+        ended_at: token.ended_at,
+    }
+}
+
+pub(crate) fn tenant(tenant: tasuki_core::registry::Tenant) -> wire::Tenant {
+    wire::Tenant { tenant_id: tenant.id, quotas: tenant.quotas }
+}

@@ -2,6 +2,7 @@
 //! What goes over the wire, both ways. These types are the door's and stop here; the command line
 //! and the benchmark speak them too.
 
+mod agents;
 mod views;
 
 use schemars::JsonSchema;
@@ -15,6 +16,7 @@ use tasuki_core::{
     AgentId, Capability, ClaimId, Fence, HandoffId, Hash, Target, TaskId, Timestamp,
 };
 
+pub use agents::*;
 pub use views::*;
 
 /// Opens a task that its owner keeps for now.

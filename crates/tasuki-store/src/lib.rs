@@ -9,7 +9,9 @@ pub mod clock;
 mod codec;
 pub mod key;
 mod live;
+mod nonces;
 pub mod postgres;
+mod registry;
 mod sqlite;
 mod volatile;
 mod writer;
@@ -20,6 +22,8 @@ use async_trait::async_trait;
 use tasuki_core::command::{Command, Outcome};
 use tasuki_core::event::Sealed;
 use tasuki_core::handoff::StateName;
+use tasuki_core::ids::TenantId;
+use tasuki_core::registry::Registry;
 use tasuki_core::{
     AgentId, Body, Handoff, HandoffId, Position, Refusal, Target, Task, TaskId, TaskState,
     Timestamp,
@@ -27,6 +31,7 @@ use tasuki_core::{
 use tokio::sync::{broadcast, watch};
 
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use nonces::{Nonce, Spent};
 pub use postgres::{Postgres, PostgresError, PostgresOptions};
 pub use sqlite::{FILE, OpenError, Sqlite, SqliteOptions, Sync, inspect, maintenance};
 pub use volatile::Volatile;
@@ -63,6 +68,14 @@ pub trait Store: Send + std::marker::Sync + 'static {
     async fn chain(&self, task: TaskId) -> Result<Vec<Entry>, Error>;
     /// Signed checkpoints after a position, in order.
     async fn checkpoints(&self, after: Position, max: usize) -> Result<Vec<Checkpoint>, Error>;
+
+    /// Who is known, as it is committed.
+    fn registry(&self) -> watch::Receiver<Arc<Registry>>;
+    /// Spends a nonce: of any number of callers with the same one, one is told that it is fresh,
+    /// whichever broker they ask, and whether or not it is started anew in between.
+    async fn spend(&self, nonce: Nonce) -> Result<Spent, Error>;
+    /// The manifest that an agent published last.
+    async fn manifest(&self, agent: &AgentId) -> Result<Option<Body>, Error>;
 
     /// What is committed from now on. A receiver that lags reads [`Store::events`] instead.
     fn subscribe(&self) -> broadcast::Receiver<Arc<Committed>>;
@@ -153,6 +166,7 @@ pub struct Checkpoint {
 /// Which handoffs to list, newest first.
 #[derive(Debug, Clone, Default)]
 pub struct HandoffFilter {
+    pub tenant: Option<TenantId>,
     pub state: Option<StateName>,
     pub task: Option<TaskId>,
     pub to: Option<Target>,
@@ -167,6 +181,7 @@ pub struct HandoffFilter {
 /// Which tasks to list, newest first.
 #[derive(Debug, Clone, Default)]
 pub struct TaskFilter {
+    pub tenant: Option<TenantId>,
     pub state: Option<TaskState>,
     pub owner: Option<AgentId>,
     pub parent: Option<TaskId>,
@@ -198,7 +213,9 @@ impl HandoffFilter {
             tasuki_core::State::DeadLettered { review, .. } => review.is_none(),
             _ => false,
         };
-        self.state.is_none_or(|state| handoff.state.name() == state)
+        let tenant = |tenant: &TenantId| tenant.as_str() == handoff.from.tenant();
+        self.tenant.as_ref().is_none_or(tenant)
+            && self.state.is_none_or(|state| handoff.state.name() == state)
             && self.task.is_none_or(|task| handoff.task_id == task)
             && self.to.as_ref().is_none_or(|to| handoff.to == *to)
             && self.from.as_ref().is_none_or(|from| handoff.from == *from)
@@ -211,7 +228,9 @@ impl TaskFilter {
     /// Whether a task is asked for; what the queries of every backend must agree with.
     #[must_use]
     pub fn lets_through(&self, task: &Task) -> bool {
+        let tenant = |tenant: &TenantId| tenant.as_str() == task.owner.tenant();
         task.id != TaskId::STORE
+            && self.tenant.as_ref().is_none_or(tenant)
             && self.state.is_none_or(|state| task.state == state)
             && self.owner.as_ref().is_none_or(|owner| task.owner == *owner)
             && self.parent.is_none_or(|parent| task.parent_task_id == Some(parent))

@@ -11,6 +11,7 @@ use tasuki_core::decide::{NewEvent, Replay, View};
 use tasuki_core::event::{self, Event, Sealed};
 use tasuki_core::handoff::{Rank, State};
 use tasuki_core::ids::{Epoch, IdempotencyKey, OrderingKey, RequestId};
+use tasuki_core::registry::{self, Registry};
 use tasuki_core::world::replay_of;
 use tasuki_core::{AgentId, Body, Handoff, HandoffId, Position, Target, Task, TaskId, Timestamp};
 
@@ -34,6 +35,9 @@ pub(crate) struct Live {
     waiting_count: usize,
     live_count: usize,
     pub(crate) epoch: Epoch,
+    pub(crate) registry: Arc<Registry>,
+    /// What is known anew since the last commit, the latest last.
+    pub(crate) known_anew: Vec<registry::Entry>,
     pub(crate) head: Position,
     undo: Vec<Undo>,
     /// Targets for which work became claimable since the last commit.
@@ -45,6 +49,7 @@ enum Undo {
     Handoff(HandoffId, Option<Arc<Handoff>>),
     Replay(AgentKey),
     Epoch(Epoch),
+    Registry(Arc<Registry>),
 }
 
 impl Live {
@@ -61,6 +66,8 @@ impl Live {
             waiting_count: 0,
             live_count: 0,
             epoch,
+            registry: Arc::default(),
+            known_anew: Vec::new(),
             head,
             undo: Vec::new(),
             ready: Vec::new(),
@@ -92,6 +99,7 @@ impl Live {
             self.undo.push(Undo::Epoch(self.epoch));
             self.epoch = Epoch(epoch);
         }
+        self.learn(sealed);
         if let Some((agent, key, replay)) = replay_of(sealed) {
             let key = (agent.clone(), key.clone());
             self.undo.push(Undo::Replay(key.clone()));
@@ -117,11 +125,21 @@ impl Live {
         if let Event::EpochRaised { epoch } = record.event {
             self.epoch = self.epoch.max(Epoch(epoch));
         }
+        if sealed.position > self.registry.at {
+            self.learn(sealed);
+        }
         if let Some((agent, key, replay)) = replay_of(sealed) {
             let key = (agent.clone(), key.clone());
             self.put_replay(key, replay, record.at, sealed.position);
         }
         self.head = sealed.position;
+    }
+
+    fn learn(&mut self, sealed: &Sealed) {
+        if matches!(sealed.record.event, Event::RegistryChanged(_)) {
+            self.undo.push(Undo::Registry(self.registry.clone()));
+            self.known_anew.extend(Arc::make_mut(&mut self.registry).apply(sealed));
+        }
     }
 
     pub(crate) fn renew(&mut self, id: HandoffId, now: Timestamp) {
@@ -277,11 +295,13 @@ impl Live {
                     self.replays.remove(&key);
                 }
                 Undo::Epoch(epoch) => self.epoch = epoch,
+                Undo::Registry(registry) => self.registry = registry,
             }
         }
         self.undo.clear();
         self.head = head;
         self.ready.clear();
+        self.known_anew.clear();
     }
 
     /// Forgets idempotency keys that are too old, and beyond `max` the oldest that can be looked
@@ -404,6 +424,10 @@ impl View for Live {
 
     fn epoch(&self) -> Epoch {
         self.epoch
+    }
+
+    fn registry(&self) -> &Registry {
+        &self.registry
     }
 }
 

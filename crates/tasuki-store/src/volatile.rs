@@ -9,12 +9,14 @@ use std::sync::{Arc, RwLock};
 use async_trait::async_trait;
 use tasuki_core::decide::Replay;
 use tasuki_core::ids::{Epoch, IdempotencyKey};
+use tasuki_core::registry::Registry;
 use tasuki_core::{AgentId, Body, Command, Handoff, HandoffId, Position, Task, TaskId, Timestamp};
 use tokio::sync::{broadcast, watch};
 
 use crate::audit::{Verdict, Verifier};
 use crate::clock::Clock;
 use crate::live::{Appended, Live};
+use crate::nonces::{Nonce, Nonces, Spent};
 use crate::writer::{CatchUp, Evicted, Fault, Handle, Journal};
 use crate::{Checkpoint, Committed, Entry, Error, HandoffFilter, Reply, Stats, Store, TaskFilter};
 
@@ -25,6 +27,7 @@ pub struct Volatile {
     writer: Handle,
     clock: Arc<dyn Clock>,
     log: Arc<RwLock<Log>>,
+    nonces: Nonces,
 }
 
 impl Volatile {
@@ -33,7 +36,8 @@ impl Volatile {
         let log = Arc::new(RwLock::new(Vec::new()));
         let journal = InRam { log: log.clone() };
         let live = Live::new(Epoch(1), Position(0));
-        Self { writer: Handle::start(journal, live, clock.clone()), clock, log }
+        let nonces = Nonces::new(clock.now());
+        Self { writer: Handle::start(journal, live, clock.clone()), clock, log, nonces }
     }
 
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Log> {
@@ -136,6 +140,25 @@ impl Store for Volatile {
         self.writer.check_open()?;
         // Nobody checks tomorrow what is gone by then.
         Ok(Vec::new())
+    }
+
+    fn registry(&self) -> watch::Receiver<Arc<Registry>> {
+        self.writer.shared.registry.subscribe()
+    }
+
+    async fn spend(&self, nonce: Nonce) -> Result<Spent, Error> {
+        self.writer.check_open()?;
+        Ok(self.nonces.spend(&nonce, self.clock.now()))
+    }
+
+    async fn manifest(&self, agent: &AgentId) -> Result<Option<Body>, Error> {
+        let registry = self.registry().borrow().clone();
+        let published = registry.agents.get(agent).and_then(|agent| agent.manifest.clone());
+        let log = self.read();
+        let at = |(entry, _): &&(Entry, Option<Body>)| {
+            published.as_ref().is_some_and(|published| published.at == entry.sealed.position)
+        };
+        Ok(log.iter().find(at).and_then(|(_, body)| body.clone()))
     }
 
     fn subscribe(&self) -> broadcast::Receiver<Arc<Committed>> {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use tasuki_core::command::{Act, Outcome};
 use tasuki_core::decide::{Decision, Replay, reads};
 use tasuki_core::ids::IdempotencyKey;
+use tasuki_core::registry::Registry;
 use tasuki_core::{
     AgentId, Command, Handoff, HandoffId, Position, Task, TaskId, Timestamp, decide,
 };
@@ -18,6 +19,7 @@ use tokio::sync::{broadcast, oneshot, watch};
 
 use crate::clock::Clock;
 use crate::live::{Appended, Live};
+use crate::registry;
 use crate::{COMMANDS_MAX, Committed, Done, Error, QUEUE_MAX, Reply, Stats};
 
 /// How many messages one commit takes at most, so that a flood cannot delay the first of them.
@@ -85,6 +87,7 @@ pub(crate) struct Shared {
     pub(crate) committed: broadcast::Sender<Arc<Committed>>,
     pub(crate) next_due: watch::Sender<Option<Timestamp>>,
     pub(crate) failed: watch::Sender<Option<String>>,
+    pub(crate) registry: watch::Sender<Arc<Registry>>,
     pub(crate) head: AtomicU64,
     pub(crate) stats: Mutex<Stats>,
 }
@@ -121,6 +124,7 @@ impl Handle {
             committed: broadcast::Sender::new(COMMITTED_KEPT_MAX),
             next_due: watch::Sender::new(live.next_due()),
             failed: watch::Sender::new(None),
+            registry: watch::Sender::new(live.registry.clone()),
             head: AtomicU64::new(live.head.0),
             stats: Mutex::new(Stats::default()),
         });
@@ -466,6 +470,10 @@ impl<J: Journal> Writer<J> {
     fn announce(&mut self, batch: Vec<Appended>, mut grew: Stats) {
         self.let_go_of_loaded();
         self.live.keep();
+        if batch.iter().any(|a| registry::is_change(&a.sealed.record.event)) {
+            self.live.known_anew.clear();
+            self.shared.registry.send_replace(self.live.registry.clone());
+        }
         let events: Vec<_> = batch.into_iter().map(|appended| appended.sealed).collect();
         grew.events = events.len() as u64;
         grew.commits = u64::from(!events.is_empty());
@@ -543,7 +551,8 @@ fn creates(command: &Command) -> bool {
         | Command::Abort { .. }
         | Command::Discard { .. }
         | Command::Sweep { .. }
-        | Command::RaiseEpoch { .. } => false,
+        | Command::RaiseEpoch { .. }
+        | Command::Registry { .. } => false,
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn claim_one(
     view: &dyn View,
     now: Timestamp,
 ) -> Result<Decision, Refusal> {
-    let handoff = find_handoff(view, id)?;
+    let handoff = find_handoff(view, id, &wish.seeker.agent)?;
     let same_request = |held: &crate::handoff::Claim| {
         wish.request_id.is_some()
             && held.request_id == wish.request_id
@@ -135,7 +135,7 @@ pub(super) fn decline(
     reason: Option<Body>,
     view: &dyn View,
 ) -> Result<Decision, Refusal> {
-    let handoff = find_handoff(view, id)?;
+    let handoff = find_handoff(view, id, &agent)?;
     if handoff.declined_by.contains(&agent) {
         return Ok(Decision::unchanged(Outcome::repeated(id)));
     }

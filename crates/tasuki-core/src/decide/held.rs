@@ -8,17 +8,31 @@ use crate::command::{Act, FOLLOW_UPS_MAX, Offer, OfferTask, Outcome, Proof};
 use crate::envelope::Control;
 use crate::event::{Actor, DeadReason, Event, FailureClass};
 use crate::handoff::{Attempt, AttemptEnd, Claim, Handoff, State};
-use crate::ids::{HandoffId, Timestamp};
+use crate::ids::{AgentId, HandoffId, Timestamp};
 use crate::refusal::Refusal;
 
 pub(super) fn held(
     id: HandoffId,
     proof: Proof,
+    by: Option<&AgentId>,
     act: Act,
     view: &dyn View,
     now: Timestamp,
 ) -> Result<Decision, Refusal> {
-    let handoff = find_handoff(view, id)?;
+    let handoff = match by {
+        Some(by) => find_handoff(view, id, by)?,
+        None => view.handoff(id).ok_or(Refusal::HandoffNotFound(id))?,
+    };
+    // A claim that leaked is of no use to others: to them the handoff is not there.
+    if let Some(by) = by {
+        let mut theirs = handoff.attempts.iter().filter(|attempt| attempt.agent == *by).peekable();
+        if theirs.peek().is_none() {
+            return Err(Refusal::HandoffNotFound(id));
+        }
+        if !theirs.any(|attempt| attempt.claim_id == proof.claim_id) {
+            return Err(Refusal::StaleClaim { handoff: id, state: handoff.state.name() });
+        }
+    }
     let current = handoff.state.claim().filter(|claim| {
         claim.claim_id == proof.claim_id
             && claim.fence == proof.fence

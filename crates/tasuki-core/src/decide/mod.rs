@@ -5,6 +5,7 @@
 mod claim;
 mod held;
 mod offer;
+mod registry;
 mod review;
 mod sweep;
 
@@ -16,6 +17,7 @@ use crate::ids::{
     AgentId, Epoch, HandoffId, Hash, IdempotencyKey, Position, RequestId, TaskId, Timestamp,
 };
 use crate::refusal::Refusal;
+use crate::registry::Registry;
 use crate::task::Task;
 
 /// What a decision may see. A store shows it its own state, inside its own transaction.
@@ -35,6 +37,8 @@ pub trait View {
     /// Every handoff that is claimed or in progress.
     fn held(&self) -> Vec<HandoffId>;
     fn epoch(&self) -> Epoch;
+    /// Who is known.
+    fn registry(&self) -> &Registry;
 }
 
 /// The reply that an idempotency key was given.
@@ -75,7 +79,8 @@ pub fn reads(command: &Command) -> Reads {
         Command::Claim(_)
         | Command::Peek { .. }
         | Command::Sweep { .. }
-        | Command::RaiseEpoch { .. } => Reads::default(),
+        | Command::RaiseEpoch { .. }
+        | Command::Registry { .. } => Reads::default(),
     }
 }
 
@@ -158,7 +163,9 @@ pub fn decide(command: Command, view: &dyn View, now: Timestamp) -> Decision {
         Command::Claim(wish) => Ok(claim::claim(&wish, view, now)),
         Command::ClaimOne { handoff, claim } => claim::claim_one(handoff, &claim, view, now),
         Command::Peek { seeker, max } => Ok(claim::peek(&seeker, max, view)),
-        Command::Held { handoff, proof, act } => held::held(handoff, proof, act, view, now),
+        Command::Held { handoff, proof, by, act } => {
+            held::held(handoff, proof, by.as_ref(), act, view, now)
+        }
         Command::Decline { handoff, agent, reason } => claim::decline(handoff, agent, reason, view),
         Command::Approve { handoff, by } => review::approve(handoff, by, view),
         Command::Reject { handoff, by } => review::reject(handoff, by, view),
@@ -168,14 +175,23 @@ pub fn decide(command: Command, view: &dyn View, now: Timestamp) -> Decision {
         Command::Discard { handoff, by, reason } => review::discard(handoff, by, reason, view),
         Command::Sweep { max } => Ok(sweep::sweep(max, view, now)),
         Command::RaiseEpoch { epoch } => Ok(sweep::raise_epoch(epoch, view)),
+        Command::Registry { by, wish } => registry::change(by, wish, view, now),
     };
     decided.unwrap_or_else(Decision::from)
 }
 
-fn find_task(view: &dyn View, id: TaskId) -> Result<&Task, Refusal> {
-    view.task(id).ok_or(Refusal::TaskNotFound(id))
+/// Finds a task for somebody. What belongs to another tenant is not there.
+fn find_task<'v>(view: &'v dyn View, id: TaskId, by: &AgentId) -> Result<&'v Task, Refusal> {
+    let found = view.task(id).filter(|task| task.owner.tenant() == by.tenant());
+    found.ok_or(Refusal::TaskNotFound(id))
 }
 
-fn find_handoff(view: &dyn View, id: HandoffId) -> Result<&Handoff, Refusal> {
-    view.handoff(id).ok_or(Refusal::HandoffNotFound(id))
+/// Finds a handoff for somebody. What belongs to another tenant is not there.
+fn find_handoff<'v>(
+    view: &'v dyn View,
+    id: HandoffId,
+    by: &AgentId,
+) -> Result<&'v Handoff, Refusal> {
+    let found = view.handoff(id).filter(|handoff| handoff.from.tenant() == by.tenant());
+    found.ok_or(Refusal::HandoffNotFound(id))
 }

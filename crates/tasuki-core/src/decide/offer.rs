@@ -15,7 +15,7 @@ pub(super) fn open_task(open: OpenTask, view: &dyn View) -> Result<Decision, Ref
         return Ok(Decision::unchanged(outcome));
     }
     if let Some(parent) = open.parent {
-        owned(find_task(view, parent)?, &open.owner)?;
+        owned(find_task(view, parent, &open.owner)?, &open.owner)?;
     }
     let opened = Opened {
         owner: open.owner.clone(),
@@ -41,7 +41,7 @@ pub(super) fn offer(offer: Offer, view: &dyn View, now: Timestamp) -> Result<Dec
     check_terms(&offer, now)?;
     match &offer.task {
         OfferTask::Existing(id) => {
-            let task = find_task(view, *id)?;
+            let task = find_task(view, *id, &offer.from)?;
             owned(task, &offer.from)?;
             if let Some(handoff) = task.live {
                 return Err(Refusal::HandoffOpen { task: *id, handoff });
@@ -49,7 +49,7 @@ pub(super) fn offer(offer: Offer, view: &dyn View, now: Timestamp) -> Result<Dec
             follows(&offer, task)?;
         }
         OfferTask::New { parent: Some(parent), .. } => {
-            let parent = find_task(view, *parent)?;
+            let parent = find_task(view, *parent, &offer.from)?;
             owned(parent, &offer.from)?;
             follows(&offer, parent)?;
         }
@@ -100,6 +100,9 @@ pub(super) fn offered(offer: Offer) -> NewEvent {
 }
 
 pub(super) fn check_terms(offer: &Offer, now: Timestamp) -> Result<(), Refusal> {
+    if offer.to.tenant() != offer.from.tenant() {
+        return Err(Refusal::OtherTenant);
+    }
     offer.terms.check().map_err(Refusal::InvalidTerms)?;
     if offer.priority > PRIORITY_MAX {
         let text = format!("priority is {}, expected 0 to {PRIORITY_MAX}", offer.priority);

@@ -31,7 +31,7 @@ fn awaiting<'v>(
     wish: &'static str,
     view: &'v dyn View,
 ) -> Result<&'v Handoff, Refusal> {
-    let handoff = find_handoff(view, id)?;
+    let handoff = find_handoff(view, id, by)?;
     match handoff.state {
         State::AwaitingApproval if handoff.from == *by => {
             Err(Refusal::NotPermitted { handoff: id, agent: by.clone(), wish })
@@ -51,12 +51,12 @@ pub(super) fn cancel(
     reason: Option<Body>,
     view: &dyn View,
 ) -> Result<Decision, Refusal> {
-    let handoff = find_handoff(view, id)?;
+    let handoff = find_handoff(view, id, &by)?;
     if let State::Cancelled { .. } = handoff.state {
         return Ok(Decision::unchanged(Outcome::repeated(id)));
     }
     not_ended(handoff, "cancelled")?;
-    let opened_by = &find_task(view, handoff.task_id)?.opened_by;
+    let opened_by = &find_task(view, handoff.task_id, &by)?.opened_by;
     if by != handoff.from && by != *opened_by {
         return Err(Refusal::NotPermitted { handoff: id, agent: by, wish: "cancel" });
     }
@@ -72,12 +72,12 @@ pub(super) fn abort(
     reason: Option<Body>,
     view: &dyn View,
 ) -> Result<Decision, Refusal> {
-    let handoff = find_handoff(view, id)?;
+    let handoff = find_handoff(view, id, &by)?;
     if let State::Failed { aborted: true, .. } = handoff.state {
         return Ok(Decision::unchanged(Outcome::repeated(id)));
     }
     not_ended(handoff, "aborted")?;
-    if by != find_task(view, handoff.task_id)?.opened_by {
+    if by != find_task(view, handoff.task_id, &by)?.opened_by {
         return Err(Refusal::NotPermitted { handoff: id, agent: by, wish: "abort" });
     }
     let event = Event::Aborted { reason: reason.as_ref().map(|body| body.hash) };
@@ -99,7 +99,7 @@ pub(super) fn cancel_task(
     reason: Option<Body>,
     view: &dyn View,
 ) -> Result<Decision, Refusal> {
-    let task = find_task(view, id)?;
+    let task = find_task(view, id, &by)?;
     if task.state.is_terminal() {
         return Err(Refusal::TaskFinished { task: id, state: task.state });
     }
@@ -125,7 +125,7 @@ pub(super) fn redrive(
     view: &dyn View,
     now: Timestamp,
 ) -> Result<Decision, Refusal> {
-    let handoff = find_handoff(view, id)?;
+    let handoff = find_handoff(view, id, &by)?;
     match dead_letter(handoff)? {
         None => {}
         Some(Review::Redriven { to }) => {
@@ -135,7 +135,7 @@ pub(super) fn redrive(
             return Err(Refusal::AlreadyReviewed { handoff: id, decided: "discarded" });
         }
     }
-    let task = find_task(view, handoff.task_id)?;
+    let task = find_task(view, handoff.task_id, &by)?;
     if let Some(live) = task.live {
         return Err(Refusal::HandoffOpen { task: task.id, handoff: live });
     }
@@ -183,7 +183,7 @@ pub(super) fn discard(
     reason: Body,
     view: &dyn View,
 ) -> Result<Decision, Refusal> {
-    let handoff = find_handoff(view, id)?;
+    let handoff = find_handoff(view, id, &by)?;
     match dead_letter(handoff)? {
         None => {}
         Some(Review::Discarded { .. }) => {

@@ -155,7 +155,7 @@ fn receiving() -> Vec<Trial> {
 
 fn holding() -> Vec<Trial> {
     fn held(scene: &Scene, act: Act) -> Command {
-        Command::Held { handoff: HANDOFF, proof: scene.proof, act }
+        Command::Held { handoff: HANDOFF, proof: scene.proof, by: None, act }
     }
     fn complete(result: &str) -> Act {
         Act::Complete { result: body(result), follow_ups: Vec::new() }
@@ -174,6 +174,7 @@ fn holding() -> Vec<Trial> {
         Trial::new("complete, with another result", |scene| held(scene, complete("other"))),
         Trial::new("complete, with a stale claim", |scene| Command::Held {
             handoff: HANDOFF,
+            by: None,
             proof: Proof { claim_id: ClaimId(0), ..scene.proof },
             act: complete(scene::RESULT),
         }),

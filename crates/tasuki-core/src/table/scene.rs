@@ -130,7 +130,7 @@ impl Scene {
     }
 
     pub(super) fn act(&mut self, act: Act) {
-        self.must(Command::Held { handoff: HANDOFF, proof: self.proof, act });
+        self.must(Command::Held { handoff: HANDOFF, proof: self.proof, by: None, act });
     }
 
     pub(super) fn complete(&mut self, follow_ups: Vec<Offer>) {

@@ -8,7 +8,10 @@ use std::path::Path;
 use tasuki_core::event::{
     Actor, Claimed, DeadReason, Event, FailureClass, LossCause, Offered, Opened, Record, Redrive,
 };
-use tasuki_core::ids::{ClaimId, Fence, HandoffId, Position, TaskId, Timestamp};
+use tasuki_core::identity::SecretKey;
+use tasuki_core::ids::{ClaimId, Fence, HandoffId, Position, TaskId, Timestamp, TokenId};
+use tasuki_core::registry::rules::{Effect, Permission, Rule};
+use tasuki_core::registry::{Change, Purpose, Quotas, Signed, Standing, Tenant, Token};
 use tasuki_core::terms::Terms;
 
 use crate::support::{agent, body, key, to, to_any};
@@ -74,7 +77,73 @@ fn example_after(event: &Event) -> Option<Event> {
         Event::LateReport { .. } => Event::Redriven { to: HandoffId(7) },
         Event::Redriven { .. } => Event::Discarded { reason: body("pointless").hash },
         Event::Discarded { .. } => Event::EpochRaised { epoch: 2 },
-        Event::EpochRaised { .. } => return None,
+        Event::EpochRaised { .. } => Event::RegistryChanged(Box::new(Change::ManifestPublished {
+            agent: agent("acme/coder"),
+            manifest: body("manifest").hash,
+            version: 2,
+            signed: Some(Signed {
+                key_id: secret(1).public().id(),
+                signature: secret(1).sign(b"m"),
+            }),
+        })),
+        Event::RegistryChanged(change) => Event::RegistryChanged(Box::new(change_after(change)?)),
+    })
+}
+
+fn secret(number: u8) -> SecretKey {
+    SecretKey::from_seed([number; 32])
+}
+
+fn change_after(change: &Change) -> Option<Change> {
+    let coder = agent("acme/coder");
+    let rules = vec![Rule {
+        effect: Effect::Deny,
+        targets: vec!["prod-*".into()],
+        projects: vec!["web".into()],
+        ..Rule::allow([Permission::Send, Permission::Read])
+    }];
+    Some(match change {
+        Change::ManifestPublished { .. } => {
+            Change::StandingSet { agent: coder, standing: Standing::Draining }
+        }
+        Change::StandingSet { .. } => {
+            Change::KeyEnrolled { agent: coder, key: secret(1).public(), token: Some(TokenId(11)) }
+        }
+        Change::KeyEnrolled { .. } => Change::KeyRotated {
+            agent: coder,
+            old: secret(1).public().id(),
+            new: secret(2).public(),
+            until: Timestamp(1_800_003_600_000),
+        },
+        Change::KeyRotated { .. } => {
+            Change::KeyRevoked { agent: coder, key: secret(2).public().id() }
+        }
+        Change::KeyRevoked { .. } => Change::RulesSet { agent: coder, rules },
+        Change::RulesSet { .. } => Change::TokenIssued(Token {
+            id: TokenId(11),
+            purpose: Purpose::Join,
+            secret: body("secret").hash,
+            agent: coder,
+            rules,
+            issued_at: Timestamp(1_800_000_000_000),
+            expires_at: Some(Timestamp(1_800_000_600_000)),
+            ended_at: None,
+        }),
+        Change::TokenIssued(_) => Change::TokenRevoked { token: TokenId(11) },
+        Change::TokenRevoked { .. } => Change::TenantSet(Tenant {
+            id: "acme".parse().unwrap(),
+            quotas: Quotas {
+                in_flight: Some(100),
+                stored_bytes: Some(1_000_000),
+                requests_per_second: Some(50),
+            },
+        }),
+        Change::TenantSet(_) => Change::AccessDenied {
+            agent: coder,
+            code: "not_permitted".into(),
+            operation: "POST /v1/handoffs".into(),
+        },
+        Change::AccessDenied { .. } => return None,
     })
 }
 
@@ -114,7 +183,7 @@ fn examples() -> Vec<Record> {
     let first = Event::TaskOpened(opened());
     let kinds = std::iter::successors(Some(first), example_after);
     let record = |(index, event): (u32, Event)| {
-        let of_store = matches!(event, Event::EpochRaised { .. });
+        let of_store = matches!(event, Event::EpochRaised { .. } | Event::RegistryChanged(_));
         let of_task = matches!(event, Event::TaskOpened(_) | Event::TaskCancelled { .. });
         Record {
             v: Record::VERSION,

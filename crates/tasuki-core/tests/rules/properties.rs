@@ -116,7 +116,7 @@ impl Checked {
         outcome: &Result<Outcome, Refusal>,
         before: &Handoffs,
     ) {
-        let Command::Held { handoff, proof, act } = command else { return };
+        let Command::Held { handoff, proof, by: None, act } = command else { return };
         let claim = before[handoff].state.claim();
         let holds = claim.is_some_and(|claim| {
             (claim.claim_id, claim.fence) == (proof.claim_id, proof.fence)

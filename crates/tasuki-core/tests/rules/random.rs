@@ -117,7 +117,7 @@ impl Op {
                 if *forged {
                     proof = Proof { claim_id: ClaimId(0), fence: Fence(proof.fence.0 + 1) };
                 }
-                Command::Held { handoff, proof, act: act.act(stage, handoff) }
+                Command::Held { handoff, proof, by: None, act: act.act(stage, handoff) }
             }
             Self::Decline { handoff, by } => {
                 let handoff = pick_handoff(stage, *handoff)?;

@@ -180,7 +180,7 @@ impl Stage {
         proof: Proof,
         act: Act,
     ) -> Result<Outcome, Refusal> {
-        self.run(Command::Held { handoff, proof, act })
+        self.run(Command::Held { handoff, proof, by: None, act })
     }
 
     pub(crate) fn decline(&mut self, handoff: HandoffId, name: &str) -> Result<Outcome, Refusal> {

@@ -121,7 +121,7 @@ async fn work_that_the_first_waiter_declined_wakes_the_others() {
     stage.commands(4).await;
     let second = stage.long_poll("agent-2", &["review"]);
     stage.commands(6).await;
-    let declined = stage.engine.decline(id, agent("agent-1"), Some(proof(&granted)), None);
+    let declined = stage.engine.decline(id, agent("agent-1"), Some(proof(&granted)), None, None);
     declined.await.unwrap();
     assert_eq!(ids(&soon(second).await.unwrap()), [id]);
     assert!(!first.is_finished());
@@ -131,7 +131,7 @@ async fn work_that_the_first_waiter_declined_wakes_the_others() {
 async fn work_that_comes_back_wakes_those_that_may_take_it() {
     let stage = Stage::volatile();
     let id = stage.offer(to_any("review")).await;
-    stage.engine.decline(id, agent("agent-1"), None, None).await.unwrap();
+    stage.engine.decline(id, agent("agent-1"), None, None, None).await.unwrap();
     stage.claim_one(id, "agent-3").await;
     let _first = stage.long_poll("agent-1", &["review"]);
     stage.commands(5).await;
@@ -150,7 +150,7 @@ async fn the_next_in_a_line_wakes_those_that_may_take_it() {
         offer.hop.ordering_key = Some("one".parse().unwrap());
         offered.push(stage.engine.offer(offer).await.unwrap().handoff.id);
     }
-    stage.engine.decline(offered[1], agent("agent-1"), None, None).await.unwrap();
+    stage.engine.decline(offered[1], agent("agent-1"), None, None, None).await.unwrap();
     let granted = stage.claim_one(offered[0], "agent-3").await;
     let _first = stage.long_poll("agent-1", &["review"]);
     stage.commands(6).await;
@@ -244,9 +244,10 @@ async fn nobody_sleeps_on_work() {
                 let (id, proof) = (granted.handoff.id, proof(granted));
                 // Three agents never decline, so that everything has a taker.
                 match (number + turn) % 7 {
-                    0 => drop(stage.engine.release(id, proof).await.unwrap()),
+                    0 => drop(stage.engine.release(id, proof, None).await.unwrap()),
                     1 | 2 if number > 2 => {
-                        let declined = stage.engine.decline(id, agent(&name), Some(proof), None);
+                        let declined =
+                            stage.engine.decline(id, agent(&name), Some(proof), None, None);
                         declined.await.unwrap();
                     }
                     _ => {

@@ -228,6 +228,7 @@ pub(crate) fn completion(
     CompleteRequest {
         handoff,
         proof,
+        by: None,
         action: Action::Completed,
         payload: payload(json!({ "type": "patch" })),
         metadata: Object::default(),
@@ -243,6 +244,7 @@ pub(crate) fn failure(
     FailRequest {
         handoff,
         proof,
+        by: None,
         class: FailureClass::Retryable,
         kind: "rate_limited".into(),
         message: "try later".into(),

@@ -15,14 +15,14 @@ async fn when_a_worker_vanishes_another_finishes_its_work() {
     let stage = Stage::volatile();
     let id = stage.offer(to_any("review")).await;
     let vanished = stage.claim_one(id, "agent-1").await;
-    stage.engine.start_work(id, proof(&vanished)).await.unwrap();
+    stage.engine.start_work(id, proof(&vanished), None).await.unwrap();
     stage.clock.advance_ms(30 * SECOND);
     stage.becomes(id, "pending").await;
     let granted = stage.claim_one(id, "agent-2").await;
     assert!(proof(&granted).fence > proof(&vanished).fence);
 
     // It was only slow, and comes back.
-    assert_eq!(code(stage.engine.heartbeat(id, proof(&vanished)).await), "stale_claim");
+    assert_eq!(code(stage.engine.heartbeat(id, proof(&vanished), None).await), "stale_claim");
     assert_eq!(code(stage.complete(&vanished, Vec::new()).await), "stale_claim");
     stage.complete(&granted, Vec::new()).await.unwrap();
     let story = stage.story(id).await;
@@ -40,7 +40,7 @@ async fn heartbeats_keep_a_claim_until_the_hard_deadline() {
     assert_eq!((granted.lease_left_ms, granted.work_left_ms), (30 * SECOND, MINUTE));
     for left in [40, 20] {
         stage.clock.advance_ms(20 * SECOND);
-        let beat = stage.engine.heartbeat(id, proof(&granted)).await.unwrap();
+        let beat = stage.engine.heartbeat(id, proof(&granted), None).await.unwrap();
         assert_eq!(beat.work_left_ms, left * SECOND);
         assert_eq!(beat.lease_left_ms, (left * SECOND).min(30 * SECOND), "never past the end");
     }
@@ -137,7 +137,7 @@ async fn a_restarted_broker_goes_on_where_it_was() {
     let stage = Stage::sqlite(dir.path(), clock.clone(), ids.clone()).await;
     stage.becomes(later, "pending").await;
     assert_eq!(stage.state(held).await, "claimed", "a restart grants a full lease");
-    stage.engine.heartbeat(held, proof(&granted)).await.unwrap();
+    stage.engine.heartbeat(held, proof(&granted), None).await.unwrap();
     stage.complete(&granted, Vec::new()).await.unwrap();
     let claimed = soon(stage.engine.claim(wish("coder", &[], MINUTE))).await.unwrap();
     assert_eq!(claimed[0].handoff.id, later);

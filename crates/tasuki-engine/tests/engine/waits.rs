@@ -76,7 +76,7 @@ async fn a_dead_letter_settles_a_wait() {
     let stage = Stage::volatile();
     let id = stage.offer(to("coder")).await;
     let finished = waiting(&stage, settled(id));
-    stage.engine.decline(id, "coder".parse().unwrap(), None, None).await.unwrap();
+    stage.engine.decline(id, "coder".parse().unwrap(), None, None, None).await.unwrap();
     assert!(soon(finished).await.unwrap().unwrap()[0].reached());
 }
 

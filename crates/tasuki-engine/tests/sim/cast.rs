@@ -121,6 +121,7 @@ pub(crate) fn failure(handoff: HandoffId, proof: Proof, class: FailureClass) -> 
     FailRequest {
         handoff,
         proof,
+        by: None,
         class,
         kind: "broken".into(),
         message: "it broke".into(),

@@ -239,17 +239,17 @@ impl Play {
             Request::Held { handoff, proof, wish } => (*handoff, *proof, wish),
         };
         match wish {
-            Wish::Start => drop(engine.start_work(id, proof).await?),
-            Wish::Heartbeat => drop(engine.heartbeat(id, proof).await?),
-            Wish::Progress => drop(engine.progress(id, proof, Some(50), None).await?),
+            Wish::Start => drop(engine.start_work(id, proof, None).await?),
+            Wish::Heartbeat => drop(engine.heartbeat(id, proof, None).await?),
+            Wish::Progress => drop(engine.progress(id, proof, None, Some(50), None).await?),
             Wish::Complete(follow_ups) => {
                 let request = completion(id, proof, follow_ups.clone());
                 drop(engine.complete(vec![request]).await?.pop().unwrap()?);
             }
             Wish::Fail(class) => drop(engine.fail(failure(id, proof, *class)).await?),
-            Wish::Release => drop(engine.release(id, proof).await?),
+            Wish::Release => drop(engine.release(id, proof, None).await?),
             Wish::Decline(agent) => {
-                drop(engine.decline(id, agent.clone(), Some(proof), None).await?);
+                drop(engine.decline(id, agent.clone(), Some(proof), None, None).await?);
             }
         }
         Ok(Answer::Done)

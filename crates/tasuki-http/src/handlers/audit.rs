@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 use axum::body::{Body, Bytes};
-use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use futures::stream;
@@ -10,11 +9,12 @@ use serde::Deserialize;
 use tasuki_core::Position;
 
 use super::Answer;
+use crate::auth::At;
 use crate::json::{Params, ok};
-use crate::{App, to_wire};
+use crate::to_wire;
 
-pub(crate) async fn verify(State(app): State<App>) -> Answer {
-    Ok(ok(&to_wire::verdict(app.engine.verify().await?)))
+pub(crate) async fn verify(At(desk): At) -> Answer {
+    Ok(ok(&to_wire::verdict(desk.verify().await?)))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -29,18 +29,20 @@ pub(crate) struct Export {
 const PAGE: usize = 500;
 
 /// Streams the log; what was committed after the request began is in it as far as it goes.
-pub(crate) async fn export(State(app): State<App>, Params(wish): Params<Export>) -> Answer {
+pub(crate) async fn export(At(desk): At, Params(wish): Params<Export>) -> Answer {
     let start = Some(Position(wish.after));
-    let lines = stream::unfold((app, start), |(app, after)| async move {
-        match app.engine.export(after?, PAGE).await {
+    // Refused now, and not in the middle of a stream.
+    desk.may_export()?;
+    let lines = stream::unfold((desk, start), |(desk, after)| async move {
+        match desk.export(after?, PAGE).await {
             Ok((_, None)) => None,
             Ok((lines, next)) => {
                 let mut text = lines.join("\n");
                 text.push('\n');
-                Some((Ok(Bytes::from(text)), (app, next)))
+                Some((Ok(Bytes::from(text)), (desk, next)))
             }
             // The client sees a broken stream, not a short log that looks whole.
-            Err(error) => Some((Err(error), (app, None))),
+            Err(error) => Some((Err(error), (desk, None))),
         }
     });
     let mut response = Response::new(Body::from_stream(lines));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-use axum::extract::State;
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,9 +7,10 @@ use tasuki_core::HandoffId;
 use tasuki_engine::HandoffFilter;
 
 use super::{Answer, handoffs};
+use crate::auth::At;
 use crate::error::Problem;
 use crate::json::{Json, Params, PathId, ok, reply};
-use crate::{App, to_wire, wire};
+use crate::{to_wire, wire};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -24,7 +24,7 @@ pub(crate) struct List {
     limit: Option<usize>,
 }
 
-pub(crate) async fn list(State(app): State<App>, Params(wish): Params<List>) -> Answer {
+pub(crate) async fn list(At(desk): At, Params(wish): Params<List>) -> Answer {
     let max = wish.limit.unwrap_or(100);
     let filter = HandoffFilter {
         unreviewed: !wish.all,
@@ -32,30 +32,29 @@ pub(crate) async fn list(State(app): State<App>, Params(wish): Params<List>) -> 
         max,
         ..HandoffFilter::default()
     };
-    let letters = app.engine.dead_letters(filter).await?;
-    Ok(ok(&handoffs::page(&app, &letters, max)))
+    Ok(ok(&handoffs::page(&desk, &desk.dead_letters(filter).await?)))
 }
 
-pub(crate) async fn show(State(app): State<App>, PathId(id): PathId<HandoffId>) -> Answer {
-    let letter = app.engine.dead_letter(id).await?;
-    Ok(ok(&to_wire::dead_letter(&letter, app.engine.now())))
+pub(crate) async fn show(At(desk): At, PathId(id): PathId<HandoffId>) -> Answer {
+    let letter = desk.dead_letter(id).await?;
+    Ok(ok(&to_wire::dead_letter(&letter, desk.now())))
 }
 
 pub(crate) async fn redrive(
-    State(app): State<App>,
+    At(desk): At,
     PathId(id): PathId<HandoffId>,
     Json(body): Json<wire::Approve>,
 ) -> Answer {
-    let handoff = app.engine.redrive(id, body.by).await?;
+    let handoff = desk.redrive(id, &body.by).await?;
     Ok(reply(StatusCode::CREATED, &to_wire::offered(&handoff)))
 }
 
 pub(crate) async fn discard(
-    State(app): State<App>,
+    At(desk): At,
     PathId(id): PathId<HandoffId>,
     Json(body): Json<wire::Decide>,
 ) -> Answer {
     let reason = body.reason.ok_or_else(|| Problem::invalid("reason", "is needed to discard"))?;
-    let handoff = app.engine.discard(id, body.by, reason).await?;
+    let handoff = desk.discard(id, &body.by, reason).await?;
     Ok(ok(&to_wire::moved(&handoff)))
 }

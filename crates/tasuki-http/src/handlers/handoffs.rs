@@ -2,33 +2,30 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tasuki_core::handoff::StateName;
 use tasuki_core::{AgentId, Body, Capability, Handoff, HandoffId, Target, TaskId};
-use tasuki_engine::{HandoffFilter, Proof, WaitFor, WaitMode, WaitRequest, Waited};
+use tasuki_engine::{Desk, HandoffFilter, Page, Proof, WaitFor, WaitMode, WaitRequest, Waited};
 
 use super::{Answer, tasks};
+use crate::auth::At;
 use crate::error::Problem;
 use crate::json::{Json, Params, PathId, ok, reply};
-use crate::{App, from_wire, to_wire, wire};
+use crate::{from_wire, to_wire, wire};
 
-pub(crate) async fn offer(State(app): State<App>, Json(body): Json<wire::Offer>) -> Answer {
-    let offered = app.engine.offer(from_wire::offer(body, app.engine.terms())).await?;
+pub(crate) async fn offer(At(desk): At, Json(body): Json<wire::Offer>) -> Answer {
+    let offered = desk.offer(from_wire::offer(body, desk.terms())).await?;
     let status = if offered.repeated { StatusCode::OK } else { StatusCode::CREATED };
     Ok(reply(status, &to_wire::offered(&offered.handoff)))
 }
 
-pub(crate) async fn offer_batch(
-    State(app): State<App>,
-    Json(body): Json<wire::OfferBatch>,
-) -> Answer {
+pub(crate) async fn offer_batch(At(desk): At, Json(body): Json<wire::OfferBatch>) -> Answer {
     check_batch("offers", body.offers.len())?;
-    let terms = app.engine.terms();
+    let terms = desk.terms();
     let offers = body.offers.into_iter().map(|offer| from_wire::offer(offer, terms)).collect();
-    let results = app.engine.offer_many(offers).await?;
+    let results = desk.offer_many(offers).await?;
     let results = results
         .into_iter()
         .map(|result| result.map(|offered| to_wire::offered(&offered.handoff)))
@@ -63,7 +60,7 @@ pub(crate) struct List {
     limit: Option<usize>,
 }
 
-pub(crate) async fn list(State(app): State<App>, Params(wish): Params<List>) -> Answer {
+pub(crate) async fn list(At(desk): At, Params(wish): Params<List>) -> Answer {
     let to = match (wish.to_agent, wish.to_capability) {
         (Some(_), Some(_)) => {
             return Err(Problem::invalid("query", "give to_agent or to_capability, not both"));
@@ -73,6 +70,7 @@ pub(crate) async fn list(State(app): State<App>, Params(wish): Params<List>) -> 
         (None, None) => None,
     };
     let filter = HandoffFilter {
+        tenant: None,
         state: tasks::parse_state::<StateName>(wish.state.as_deref())?,
         task: wish.task,
         to,
@@ -81,15 +79,13 @@ pub(crate) async fn list(State(app): State<App>, Params(wish): Params<List>) -> 
         before: wish.before,
         max: wish.limit.unwrap_or(100),
     };
-    let max = filter.max;
-    let handoffs = app.engine.list_handoffs(filter).await?;
-    Ok(ok(&page(&app, &handoffs, max)))
+    Ok(ok(&page(&desk, &desk.list_handoffs(filter).await?)))
 }
 
-pub(super) fn page(app: &App, handoffs: &[Arc<Handoff>], max: usize) -> wire::Handoffs {
-    let now = app.engine.now();
-    let next = (handoffs.len() == max).then(|| handoffs.last().map(|h| h.id)).flatten();
-    let handoffs = handoffs.iter().map(|handoff| to_wire::handoff(handoff, now)).collect();
+pub(super) fn page(desk: &Desk, page: &Page<Handoff, HandoffId>) -> wire::Handoffs {
+    let now = desk.now();
+    let next = page.next;
+    let handoffs = page.items.iter().map(|handoff| to_wire::handoff(handoff, now)).collect();
     wire::Handoffs { handoffs, next }
 }
 
@@ -103,12 +99,11 @@ pub(crate) struct Show {
 }
 
 pub(crate) async fn show(
-    State(app): State<App>,
+    At(desk): At,
     PathId(id): PathId<HandoffId>,
     Params(wish): Params<Show>,
 ) -> Answer {
-    let waited = app
-        .engine
+    let waited = desk
         .wait(WaitRequest {
             these: vec![WaitFor::Handoff(id)],
             mode: WaitMode::All,
@@ -116,13 +111,13 @@ pub(crate) async fn show(
             timeout_ms: wish.wait_ms.unwrap_or(0),
         })
         .await?;
-    let (mut handoffs, _) = split(&app, waited).await?;
+    let (mut handoffs, _) = split(&desk, waited).await?;
     Ok(ok(&handoffs.pop().ok_or_else(to_wire::missing)?))
 }
 
-pub(crate) async fn wait(State(app): State<App>, Json(body): Json<wire::Wait>) -> Answer {
+pub(crate) async fn wait(At(desk): At, Json(body): Json<wire::Wait>) -> Answer {
     let mode = body.mode;
-    let waited = app.engine.wait(from_wire::wait(&body)).await?;
+    let waited = desk.wait(from_wire::wait(&body)).await?;
     let done = match mode {
         wire::Mode::All => waited.iter().all(Waited::reached),
         wire::Mode::Any => waited.iter().any(Waited::reached),
@@ -135,12 +130,12 @@ pub(crate) async fn wait(State(app): State<App>, Json(body): Json<wire::Wait>) -
             Waited::Task { task, .. } => open_tasks.push(task.id),
         }
     }
-    let (handoffs, tasks) = split(&app, waited).await?;
+    let (handoffs, tasks) = split(&desk, waited).await?;
     Ok(ok(&wire::Waited { done, handoffs, tasks, open_handoffs, open_tasks }))
 }
 
 async fn split(
-    app: &App,
+    desk: &Desk,
     waited: Vec<Waited>,
 ) -> Result<(Vec<wire::HandoffWithResult>, Vec<wire::Task>), Problem> {
     let mut handoffs = Vec::new();
@@ -151,8 +146,8 @@ async fn split(
             Waited::Task { task, .. } => tasks.push(to_wire::task(&task)),
         }
     }
-    let results = outputs(app, &handoffs).await?;
-    let now = app.engine.now();
+    let results = outputs(desk, &handoffs).await?;
+    let now = desk.now();
     let handoffs = handoffs
         .iter()
         .zip(results)
@@ -170,7 +165,7 @@ const OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
 const READ_AT_ONCE: usize = 32;
 
 /// The results of some handoffs, as far as they fit into one reply.
-async fn outputs(app: &App, handoffs: &[Arc<Handoff>]) -> Result<Vec<Option<Body>>, Problem> {
+async fn outputs(desk: &Desk, handoffs: &[Arc<Handoff>]) -> Result<Vec<Option<Body>>, Problem> {
     let mut outputs = Vec::with_capacity(handoffs.len());
     let mut bytes = 0;
     for some in handoffs.chunks(READ_AT_ONCE) {
@@ -178,7 +173,7 @@ async fn outputs(app: &App, handoffs: &[Arc<Handoff>]) -> Result<Vec<Option<Body
             outputs.resize(handoffs.len(), None);
             break;
         }
-        for output in app.engine.results(some).await? {
+        for output in desk.results(some).await? {
             let more = output.as_ref().map_or(0, |body| body.text().len());
             let fits = bytes == 0 || bytes + more <= OUTPUT_BYTES_MAX;
             bytes += more;
@@ -188,17 +183,17 @@ async fn outputs(app: &App, handoffs: &[Arc<Handoff>]) -> Result<Vec<Option<Body
     Ok(outputs)
 }
 
-pub(crate) async fn envelope(State(app): State<App>, PathId(id): PathId<HandoffId>) -> Answer {
-    let (_, body) = app.engine.envelope(id).await?;
+pub(crate) async fn envelope(At(desk): At, PathId(id): PathId<HandoffId>) -> Answer {
+    let (_, body) = desk.envelope(id).await?;
     Ok(ok(&to_wire::raw(&body.ok_or_else(to_wire::missing)?)))
 }
 
 pub(crate) async fn start(
-    State(app): State<App>,
+    At(desk): At,
     PathId(id): PathId<HandoffId>,
     Json(body): Json<wire::Held>,
 ) -> Answer {
-    let handoff = app.engine.start_work(id, proof(&body)).await?;
+    let handoff = desk.start_work(id, proof(&body)).await?;
     Ok(ok(&to_wire::moved(&handoff)))
 }
 
@@ -207,47 +202,44 @@ fn proof(body: &wire::Held) -> Proof {
 }
 
 pub(crate) async fn heartbeat(
-    State(app): State<App>,
+    At(desk): At,
     PathId(id): PathId<HandoffId>,
     Json(body): Json<wire::Held>,
 ) -> Answer {
-    let granted = app.engine.heartbeat(id, proof(&body)).await?;
+    let granted = desk.heartbeat(id, proof(&body)).await?;
     Ok(ok(&to_wire::beat(&granted)))
 }
 
 pub(crate) async fn progress(
-    State(app): State<App>,
+    At(desk): At,
     PathId(id): PathId<HandoffId>,
     Json(body): Json<wire::Progress>,
 ) -> Answer {
     let proof = Proof { claim_id: body.claim_id, fence: body.fence };
-    let handoff = app.engine.progress(id, proof, body.percent, body.note).await?;
+    let handoff = desk.progress(id, proof, body.percent, body.note).await?;
     Ok(ok(&to_wire::moved(&handoff)))
 }
 
 pub(crate) async fn complete(
-    State(app): State<App>,
+    At(desk): At,
     PathId(id): PathId<HandoffId>,
     Json(body): Json<wire::Complete>,
 ) -> Answer {
-    let request = from_wire::complete(id, body, app.engine.terms());
-    let mut results = app.engine.complete(vec![request]).await?;
+    let request = from_wire::complete(id, body, desk.terms());
+    let mut results = desk.complete(vec![request]).await?;
     let handoff = results.pop().ok_or_else(to_wire::missing)??;
     Ok(ok(&to_wire::moved(&handoff)))
 }
 
-pub(crate) async fn complete_batch(
-    State(app): State<App>,
-    Json(body): Json<wire::CompleteBatch>,
-) -> Answer {
+pub(crate) async fn complete_batch(At(desk): At, Json(body): Json<wire::CompleteBatch>) -> Answer {
     check_batch("completions", body.completions.len())?;
-    let terms = app.engine.terms();
+    let terms = desk.terms();
     let requests = body
         .completions
         .into_iter()
         .map(|one| from_wire::complete(one.handoff_id, one.complete, terms))
         .collect();
-    let results = app.engine.complete(requests).await?;
+    let results = desk.complete(requests).await?;
     let results = results
         .into_iter()
         .map(|result| result.map(|handoff| to_wire::moved(&handoff)))
@@ -257,65 +249,65 @@ pub(crate) async fn complete_batch(
 }
 
 pub(crate) async fn fail(
-    State(app): State<App>,
+    At(desk): At,
     PathId(id): PathId<HandoffId>,
     Json(body): Json<wire::Fail>,
 ) -> Answer {
-    let handoff = app.engine.fail(from_wire::fail(id, body)).await?;
+    let handoff = desk.fail(from_wire::fail(id, body)).await?;
     Ok(ok(&to_wire::moved(&handoff)))
 }
 
 pub(crate) async fn decline(
-    State(app): State<App>,
+    At(desk): At,
     PathId(id): PathId<HandoffId>,
     Json(body): Json<wire::Decline>,
 ) -> Answer {
     let proof = from_wire::maybe_proof(&body)?;
-    let handoff = app.engine.decline(id, body.agent, proof, body.reason).await?;
+    let handoff = desk.decline(id, &body.agent, proof, body.reason).await?;
     Ok(ok(&to_wire::moved(&handoff)))
 }
 
 pub(crate) async fn release(
-    State(app): State<App>,
+    At(desk): At,
     PathId(id): PathId<HandoffId>,
     Json(body): Json<wire::Held>,
 ) -> Answer {
-    let handoff = app.engine.release(id, proof(&body)).await?;
+    let handoff = desk.release(id, proof(&body)).await?;
     Ok(ok(&to_wire::moved(&handoff)))
 }
 
 pub(crate) async fn cancel(
-    State(app): State<App>,
+    At(desk): At,
     PathId(id): PathId<HandoffId>,
     Json(body): Json<wire::Decide>,
 ) -> Answer {
-    let handoff = app.engine.cancel(id, body.by, body.reason).await?;
+    let handoff = desk.cancel(id, &body.by, body.reason).await?;
     Ok(ok(&to_wire::moved(&handoff)))
 }
 
 pub(crate) async fn abort(
-    State(app): State<App>,
+    At(desk): At,
     PathId(id): PathId<HandoffId>,
     Json(body): Json<wire::Decide>,
 ) -> Answer {
-    let handoff = app.engine.abort(id, body.by, body.reason).await?;
+    let handoff = desk.abort(id, &body.by, body.reason).await?;
     Ok(ok(&to_wire::moved(&handoff)))
 }
 
 pub(crate) async fn approve(
-    State(app): State<App>,
+    At(desk): At,
     PathId(id): PathId<HandoffId>,
     Json(body): Json<wire::Approve>,
 ) -> Answer {
-    let handoff = app.engine.approve(id, body.by).await?;
+    let handoff = desk.approve(id, &body.by).await?;
     Ok(ok(&to_wire::moved(&handoff)))
 }
 
 pub(crate) async fn reject(
-    State(app): State<App>,
+    At(desk): At,
     PathId(id): PathId<HandoffId>,
     Json(body): Json<wire::Approve>,
 ) -> Answer {
-    let handoff = app.engine.reject(id, body.by).await?;
+    let handoff = desk.reject(id, &body.by).await?;
     Ok(ok(&to_wire::moved(&handoff)))
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Handlers, one file per noun: convert, call, convert.
 
+pub(crate) mod agents;
 pub(crate) mod audit;
 pub(crate) mod claims;
 pub(crate) mod dead_letters;

@@ -6,6 +6,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 
 use super::Answer;
+use crate::auth::At;
 use crate::error::{CODES, Problem};
 use crate::json::{ok, reply};
 use crate::{App, openapi, page, wire};
@@ -25,13 +26,13 @@ pub(crate) async fn ready(State(app): State<App>) -> Response {
     }
 }
 
-pub(crate) async fn stats(State(app): State<App>) -> Response {
-    let stats = app.engine.stats();
+pub(crate) async fn stats(At(desk): At) -> Answer {
+    let stats = desk.stats()?;
     let commits = stats.commits.max(1);
-    ok(&wire::Stats {
+    Ok(ok(&wire::Stats {
         version: env!("CARGO_PKG_VERSION").into(),
-        now: app.engine.now(),
-        head: app.engine.head(),
+        now: desk.now(),
+        head: desk.head(),
         commits: stats.commits,
         commands: stats.commands,
         events: stats.events,
@@ -43,7 +44,7 @@ pub(crate) async fn stats(State(app): State<App>) -> Response {
         projection_lag: stats.projection_lag,
         disk_full: stats.disk_full,
         resident_bytes: resident_bytes(),
-    })
+    }))
 }
 
 fn resident_bytes() -> Option<u64> {

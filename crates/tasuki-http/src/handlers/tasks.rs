@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-use axum::extract::State;
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,12 +7,13 @@ use tasuki_core::{AgentId, TaskId, TaskState};
 use tasuki_engine::{HandoffFilter, PAGE_MAX, TaskFilter};
 
 use super::Answer;
+use crate::auth::At;
 use crate::error::Problem;
 use crate::json::{Json, Params, PathId, ok, reply};
-use crate::{App, from_wire, to_wire, wire};
+use crate::{from_wire, to_wire, wire};
 
-pub(crate) async fn open(State(app): State<App>, Json(body): Json<wire::OpenTask>) -> Answer {
-    let (task, repeated) = app.engine.open_task(from_wire::task(body)).await?;
+pub(crate) async fn open(At(desk): At, Json(body): Json<wire::OpenTask>) -> Answer {
+    let (task, repeated) = desk.open_task(from_wire::task(body)).await?;
     let status = if repeated { StatusCode::OK } else { StatusCode::CREATED };
     Ok(reply(status, &to_wire::task(&task)))
 }
@@ -33,14 +33,20 @@ pub(crate) struct List {
     limit: Option<usize>,
 }
 
-pub(crate) async fn list(State(app): State<App>, Params(wish): Params<List>) -> Answer {
+pub(crate) async fn list(At(desk): At, Params(wish): Params<List>) -> Answer {
     let max = wish.limit.unwrap_or(100);
     let state = parse_state::<TaskState>(wish.state.as_deref())?;
-    let filter =
-        TaskFilter { state, owner: wish.owner, parent: wish.parent, before: wish.before, max };
-    let tasks = app.engine.list_tasks(filter).await?;
-    let next = (tasks.len() == max).then(|| tasks.last().map(|task| task.id)).flatten();
-    let tasks = tasks.iter().map(|task| to_wire::task(task)).collect();
+    let filter = TaskFilter {
+        tenant: None,
+        state,
+        owner: wish.owner,
+        parent: wish.parent,
+        before: wish.before,
+        max,
+    };
+    let page = desk.list_tasks(filter).await?;
+    let next = page.next;
+    let tasks = page.items.iter().map(|task| to_wire::task(task)).collect();
     Ok(ok(&wire::Tasks { tasks, next }))
 }
 
@@ -51,13 +57,13 @@ pub(super) fn parse_state<T: std::str::FromStr<Err = tasuki_core::ids::Malformed
         .transpose()
 }
 
-pub(crate) async fn show(State(app): State<App>, PathId(id): PathId<TaskId>) -> Answer {
-    let task = app.engine.task(id).await?;
+pub(crate) async fn show(At(desk): At, PathId(id): PathId<TaskId>) -> Answer {
+    let task = desk.task(id).await?;
     let filter = HandoffFilter { task: Some(id), max: PAGE_MAX, ..HandoffFilter::default() };
-    let handoffs = app.engine.list_handoffs(filter).await?;
+    let handoffs = desk.list_handoffs(filter).await?.items;
     let below = TaskFilter { parent: Some(id), max: PAGE_MAX, ..TaskFilter::default() };
-    let children = app.engine.list_tasks(below).await?;
-    let now = app.engine.now();
+    let children = desk.list_tasks(below).await?.items;
+    let now = desk.now();
     Ok(ok(&wire::TaskWithParts {
         task: to_wire::task(&task),
         handoffs: handoffs.iter().map(|handoff| to_wire::handoff(handoff, now)).collect(),
@@ -66,16 +72,16 @@ pub(crate) async fn show(State(app): State<App>, PathId(id): PathId<TaskId>) -> 
 }
 
 pub(crate) async fn cancel(
-    State(app): State<App>,
+    At(desk): At,
     PathId(id): PathId<TaskId>,
     Json(body): Json<wire::Decide>,
 ) -> Answer {
-    let task = app.engine.cancel_task(id, body.by, body.reason).await?;
+    let task = desk.cancel_task(id, &body.by, body.reason).await?;
     Ok(ok(&to_wire::task(&task)))
 }
 
-pub(crate) async fn events(State(app): State<App>, PathId(id): PathId<TaskId>) -> Answer {
-    let chain = app.engine.chain(id).await?;
+pub(crate) async fn events(At(desk): At, PathId(id): PathId<TaskId>) -> Answer {
+    let chain = desk.chain(id).await?;
     let events = chain.iter().map(|link| to_wire::event(&link.entry, link.body.as_ref())).collect();
     Ok(ok(&wire::Events { events }))
 }

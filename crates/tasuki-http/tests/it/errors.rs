@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde_json::json;
 use tasuki_core::handoff::StateName;
+use tasuki_core::ids::{KeyId, TokenId};
 use tasuki_core::{HandoffId, Refusal, TaskId, TaskState};
 use tasuki_http::error::{CODES, status_of};
 
@@ -57,6 +58,15 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::DeadlinePassed,
         Refusal::InvalidTerms(String::new()),
         Refusal::InvalidFollowUps(""),
+        Refusal::OtherTenant,
+        Refusal::AgentNotFound(agent()),
+        Refusal::ManifestMoved { agent: agent(), version: 2 },
+        Refusal::KeyNotFound { agent: agent(), key: KeyId(1) },
+        Refusal::KeyTaken(KeyId(1)),
+        Refusal::TooManyKeys { agent: agent(), max: 2 },
+        Refusal::TokenNotFound(TokenId(1)),
+        Refusal::TokenRefused,
+        Refusal::InvalidRules(String::new()),
     ];
     for refusal in &some {
         // A new refusal breaks the build here, so that it comes into the list above.
@@ -82,7 +92,16 @@ fn every_refusal() -> Vec<Refusal> {
             | Refusal::AlreadyReviewed { .. }
             | Refusal::DeadlinePassed
             | Refusal::InvalidTerms(_)
-            | Refusal::InvalidFollowUps(_) => {}
+            | Refusal::InvalidFollowUps(_)
+            | Refusal::OtherTenant
+            | Refusal::AgentNotFound(_)
+            | Refusal::ManifestMoved { .. }
+            | Refusal::KeyNotFound { .. }
+            | Refusal::KeyTaken(_)
+            | Refusal::TooManyKeys { .. }
+            | Refusal::TokenNotFound(_)
+            | Refusal::TokenRefused
+            | Refusal::InvalidRules(_) => {}
         }
     }
     some

@@ -61,7 +61,7 @@ fn claim(id: u128) -> Command {
 fn held(live: &Live, id: u128, act: Act) -> Command {
     let claim = live.handoffs[&HandoffId(id)].state.claim().unwrap();
     let proof = Proof { claim_id: claim.claim_id, fence: claim.fence };
-    Command::Held { handoff: HandoffId(id), proof, act }
+    Command::Held { handoff: HandoffId(id), proof, by: None, act }
 }
 
 fn run(live: &mut Live, command: Command, now: Timestamp) {

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use tasuki_core::command::Outcome;
 use tasuki_core::decide::Decision;
 use tasuki_core::ids::Epoch;
+use tasuki_core::registry::Registry;
 use tasuki_core::world::replay_of;
 use tasuki_core::{
     Command, Handoff, HandoffId, Hash, Position, Target, Task, TaskId, Timestamp, decide,
@@ -26,7 +27,7 @@ use super::rows::{self, sql_position};
 use super::sql::{NEXT_DUE, PUT_HEAD, TAKE_HEAD};
 use super::{Node, partitions, reading};
 use crate::live::Appended;
-use crate::{Checkpoint, Done, Error, Reply, Stats, audit};
+use crate::{Checkpoint, Done, Error, Reply, Stats, audit, registry};
 
 /// How long a batch is tried for when the database is away or busy.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -71,6 +72,8 @@ pub(super) struct Written {
     pub(super) counts: Counts,
     /// How many failovers the broker had been through when it decided this.
     pub(super) failovers: u64,
+    /// Who is known from now on, if that changed.
+    pub(super) registry: Option<Arc<Registry>>,
 }
 
 #[derive(Default, Clone, Copy)]
@@ -204,6 +207,13 @@ impl Node {
         let failovers = self.told().failovers;
         // Time never runs backwards in the log, whichever broker writes and whatever its clock does.
         let now = self.clock.now().max(head.at);
+        loaded.live.registry = self.registry.borrow().clone();
+        if needs.registry {
+            if self.registry_lost.load(Ordering::Acquire) {
+                loaded.live.registry = Arc::default();
+            }
+            self.read_registry(db.client(), &mut loaded.live.registry).await?;
+        }
         loaded.read_the_rest(db.client(), &needs, now).await?;
         let before = loaded.live.counts();
         let mut batch = Vec::new();
@@ -248,9 +258,12 @@ impl Node {
         let ready = std::mem::take(&mut loaded.live.ready);
         let nothing_to_write = batch.is_empty() && changed.handoffs.is_empty();
         let epoch = loaded.live.epoch;
-        let written = Written { replies, batch, ready, due, counts, failovers };
+        let changed_registry = batch.iter().any(|a| registry::is_change(&a.sealed.record.event));
+        let registry = changed_registry.then(|| loaded.live.registry.clone());
+        let known = registry::changed(&loaded.live);
+        let written = Written { replies, batch, ready, due, counts, failovers, registry };
         let forget = swept.then(|| reading::keys_since(now));
-        let writes = Writes { head, epoch, now, changed, forget };
+        let writes = Writes { head, epoch, now, changed, known, forget };
         Ok(Prepared { written, writes: (!nothing_to_write).then_some(writes) })
     }
 
@@ -306,7 +319,7 @@ impl Node {
 
     /// Writes and commits. All statements are sent at once: if one fails, so does the commit.
     async fn write(&self, db: &Db, written: &Written, writes: Writes) -> Result<i64, Fault> {
-        let Writes { head, epoch, now, changed, forget } = writes;
+        let Writes { head, epoch, now, changed, known, forget } = writes;
         let batch = &written.batch;
         let mut hash = head.hash;
         let mut seals = Vec::new();
@@ -352,6 +365,7 @@ impl Node {
             rows::put_handoffs(db, &changed.handoffs),
             rows::put_events(db, batch, &written.ready),
             rows::put_keys(db.client(), &keys),
+            rows::put_registered(db.client(), &known, last),
             forget,
             seal,
             end,
@@ -526,6 +540,8 @@ struct Writes {
     epoch: Epoch,
     now: Timestamp,
     changed: Changed,
+    /// Agents, tokens and tenants that changed.
+    known: Vec<registry::Row>,
     /// Keys up to here are forgotten on the way.
     forget: Option<Timestamp>,
 }

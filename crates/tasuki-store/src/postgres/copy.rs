@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tasuki_core::ids::Epoch;
+use tasuki_core::registry::Registry;
 use tasuki_core::world::replay_of;
 use tasuki_core::{Body, Event, Handoff, Hash, Position, Task, Timestamp};
 
@@ -22,7 +23,7 @@ use crate::audit::{self, Verdict};
 use crate::clock::Clock;
 use crate::live::{Appended, Live};
 use crate::sqlite::maintenance::{self, Item, LogReader, Progress};
-use crate::{OpenError, Sqlite, SqliteOptions, Store};
+use crate::{OpenError, Sqlite, SqliteOptions, Store, registry};
 
 /// Why a copy was not made, by whose fault.
 #[derive(Debug, thiserror::Error)]
@@ -150,6 +151,7 @@ struct Copier<'p> {
     live: Live,
     position: Position,
     epoch: Epoch,
+    registry: Registry,
     hash: Hash,
     sealed: Position,
     at: Timestamp,
@@ -162,6 +164,7 @@ impl<'p> Copier<'p> {
             live: Live::new(Epoch(1), Position(0)),
             position: Position(0),
             epoch: Epoch(1),
+            registry: Registry::default(),
             hash: Hash::ZERO,
             sealed: Position(0),
             at: Timestamp(0),
@@ -193,6 +196,7 @@ impl<'p> Copier<'p> {
         }
         // The same key may stand for another request a day later; the later one counts.
         let mut keys = HashMap::new();
+        let mut known = Vec::new();
         for appended in &batch {
             let record = &appended.sealed.record;
             self.position = appended.sealed.position;
@@ -201,12 +205,18 @@ impl<'p> Copier<'p> {
             if let Event::EpochRaised { epoch } = record.event {
                 self.epoch = Epoch(epoch);
             }
+            let changed = self.registry.apply(&appended.sealed);
+            let at = Some(appended.sealed.position);
+            known.extend(changed.iter().map(|entry| (registry::Row::of(entry), at)));
             if let Some((agent, key, replay)) = replay_of(&appended.sealed) {
                 keys.insert((agent, key), (agent, key, replay, record.at));
             }
         }
         partitions::ensure(db.client(), self.partitions, self.position).await?;
         rows::put_events(db, &batch, &[]).await?;
+        for (row, at) in known {
+            rows::put_registered(db.client(), &[row], at).await?;
+        }
         let keys: Vec<_> = keys.into_values().collect();
         rows::put_keys(db.client(), &keys).await
     }

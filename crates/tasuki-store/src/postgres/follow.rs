@@ -10,11 +10,13 @@ use std::task::{Poll, ready};
 use std::time::Duration;
 
 use tasuki_core::Event;
+use tasuki_core::registry::Registry;
 use tokio_postgres::AsyncMessage;
 
 use super::batch::{Due, Written};
+use super::error::Fault;
 use super::{Node, Told};
-use crate::Committed;
+use crate::{Committed, registry};
 
 /// How many events are read at a time.
 const READ_MAX: usize = 1000;
@@ -37,6 +39,9 @@ impl Node {
             return;
         }
         self.remember(&written);
+        if let Some(registry) = &written.registry {
+            self.learn(registry);
+        }
         let events: Vec<_> = written.batch.into_iter().map(|appended| appended.sealed).collect();
         let news = Committed { events, ready: written.ready, missed: false };
         if !self.publish(news, written.failovers) {
@@ -54,6 +59,33 @@ impl Node {
                 self.cache.put(appended.sealed.position, body.clone());
             }
         }
+    }
+
+    /// Keeps the latest of what is known: another broker's change may have been read meanwhile.
+    pub(super) fn learn(&self, registry: &Arc<Registry>) {
+        self.registry.send_if_modified(|known| {
+            let news = registry.at > known.at;
+            if news {
+                known.clone_from(registry);
+            }
+            news
+        });
+    }
+
+    /// Reads what others changed, or everything after a failover. Until that has worked, what was
+    /// known before counts.
+    async fn reload_registry(&self) -> Result<(), Fault> {
+        let lost = self.registry_lost.load(Ordering::Acquire);
+        let mut registry = if lost { Arc::default() } else { self.registry.borrow().clone() };
+        let db = self.db().await?;
+        self.read_registry(db.client(), &mut registry).await?;
+        if lost {
+            self.registry_lost.store(false, Ordering::Release);
+            self.registry.send_replace(registry);
+        } else {
+            self.learn(&registry);
+        }
+        Ok(())
     }
 
     /// Tells subscribers what follows on what they know. False if something lies between.
@@ -130,6 +162,14 @@ async fn read_on(node: &Node) -> bool {
             Ok(news) => {
                 node.reached();
                 note_due(node, &news);
+                let changed = news.events.iter().any(|e| registry::is_change(&e.record.event));
+                let lost = node.registry_lost.load(Ordering::Acquire);
+                if (changed || lost)
+                    && let Err(fault) = node.reload_registry().await
+                {
+                    tracing::warn!(error = %fault, "who is known could not be read");
+                    node.registry_lost.store(true, Ordering::Release);
+                }
                 let count = news.events.len();
                 any |= count > 0;
                 node.publish(news, told.failovers);

@@ -6,9 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use tasuki_core::command::{Act, Command, Offer, Seeker};
+use tasuki_core::command::{Act, Command, Offer, RegistryWish, Seeker};
 use tasuki_core::decide::{Replay, View, reads};
 use tasuki_core::ids::{Epoch, IdempotencyKey, RequestId};
+use tasuki_core::registry::{Registry, Standing};
 use tasuki_core::{AgentId, Handoff, HandoffId, Position, Target, Task, TaskId, Timestamp};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
@@ -42,7 +43,10 @@ pub(super) struct Needs {
     /// Lines that new offers will stand in: target and ordering key.
     lines: BTreeMap<(String, String), i64>,
     sweep: usize,
-    everything_held: bool,
+    /// Whose claims are needed: these agents', or, if there are none here, everybody's.
+    held: Option<BTreeSet<AgentId>>,
+    /// Whether who is known must be read as it is at this very moment.
+    pub(super) registry: bool,
 }
 
 impl Needs {
@@ -72,12 +76,34 @@ impl Needs {
             }
             Command::Peek { seeker, max } => self.seek(seeker, *max),
             Command::Sweep { max } => self.sweep += max,
-            Command::RaiseEpoch { .. } => self.everything_held = true,
+            Command::RaiseEpoch { .. } => {
+                self.tasks.insert(TaskId::STORE);
+                self.held = Some(BTreeSet::new());
+            }
+            Command::Registry { wish, .. } => {
+                self.tasks.insert(TaskId::STORE);
+                self.registry = true;
+                self.release(wish);
+            }
             Command::Offer(offer) => self.line_up(offer),
             Command::Held { act: Act::Complete { follow_ups, .. }, .. } => {
                 follow_ups.iter().for_each(|offer| self.line_up(offer));
             }
             _ => {}
+        }
+    }
+
+    /// Who is no longer known loses its claims.
+    fn release(&mut self, wish: &RegistryWish) {
+        let agent = match wish {
+            RegistryWish::Revoke { agent, .. } => agent,
+            RegistryWish::SetStanding { agent, standing: Standing::Deregistered } => agent,
+            _ => return,
+        };
+        match &mut self.held {
+            // Everybody's are needed anyway.
+            Some(agents) if agents.is_empty() => {}
+            held => drop(held.get_or_insert_default().insert(agent.clone())),
         }
     }
 
@@ -156,17 +182,22 @@ impl Locked {
 /// Waits for what is named, in the order of ids, so that no two batches wait for each other. A
 /// handoff never changes its task, so finding the task of one needs no lock.
 async fn lock_named(db: &Db, needs: &Needs) -> Result<Vec<Row>, Fault> {
-    if needs.everything_held {
-        return db.run(&LOCK_HELD, &[&task_uuid(TaskId::STORE)]).await;
-    }
-    if needs.tasks.is_empty() && needs.handoffs.is_empty() && needs.requests.is_empty() {
+    if needs.held.is_none()
+        && needs.tasks.is_empty()
+        && needs.handoffs.is_empty()
+        && needs.requests.is_empty()
+    {
         return Ok(Vec::new());
     }
     let tasks: Vec<_> = needs.tasks.iter().copied().map(task_uuid).collect();
     let handoffs: Vec<_> = needs.handoffs.iter().copied().map(handoff_uuid).collect();
     let agents: Vec<_> = needs.requests.iter().map(|(agent, _)| agent.as_str()).collect();
     let requests: Vec<_> = needs.requests.iter().map(|(_, id)| id.as_str()).collect();
-    db.run(&LOCK_NAMED, &[&tasks, &handoffs, &agents, &requests]).await
+    let Some(held) = &needs.held else {
+        return db.run(&LOCK_NAMED, &[&tasks, &handoffs, &agents, &requests]).await;
+    };
+    let held: Vec<_> = held.iter().map(AgentId::as_str).collect();
+    db.run(&LOCK_HELD, &[&tasks, &handoffs, &agents, &requests, &held]).await
 }
 
 /// Queues with a mark, as the columns of a statement.
@@ -447,5 +478,8 @@ impl View for Loaded {
     }
     fn epoch(&self) -> Epoch {
         self.live.epoch()
+    }
+    fn registry(&self) -> &Registry {
+        self.live.registry()
     }
 }

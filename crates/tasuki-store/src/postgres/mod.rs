@@ -16,17 +16,19 @@ mod open;
 mod partitions;
 mod reading;
 mod rows;
+mod spend;
 mod sql;
 mod tls;
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
 use ed25519_dalek::SigningKey;
-use tasuki_core::{Body, Command, Handoff, HandoffId, Position, Task, TaskId, Timestamp};
+use tasuki_core::registry::Registry;
+use tasuki_core::{AgentId, Body, Command, Handoff, HandoffId, Position, Task, TaskId, Timestamp};
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
@@ -37,6 +39,7 @@ use self::partitions::Partitions;
 use crate::audit::Verdict;
 use crate::cache::BodyCache;
 use crate::clock::Clock;
+use crate::nonces::{Nonce, Spent};
 use crate::{
     COMMANDS_MAX, Checkpoint, Committed, Entry, Error, HandoffFilter, QUEUE_MAX, Reply, Stats,
     Store, TaskFilter,
@@ -99,6 +102,9 @@ pub(crate) struct Node {
     partitions: Partitions,
     committed: broadcast::Sender<Arc<Committed>>,
     next_due: watch::Sender<Option<Timestamp>>,
+    registry: watch::Sender<Arc<Registry>>,
+    /// Whether what is known may have been lost in a failover, so that all of it must be read.
+    registry_lost: AtomicBool,
     /// Why the database cannot be used at the moment, if so.
     away: watch::Sender<Option<String>>,
     head: AtomicU64,
@@ -152,6 +158,8 @@ impl Node {
         *told = Told { last: end, failovers: told.failovers + 1 };
         self.cursors.forget();
         self.cache.clear();
+        self.registry_lost.store(true, Ordering::Release);
+        self.news.notify_one();
         self.head.store(end.0, Ordering::Release);
         // Without subscribers there is nobody to tell.
         let _ = self.committed.send(Arc::new(Committed { missed: true, ..Committed::default() }));
@@ -180,6 +188,7 @@ struct Job {
 pub struct Postgres {
     node: Arc<Node>,
     queue: Mutex<Option<mpsc::Sender<Job>>>,
+    spending: mpsc::Sender<spend::Spend>,
     lanes: tokio::sync::Mutex<Vec<tokio::task::JoinHandle<()>>>,
     others: Vec<AbortHandle>,
 }
@@ -229,6 +238,8 @@ impl Postgres {
             partitions: Partitions::new(end.events_each, end.position),
             committed: broadcast::Sender::new(COMMITTED_KEPT_MAX),
             next_due: watch::Sender::new(end.next_due),
+            registry: watch::Sender::default(),
+            registry_lost: AtomicBool::new(false),
             away: watch::Sender::new(None),
             head: AtomicU64::new(end.position.0),
             timeline: AtomicI64::new(server.timeline),
@@ -243,6 +254,11 @@ impl Postgres {
             news: Notify::new(),
             told: Mutex::new(Told { last: end.position, failovers: 0 }),
         });
+        let mut registry = Arc::default();
+        let db = node.db().await.map_err(unreachable)?;
+        node.read_registry(db.client(), &mut registry).await.map_err(unreachable)?;
+        node.registry.send_replace(registry);
+        drop(db);
         let jobs = Arc::new(tokio::sync::Mutex::new(jobs));
         let lanes = (0..LANES).map(|_| tokio::spawn(lane(node.clone(), jobs.clone()))).collect();
         let others = vec![
@@ -250,8 +266,11 @@ impl Postgres {
             tokio::spawn(follow::announce(node.clone())).abort_handle(),
             tokio::spawn(upkeep(node.clone(), options.retain)).abort_handle(),
         ];
+        let (spending, spends) = mpsc::channel(spend::QUEUE_MAX);
+        let spender = tokio::spawn(spend::spender(node.clone(), spends)).abort_handle();
+        let others = [others, vec![spender]].concat();
         let queue = Mutex::new(Some(queue));
-        Ok(Self { node, queue, lanes: tokio::sync::Mutex::new(lanes), others })
+        Ok(Self { node, queue, spending, lanes: tokio::sync::Mutex::new(lanes), others })
     }
 
     fn check_open(&self) -> Result<(), Error> {
@@ -322,6 +341,7 @@ async fn upkeep(node: Arc<Node>, retain: Option<Duration>) {
             let due = due.first().map(|row| row.try_get(0)).transpose()?.map(Timestamp);
             node.next_due.send_if_modified(|known| std::mem::replace(known, due) != due);
             drop(db);
+            node.forget_nonces().await?;
             node.seal().await
         };
         if let Err(fault) = kept.await {
@@ -402,6 +422,23 @@ impl Store for Postgres {
     async fn checkpoints(&self, after: Position, max: usize) -> Result<Vec<Checkpoint>, Error> {
         self.check_open()?;
         self.node.checkpoints(after, max).await.map_err(|fault| fault.during("read checkpoints"))
+    }
+
+    fn registry(&self) -> watch::Receiver<Arc<Registry>> {
+        self.node.registry.subscribe()
+    }
+
+    async fn spend(&self, nonce: Nonce) -> Result<Spent, Error> {
+        self.check_open()?;
+        let (reply, answer) = oneshot::channel();
+        let queued = self.spending.try_send(spend::Spend { nonce, reply });
+        queued.map_err(|_| Error::Overloaded)?;
+        answer.await.map_err(|_| Error::Unavailable)?
+    }
+
+    async fn manifest(&self, agent: &AgentId) -> Result<Option<Body>, Error> {
+        self.check_open()?;
+        self.node.manifest(agent).await.map_err(|fault| fault.during("read a manifest"))
     }
 
     fn subscribe(&self) -> broadcast::Receiver<Arc<Committed>> {

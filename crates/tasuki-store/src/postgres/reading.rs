@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tasuki_core::{Body, Handoff, HandoffId, Hash, Position, Task, TaskId, Timestamp};
+use tasuki_core::ids::{TENANT_DEFAULT, TenantId};
+use tasuki_core::registry::Registry;
+use tasuki_core::{AgentId, Body, Handoff, HandoffId, Hash, Position, Task, TaskId, Timestamp};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 use uuid::Uuid;
@@ -135,6 +137,7 @@ impl Node {
         filter: &HandoffFilter,
     ) -> Result<Vec<Arc<Handoff>>, Fault> {
         let mut query = Query::new("SELECT data FROM handoff");
+        query.of_tenant("from_agent", filter.tenant.as_ref());
         if let Some(task) = filter.task {
             let named: Vec<Uuid> = self
                 .chain(task)
@@ -166,6 +169,7 @@ impl Node {
     pub(super) async fn list_tasks(&self, filter: &TaskFilter) -> Result<Vec<Arc<Task>>, Fault> {
         let mut query = Query::new(&rows::task_sql(""));
         query.and("id <>", rows::task_uuid(TaskId::STORE), Type::UUID);
+        query.of_tenant("owner", filter.tenant.as_ref());
         if let Some(state) = filter.state {
             query.and("state =", state.as_str(), Type::TEXT);
         }
@@ -180,6 +184,31 @@ impl Node {
         }
         let found = query.newest_first(self, filter.max).await?;
         found.iter().map(|row| rows::task_of(row).map(Arc::new)).collect()
+    }
+
+    /// Reads what changed since `registry` was read, or everything after a failover.
+    pub(super) async fn read_registry(
+        &self,
+        db: &Client,
+        registry: &mut Arc<Registry>,
+    ) -> Result<(), Fault> {
+        let sql = "SELECT kind, at, data FROM registry WHERE at > $1";
+        let found = query(db, sql, &[(&sql_position(registry.at), Type::INT8)]).await?;
+        for row in &found {
+            let (kind, data): (&str, &str) = (row.try_get(0)?, row.try_get(2)?);
+            let at = rows::position(row.try_get(1)?);
+            crate::registry::put(Arc::make_mut(registry), kind, data, at)
+                .map_err(|error| Fault::Damaged(format!("the registry holds {error}")))?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn manifest(&self, agent: &AgentId) -> Result<Option<Body>, Fault> {
+        let db = self.db().await?;
+        let sql = "SELECT body FROM registry WHERE kind = 'agent' AND name = $1";
+        let found = query(db.client(), sql, &[(&agent.as_str(), Type::TEXT)]).await?;
+        let body: Option<String> = found.first().map(|row| row.try_get(0)).transpose()?.flatten();
+        Ok(body.and_then(Body::stored))
     }
 
     pub(super) async fn bodies(&self, at: &[Position]) -> Result<Vec<Option<Body>>, Fault> {
@@ -321,6 +350,19 @@ impl Query {
         self.values.push((Box::new(value), kind));
         let number = self.values.len();
         self.sql.push_str(&format!(" AND {condition} (${number})"));
+    }
+
+    /// Those whose name in a column belongs to a tenant.
+    fn of_tenant(&mut self, column: &str, tenant: Option<&TenantId>) {
+        match tenant.map(TenantId::as_str) {
+            None => {}
+            Some(TENANT_DEFAULT) => self.sql.push_str(&format!(" AND strpos({column}, '/') = 0")),
+            Some(tenant) => {
+                let begins =
+                    format!("strpos({column}, '/') > 0 AND split_part({column}, '/', 1) =");
+                self.and(&begins, tenant.to_owned(), Type::TEXT);
+            }
+        }
     }
 
     async fn newest_first(mut self, node: &Node, max: usize) -> Result<Vec<Row>, Fault> {

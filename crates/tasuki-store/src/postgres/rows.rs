@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::db::{Db, Often, Value, query};
 use super::error::Fault;
 use crate::live::Appended;
-use crate::{Checkpoint, Entry, codec};
+use crate::{Checkpoint, Entry, codec, registry};
 
 type Result<T> = std::result::Result<T, Fault>;
 
@@ -105,6 +105,33 @@ pub(super) fn task_of(row: &Row) -> Result<Task> {
 pub(super) fn handoff_of(row: &Row, column: usize) -> Result<Handoff> {
     let data: &str = row.try_get(column)?;
     codec::decode(data).map_err(|error| malformed(&error.to_string()))
+}
+
+/// Writes agents, tokens and tenants as they are after the event at `at`.
+pub(super) async fn put_registered(
+    db: &Client,
+    known: &[registry::Row],
+    at: Option<Position>,
+) -> Result<()> {
+    let at = sql_position(at.unwrap_or_default());
+    for row in known {
+        let sql = "
+            INSERT INTO registry VALUES ($1, $2, $3, $4,
+                (SELECT body FROM event WHERE position = $5))
+            ON CONFLICT (kind, name) DO UPDATE
+            SET at = excluded.at, data = excluded.data,
+                body = coalesce(excluded.body, registry.body)";
+        let body_at = row.body_at.map(sql_position);
+        let values: [Value<'_>; 5] = [
+            (&row.kind, Type::TEXT),
+            (&row.name, Type::TEXT),
+            (&at, Type::INT8),
+            (&row.data, Type::TEXT),
+            (&body_at, Type::INT8),
+        ];
+        query(db, sql, &values).await?;
+    }
+    Ok(())
 }
 
 /// Writes tasks: new ones, and old ones that nobody changed since they were read. If somebody did

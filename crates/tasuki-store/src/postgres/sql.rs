@@ -19,13 +19,25 @@ pub(super) const LOCK_NAMED: Often = Often {
     types: &[Type::UUID_ARRAY, Type::UUID_ARRAY, Type::TEXT_ARRAY, Type::TEXT_ARRAY],
 };
 
-/// Every task that somebody holds, and the store's own chain.
+/// The same, and every task that somebody holds: one of these, or, without any, anybody.
 pub(super) const LOCK_HELD: Often = Often {
     sql: "
-    SELECT id FROM task WHERE id = $1 OR id IN (
-        SELECT task_id FROM handoff WHERE NOT ended AND state IN ('claimed', 'in_progress'))
+    SELECT id FROM task WHERE id IN (
+        SELECT unnest($1::uuid[])
+        UNION SELECT task_id FROM handoff WHERE id = ANY ($2)
+        UNION SELECT h.task_id FROM unnest($3::text[], $4::text[]) AS g (agent, request)
+            JOIN handoff h ON h.holder = g.agent AND h.request_id = g.request
+                AND h.request_id IS NOT NULL
+        UNION SELECT task_id FROM handoff WHERE NOT ended AND state IN ('claimed', 'in_progress')
+            AND (cardinality($5::text[]) = 0 OR holder = ANY ($5)))
     ORDER BY id FOR NO KEY UPDATE",
-    types: &[Type::UUID],
+    types: &[
+        Type::UUID_ARRAY,
+        Type::UUID_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+    ],
 };
 
 /// Waiting, declined by nobody, and first in its line.

@@ -78,7 +78,7 @@ impl Broker {
         let proof = Proof { claim_id: claim.claim_id, fence: claim.fence };
         let result = Body::of(&Note { text: "done".into() });
         let act = Act::Complete { result, follow_ups: Vec::new() };
-        self.run(Command::Held { handoff: id, proof, act }).await;
+        self.run(Command::Held { handoff: id, proof, by: None, act }).await;
     }
 
     async fn life(&self) -> HandoffId {

@@ -21,7 +21,7 @@ use crate::cache::BodyCache;
 use crate::clock::Clock;
 use crate::live::{Appended, Live};
 use crate::writer::{CatchUp, Evicted, Fault, Journal};
-use crate::{Checkpoint, Error};
+use crate::{Checkpoint, Error, registry};
 
 /// How many changed rows may wait; beyond it a batch also writes some of them.
 const LAG_MAX: usize = 8192;
@@ -110,6 +110,7 @@ impl SqliteJournal {
     fn append(
         &mut self,
         batch: &[Appended],
+        live: &Live,
         rows_max: usize,
         seal: bool,
     ) -> rusqlite::Result<Plan> {
@@ -133,6 +134,9 @@ impl SqliteJournal {
                 log.hash = audit::extend(log.hash, sealed.hash);
                 log.position = sealed.position;
             }
+        }
+        for row in registry::changed(live) {
+            rows::put_registered(&self.db, &row, live.registry.at)?;
         }
         if log.unsealed() >= UNSEALED_MAX || (seal && log.unsealed() > 0) {
             let now = self.clock.now();
@@ -188,7 +192,7 @@ impl SqliteJournal {
         };
         self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let seal = rows != CatchUp::Least && rows_max >= behind;
-        let plan = self.append(batch, rows_max, seal)?;
+        let plan = self.append(batch, live, rows_max, seal)?;
         let projected = self.project(plan.rows, live)?;
         self.db.prepare_cached("COMMIT")?.execute([])?;
         Ok((plan, projected))

@@ -218,6 +218,7 @@ pub fn rebuild(
     let log = open::check_end(&db)?;
     db.execute_batch(
         "BEGIN; DELETE FROM task; DELETE FROM handoff; DELETE FROM idempotency; \
+         DELETE FROM registry; \
          UPDATE meta SET value = 0 WHERE name = 'projected'; COMMIT;",
     )
     .map_err(sql("empty the projections of"))?;
@@ -238,6 +239,7 @@ pub fn rebuild(
             live.put_task(id, None);
         }
         live.keep();
+        live.known_anew.clear();
         progress(at.0);
     }
     Ok(at.0)

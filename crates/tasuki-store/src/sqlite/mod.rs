@@ -17,13 +17,15 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use rusqlite::Connection;
-use tasuki_core::{Body, Command, Handoff, HandoffId, Position, Task, TaskId, Timestamp};
+use tasuki_core::registry::Registry;
+use tasuki_core::{AgentId, Body, Command, Handoff, HandoffId, Position, Task, TaskId, Timestamp};
 use tokio::sync::{broadcast, watch};
 
 use crate::audit::Verdict;
 use crate::cache::BodyCache;
 use crate::clock::Clock;
 use crate::live::KEY_MS_MAX;
+use crate::nonces::{Nonce, Nonces, Spent};
 use crate::writer::Handle;
 use crate::{Checkpoint, Committed, Entry, Error, HandoffFilter, Reply, Stats, Store, TaskFilter};
 
@@ -52,6 +54,7 @@ pub struct Sqlite {
     clock: Arc<dyn Clock>,
     cache: Arc<BodyCache>,
     readers: Arc<Readers>,
+    nonces: Nonces,
 }
 
 pub use open::{FILE, OpenError};
@@ -164,6 +167,21 @@ impl Store for Sqlite {
 
     async fn checkpoints(&self, after: Position, max: usize) -> Result<Vec<Checkpoint>, Error> {
         self.readers.read("read checkpoints", move |db| rows::checkpoints(db, after, max)).await
+    }
+
+    fn registry(&self) -> watch::Receiver<Arc<Registry>> {
+        self.writer.shared.registry.subscribe()
+    }
+
+    async fn spend(&self, nonce: Nonce) -> Result<Spent, Error> {
+        self.writer.check_open()?;
+        Ok(self.nonces.spend(&nonce, self.clock.now()))
+    }
+
+    async fn manifest(&self, agent: &AgentId) -> Result<Option<Body>, Error> {
+        let agent = agent.clone();
+        let found = self.readers.read("read a manifest", move |db| rows::manifest(db, &agent));
+        Ok(found.await?.and_then(Body::stored))
     }
 
     fn subscribe(&self) -> broadcast::Receiver<Arc<Committed>> {

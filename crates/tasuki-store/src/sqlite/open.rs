@@ -25,7 +25,8 @@ use crate::writer::{CatchUp, Fault, Handle, Journal};
 /// How many events are read at a time.
 const REPLAYED_AT_ONCE: usize = 1000;
 
-pub(super) const MIGRATIONS: &[&str] = &[include_str!("migrations/001_foundation.sql")];
+pub(super) const MIGRATIONS: &[&str] =
+    &[include_str!("migrations/001_foundation.sql"), include_str!("migrations/002_registry.sql")];
 
 /// The database's name in the data directory.
 pub const FILE: &str = "tasuki.db";
@@ -103,7 +104,8 @@ impl Sqlite {
         let cache = journal.cache.clone();
         let writer = Handle::start(journal, live, clock.clone());
         let readers = Arc::new(Readers::new(&path));
-        Ok(Self { writer, clock, cache, readers })
+        let nonces = crate::nonces::Nonces::new(clock.now());
+        Ok(Self { writer, clock, cache, readers, nonces })
     }
 }
 
@@ -349,6 +351,7 @@ fn load_rows(
     rows::each_key(db, keys_since(now), |key, replay, at| {
         live.put_replay(key, replay, at, Position(0));
     })?;
+    rows::load_registry(db, Arc::make_mut(&mut live.registry))?;
     live.keep();
     Ok(())
 }

@@ -8,12 +8,13 @@ use rusqlite::types::{ToSql, Type};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, params};
 use tasuki_core::decide::Replay;
 use tasuki_core::event::{Record, Sealed};
-use tasuki_core::ids::IdempotencyKey;
+use tasuki_core::ids::{IdempotencyKey, TENANT_DEFAULT, TenantId};
+use tasuki_core::registry::Registry;
 use tasuki_core::{
     AgentId, Handoff, HandoffId, Hash, Position, State, Target, Task, TaskId, Timestamp,
 };
 
-use crate::{Checkpoint, Entry, HandoffFilter, TaskFilter, codec};
+use crate::{Checkpoint, Entry, HandoffFilter, TaskFilter, codec, registry};
 
 type Result<T> = rusqlite::Result<T>;
 
@@ -103,6 +104,7 @@ pub(super) fn task(db: &Connection, id: TaskId) -> Result<Option<Task>> {
 pub(super) fn list_tasks(db: &Connection, filter: &TaskFilter) -> Result<Vec<Arc<Task>>> {
     let mut query = Query::new(TASK);
     query.and("id <> ?", TaskId::STORE.to_string());
+    query.of_tenant("owner", filter.tenant.as_ref());
     query.and_maybe("state = ?", filter.state.map(|state| state.to_string()));
     query.and_maybe("owner = ?", filter.owner.as_ref().map(ToString::to_string));
     query.and_maybe("parent_task_id = ?", filter.parent.map(|id| id.to_string()));
@@ -171,6 +173,7 @@ pub(super) fn list_handoffs(db: &Connection, filter: &HandoffFilter) -> Result<V
         return list_handoffs_of(db, task, filter);
     }
     let mut query = Query::new("SELECT data FROM handoff");
+    query.of_tenant("from_agent", filter.tenant.as_ref());
     if let Some(state) = filter.state {
         query.and("state = ?", state.to_string());
     }
@@ -222,6 +225,20 @@ impl Query {
         self.sql.push_str(" AND ");
         self.sql.push_str(condition);
         self.values.push(value);
+    }
+
+    /// Those whose name in a column belongs to a tenant.
+    fn of_tenant(&mut self, column: &str, tenant: Option<&TenantId>) {
+        match tenant.map(TenantId::as_str) {
+            None => {}
+            Some(TENANT_DEFAULT) => self.sql.push_str(&format!(" AND instr({column}, '/') = 0")),
+            Some(tenant) => {
+                let begins = format!(
+                    "instr({column}, '/') > 0 AND substr({column}, 1, instr({column}, '/')) = ?"
+                );
+                self.and(&begins, format!("{tenant}/"));
+            }
+        }
     }
 
     fn and_maybe(&mut self, condition: &str, value: Option<String>) {
@@ -370,6 +387,30 @@ pub(super) fn checkpoints(db: &Connection, after: Position, max: usize) -> Resul
         })
     };
     db.prepare_cached(sql)?.query_map(params![sql_position(after), max], read)?.collect()
+}
+
+pub(super) fn put_registered(db: &Connection, row: &registry::Row, at: Position) -> Result<()> {
+    let sql = "INSERT OR REPLACE INTO registry \
+               VALUES (?, ?, ?, ?, (SELECT body FROM event WHERE position = ?))";
+    let body_at = row.body_at.map(sql_position);
+    let values = params![row.kind, row.name, sql_position(at), row.data, body_at];
+    db.prepare_cached(sql)?.execute(values).map(drop)
+}
+
+pub(super) fn load_registry(db: &Connection, to: &mut Registry) -> Result<()> {
+    let mut find = db.prepare_cached("SELECT kind, at, data FROM registry")?;
+    let mut rows = find.query([])?;
+    while let Some(row) = rows.next()? {
+        let (kind, data): (String, String) = (row.get(0)?, row.get(2)?);
+        registry::put(to, &kind, &data, position(row, 1)?).map_err(bad(2))?;
+    }
+    Ok(())
+}
+
+pub(super) fn manifest(db: &Connection, agent: &AgentId) -> Result<Option<String>> {
+    let sql = "SELECT body FROM registry WHERE kind = 'agent' AND name = ?";
+    let mut find = db.prepare_cached(sql)?;
+    Ok(find.query_row([agent.as_str()], |row| row.get(0)).optional()?.flatten())
 }
 
 pub(super) fn meta<T: rusqlite::types::FromSql>(db: &Connection, name: &str) -> Result<Option<T>> {

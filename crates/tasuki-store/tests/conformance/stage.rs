@@ -183,7 +183,7 @@ impl Stage {
         proof: Proof,
         act: Act,
     ) -> Result<Done, Error> {
-        self.run(Command::Held { handoff, proof, act }).await
+        self.run(Command::Held { handoff, proof, by: None, act }).await
     }
 
     pub(crate) async fn redrive(&self, handoff: HandoffId) -> Result<Done, Error> {

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Changes of who is known. Who may wish for them is settled before; that they make sense is
+//! settled here, where nobody can come in between: a join token works once.
+
+use super::{Decision, NewEvent, View};
+use crate::canonical::Body;
+use crate::command::{Outcome, RegistryWish};
+use crate::event::{Actor, Event, LossCause};
+use crate::identity::PublicKey;
+use crate::ids::{AgentId, KeyId, TaskId, Timestamp};
+use crate::refusal::Refusal;
+use crate::registry::rules::{RULES_MAX, Rule};
+use crate::registry::{Agent, Change, KEYS_MAX, Purpose, Registry, Standing, Token};
+
+pub(super) fn change(
+    by: Actor,
+    wish: RegistryWish,
+    view: &dyn View,
+    now: Timestamp,
+) -> Result<Decision, Refusal> {
+    let known = view.registry();
+    let on_store = |change: Change, body: Option<Body>| NewEvent {
+        task: TaskId::STORE,
+        handoff: None,
+        actor: by.clone(),
+        event: Event::RegistryChanged(Box::new(change)),
+        body,
+    };
+    let mut body = None;
+    let mut released = None;
+    let changes = match wish {
+        RegistryWish::Publish { agent, manifest, signed, version } => {
+            let published = known.agents.get(&agent).and_then(|agent| agent.manifest.as_ref());
+            let last = published.map_or(0, |manifest| manifest.version);
+            if published.is_some_and(|published| published.hash == manifest.hash)
+                && known.agents[&agent].standing != Standing::Deregistered
+            {
+                return Ok(Decision::unchanged(repeated()));
+            }
+            if version.is_some_and(|expected| expected != last) {
+                return Err(Refusal::ManifestMoved { agent, version: last });
+            }
+            let hash = manifest.hash;
+            body = Some(manifest);
+            vec![Change::ManifestPublished { agent, manifest: hash, version: last + 1, signed }]
+        }
+        RegistryWish::SetStanding { agent, standing } => {
+            if find(known, &agent)?.standing == standing {
+                return Ok(Decision::unchanged(repeated()));
+            }
+            if standing == Standing::Deregistered {
+                released = Some(agent.clone());
+            }
+            vec![Change::StandingSet { agent, standing }]
+        }
+        RegistryWish::Enroll { agent, key, rules } => {
+            new_key(known, &agent, key, now)?;
+            let mut changes = vec![Change::KeyEnrolled { agent: agent.clone(), key, token: None }];
+            if let Some(rules) = rules {
+                changes.push(Change::RulesSet { agent, rules: checked(rules)? });
+            }
+            changes
+        }
+        RegistryWish::Join { token, secret, agent, key } => {
+            let fits = |token: &&Token| {
+                token.purpose == Purpose::Join
+                    && token.secret == secret
+                    && token.agent == agent
+                    && token.counts(now)
+            };
+            let known_token = known.tokens.get(&token).map(|token| &**token);
+            let rules = known_token.filter(fits).ok_or(Refusal::TokenRefused)?.rules.clone();
+            new_key(known, &agent, key, now)?;
+            vec![
+                Change::KeyEnrolled { agent: agent.clone(), key, token: Some(token) },
+                Change::RulesSet { agent, rules },
+            ]
+        }
+        RegistryWish::Rotate { agent, old, new, grace_ms } => {
+            let mut keys = find(known, &agent)?.keys_at(now);
+            if !keys.any(|key| key.key.id() == old && key.ends_at.is_none()) {
+                return Err(Refusal::KeyNotFound { agent, key: old });
+            }
+            if known.knows_key(new.id()) {
+                return Err(Refusal::KeyTaken(new.id()));
+            }
+            vec![Change::KeyRotated { agent, old, new, until: now.plus_ms(grace_ms) }]
+        }
+        RegistryWish::Revoke { agent, key } => {
+            let agent = find(known, &agent)?;
+            if !agent.keys.iter().any(|known| known.key.id() == key) {
+                return Err(Refusal::KeyNotFound { agent: agent.id.clone(), key });
+            }
+            if !agent.keys_at(now).any(|known| known.key.id() == key) {
+                return Ok(Decision::unchanged(repeated()));
+            }
+            if agent.keys_at(now).all(|known| known.key.id() == key) {
+                released = Some(agent.id.clone());
+            }
+            vec![Change::KeyRevoked { agent: agent.id.clone(), key }]
+        }
+        RegistryWish::SetRules { agent, rules } => {
+            vec![Change::RulesSet { agent, rules: checked(rules)? }]
+        }
+        RegistryWish::IssueToken(token) => {
+            checked(token.rules.clone())?;
+            vec![Change::TokenIssued(token)]
+        }
+        RegistryWish::RevokeToken(id) => {
+            let token = known.tokens.get(&id).ok_or(Refusal::TokenNotFound(id))?;
+            if token.ended_at.is_some() {
+                return Ok(Decision::unchanged(repeated()));
+            }
+            vec![Change::TokenRevoked { token: id }]
+        }
+        RegistryWish::SetTenant(tenant) => vec![Change::TenantSet(tenant)],
+        RegistryWish::NoteDenied { agent, code, operation } => {
+            vec![Change::AccessDenied { agent, code, operation }]
+        }
+    };
+    let mut events: Vec<_> = changes.into_iter().map(|c| on_store(c, body.take())).collect();
+    if let Some(agent) = released {
+        events.extend(release(&agent, view));
+    }
+    Ok(Decision::of(events, Outcome::default()))
+}
+
+fn repeated() -> Outcome {
+    Outcome { repeated: true, ..Outcome::default() }
+}
+
+fn find<'r>(known: &'r Registry, id: &AgentId) -> Result<&'r Agent, Refusal> {
+    known.agents.get(id).map(|agent| &**agent).ok_or_else(|| Refusal::AgentNotFound(id.clone()))
+}
+
+fn new_key(
+    known: &Registry,
+    agent: &AgentId,
+    key: PublicKey,
+    now: Timestamp,
+) -> Result<KeyId, Refusal> {
+    if known.knows_key(key.id()) {
+        return Err(Refusal::KeyTaken(key.id()));
+    }
+    let count = known.agents.get(agent).map_or(0, |agent| agent.keys_at(now).count());
+    if count >= KEYS_MAX {
+        return Err(Refusal::TooManyKeys { agent: agent.clone(), max: KEYS_MAX });
+    }
+    Ok(key.id())
+}
+
+fn checked(rules: Vec<Rule>) -> Result<Vec<Rule>, Refusal> {
+    if rules.len() > RULES_MAX {
+        return Err(Refusal::InvalidRules(format!("{} rules, at most {RULES_MAX}", rules.len())));
+    }
+    match rules.iter().enumerate().find_map(|(at, rule)| rule.fault().map(|f| (at, f))) {
+        Some((at, fault)) => Err(Refusal::InvalidRules(format!("rules[{at}]: {fault}"))),
+        None => Ok(rules),
+    }
+}
+
+/// Whoever is no longer known cannot finish what it holds, so it waits for somebody else at once.
+fn release(agent: &AgentId, view: &dyn View) -> Vec<NewEvent> {
+    let held = view.held().into_iter().filter_map(|id| view.handoff(id));
+    held.filter_map(|handoff| {
+        let claim = handoff.state.claim().filter(|claim| claim.agent == *agent)?;
+        let event = Event::LeaseLost { fence: claim.fence, cause: LossCause::Revoked };
+        Some(NewEvent::on(handoff, Actor::Broker, event))
+    })
+    .collect()
+}

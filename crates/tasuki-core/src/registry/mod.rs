@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who is known: agents with their keys and rules, tokens, and tenants with their quotas. All of it
+//! follows from the changes in the log, which belong to the store's own chain. Secrets are not here:
+//! of a token there is the hash, of a manifest the address.
+
+pub mod rules;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use self::rules::Rule;
+use crate::event::{Event, Sealed, words};
+use crate::identity::{PublicKey, Signature};
+use crate::ids::{AgentId, Hash, KeyId, Position, TenantId, Timestamp, TokenId};
+
+/// How many keys that are not revoked an agent may have: one, and its successor.
+pub const KEYS_MAX: usize = 2;
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Registry {
+    pub agents: BTreeMap<AgentId, Arc<Agent>>,
+    pub tokens: BTreeMap<TokenId, Arc<Token>>,
+    pub tenants: BTreeMap<TenantId, Arc<Tenant>>,
+    /// Whose key this is, revoked ones included: a key is never given to anybody else.
+    keys: BTreeMap<KeyId, AgentId>,
+    /// The last change.
+    pub at: Position,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Agent {
+    pub id: AgentId,
+    pub standing: Standing,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<Published>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<AgentKey>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<Rule>,
+    pub since: Timestamp,
+    /// The last event about this agent.
+    pub at: Position,
+}
+
+/// Whether an agent gets work.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    Active,
+    /// It finishes what it has; nothing new is routed to it.
+    Draining,
+    Deregistered,
+}
+
+words!(Standing { Active = "active", Draining = "draining", Deregistered = "deregistered" });
+
+/// The manifest that an agent published last.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Published {
+    pub hash: Hash,
+    /// Where the body is kept.
+    pub at: Position,
+    /// Which one of this agent it is, from 1.
+    pub version: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed: Option<Signed>,
+}
+
+/// Whose signature something bears.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Signed {
+    pub key_id: KeyId,
+    pub signature: Signature,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentKey {
+    pub key: PublicKey,
+    pub enrolled_at: Timestamp,
+    /// From when on it no longer counts: at once if it was revoked, later if it was replaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends_at: Option<Timestamp>,
+}
+
+impl AgentKey {
+    #[must_use]
+    pub fn counts(&self, now: Timestamp) -> bool {
+        self.ends_at.is_none_or(|end| now < end)
+    }
+}
+
+/// What somebody may show instead of a signature, or to enroll a key with. The secret itself is
+/// known only to whom it was given.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Token {
+    pub id: TokenId,
+    pub purpose: Purpose,
+    /// The hash of the secret.
+    pub secret: Hash,
+    /// For whom it speaks, or who may enroll with it.
+    pub agent: AgentId,
+    /// What it allows at most; for a join token, what the agent will be allowed.
+    pub rules: Vec<Rule>,
+    pub issued_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// Spent or revoked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// Authenticates requests.
+    Bearer,
+    /// Enrolls one key, once.
+    Join,
+}
+
+words!(Purpose { Bearer = "bearer", Join = "join" });
+
+impl Token {
+    #[must_use]
+    pub fn counts(&self, now: Timestamp) -> bool {
+        self.ended_at.is_none() && self.expires_at.is_none_or(|end| now < end)
+    }
+}
+
+/// What a tenant may use. Without a number there is no limit.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Quotas {
+    /// Handoffs that are not at their end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_flight: Option<u64>,
+    /// Bytes of envelopes, results and other bodies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored_bytes: Option<u64>,
+    /// Requests per second, with a second's worth at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_per_second: Option<u32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Tenant {
+    pub id: TenantId,
+    pub quotas: Quotas,
+}
+
+/// A change of who is known, as it is in the log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "change", rename_all = "snake_case")]
+pub enum Change {
+    /// An agent published a manifest, its first or a new one; the body is the manifest.
+    ManifestPublished {
+        agent: AgentId,
+        manifest: Hash,
+        version: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signed: Option<Signed>,
+    },
+    StandingSet {
+        agent: AgentId,
+        standing: Standing,
+    },
+    KeyEnrolled {
+        agent: AgentId,
+        key: PublicKey,
+        /// The join token that was spent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        token: Option<TokenId>,
+    },
+    /// A key was replaced; the old one counts until then.
+    KeyRotated {
+        agent: AgentId,
+        old: KeyId,
+        new: PublicKey,
+        until: Timestamp,
+    },
+    KeyRevoked {
+        agent: AgentId,
+        key: KeyId,
+    },
+    RulesSet {
+        agent: AgentId,
+        rules: Vec<Rule>,
+    },
+    TokenIssued(Token),
+    TokenRevoked {
+        token: TokenId,
+    },
+    TenantSet(Tenant),
+    /// Somebody who was known tried what it may not do.
+    AccessDenied {
+        agent: AgentId,
+        /// The error's code.
+        code: String,
+        /// The operation, such as `handoff_offer`.
+        operation: String,
+    },
+}
+
+/// One thing that is known; what a store keeps in one row.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Entry {
+    Agent(Arc<Agent>),
+    Token(Arc<Token>),
+    Tenant(Arc<Tenant>),
+}
+
+impl Registry {
+    /// Applies a change, if the event is one. Returns what is different.
+    pub fn apply(&mut self, sealed: &Sealed) -> Vec<Entry> {
+        let Event::RegistryChanged(change) = &sealed.record.event else { return Vec::new() };
+        self.at = sealed.position;
+        let now = sealed.record.at;
+        match &**change {
+            Change::ManifestPublished { agent, manifest, version, signed } => {
+                let published = Published {
+                    hash: *manifest,
+                    at: sealed.position,
+                    version: *version,
+                    signed: signed.clone(),
+                };
+                self.change_agent(agent, sealed, |agent| {
+                    agent.manifest = Some(published);
+                    if agent.standing == Standing::Deregistered {
+                        agent.standing = Standing::Active;
+                    }
+                })
+            }
+            Change::StandingSet { agent, standing } => {
+                self.change_agent(agent, sealed, |agent| agent.standing = *standing)
+            }
+            Change::KeyEnrolled { agent, key, token } => {
+                let mut changed = Vec::new();
+                let spent = token.and_then(|id| self.tokens.get(&id).cloned());
+                if let Some(mut token) = spent {
+                    Arc::make_mut(&mut token).ended_at = Some(now);
+                    changed.push(self.put(Entry::Token(token)));
+                }
+                let new = AgentKey { key: *key, enrolled_at: now, ends_at: None };
+                changed.extend(self.change_agent(agent, sealed, |agent| agent.keys.push(new)));
+                changed
+            }
+            Change::KeyRotated { agent, old, new, until } => {
+                let new = AgentKey { key: *new, enrolled_at: now, ends_at: None };
+                self.change_agent(agent, sealed, |agent| {
+                    end_key(agent, *old, *until);
+                    agent.keys.push(new);
+                })
+            }
+            Change::KeyRevoked { agent, key } => {
+                self.change_agent(agent, sealed, |agent| end_key(agent, *key, now))
+            }
+            Change::RulesSet { agent, rules } => {
+                self.change_agent(agent, sealed, |agent| agent.rules.clone_from(rules))
+            }
+            Change::TokenIssued(token) => vec![self.put(Entry::Token(Arc::new(token.clone())))],
+            Change::TokenRevoked { token } => {
+                let Some(mut token) = self.tokens.get(token).cloned() else { return Vec::new() };
+                Arc::make_mut(&mut token).ended_at = Some(now);
+                vec![self.put(Entry::Token(token))]
+            }
+            Change::TenantSet(tenant) => vec![self.put(Entry::Tenant(Arc::new(tenant.clone())))],
+            Change::AccessDenied { .. } => Vec::new(),
+        }
+    }
+
+    fn change_agent(
+        &mut self,
+        id: &AgentId,
+        sealed: &Sealed,
+        change: impl FnOnce(&mut Agent),
+    ) -> Vec<Entry> {
+        let known = self.agents.get(id).cloned();
+        let mut agent = known.unwrap_or_else(|| Arc::new(Agent::new(id, sealed.record.at)));
+        let changed = Arc::make_mut(&mut agent);
+        change(changed);
+        changed.at = sealed.position;
+        vec![self.put(Entry::Agent(agent))]
+    }
+
+    /// Puts a thing where it belongs, in place of what was known of it.
+    pub fn put(&mut self, entry: Entry) -> Entry {
+        match &entry {
+            Entry::Agent(agent) => {
+                for key in &agent.keys {
+                    self.keys.insert(key.key.id(), agent.id.clone());
+                }
+                self.agents.insert(agent.id.clone(), agent.clone());
+            }
+            Entry::Token(token) => {
+                self.tokens.insert(token.id, token.clone());
+            }
+            Entry::Tenant(tenant) => {
+                self.tenants.insert(tenant.id.clone(), tenant.clone());
+            }
+        }
+        entry
+    }
+
+    /// Whose key this is, and the key, if it counts.
+    #[must_use]
+    pub fn holder_of(&self, key: KeyId, now: Timestamp) -> Option<(&Arc<Agent>, PublicKey)> {
+        let agent = self.agents.get(self.keys.get(&key)?)?;
+        let key = agent.keys.iter().find(|known| known.key.id() == key && known.counts(now))?;
+        Some((agent, key.key))
+    }
+
+    /// Whether somebody has or had this key.
+    #[must_use]
+    pub fn knows_key(&self, key: KeyId) -> bool {
+        self.keys.contains_key(&key)
+    }
+
+    #[must_use]
+    pub fn quotas(&self, tenant: &str) -> Option<&Quotas> {
+        let tenant: TenantId = tenant.parse().ok()?;
+        self.tenants.get(&tenant).map(|tenant| &tenant.quotas)
+    }
+}
+
+impl Agent {
+    fn new(id: &AgentId, since: Timestamp) -> Self {
+        Self {
+            id: id.clone(),
+            standing: Standing::Active,
+            manifest: None,
+            keys: Vec::new(),
+            rules: Vec::new(),
+            since,
+            at: Position(0),
+        }
+    }
+
+    /// The keys that count now.
+    pub fn keys_at(&self, now: Timestamp) -> impl Iterator<Item = &AgentKey> {
+        self.keys.iter().filter(move |key| key.counts(now))
+    }
+}
+
+/// A key that ended before must not come back.
+fn end_key(agent: &mut Agent, id: KeyId, at: Timestamp) {
+    if let Some(key) = agent.keys.iter_mut().find(|key| key.key.id() == id) {
+        key.ends_at = Some(key.ends_at.map_or(at, |end| end.min(at)));
+    }
+}

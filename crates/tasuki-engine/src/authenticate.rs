@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Finding out who asks: by an HTTP message signature or a bearer token. What is refused here is
+//! from nobody, so it goes into a log of its own, which is bounded, and not into the audit log.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use tasuki_core::Timestamp;
+use tasuki_core::identity::{Fault, Presented, Request};
+use tasuki_core::ids::TokenId;
+use tasuki_core::registry::{Purpose, Standing};
+use tasuki_store::{Nonce, Spent};
+
+use crate::caller::{Caller, Known, ShownBy};
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::tokens;
+
+/// How far ahead the clock of a caller may be, in seconds.
+const SKEW_S: i64 = 5;
+/// How many refusals are kept.
+const REFUSALS_MAX: usize = 1000;
+
+/// What a request shows.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'r> {
+    pub request: Request<'r>,
+    pub signature_input: Option<&'r str>,
+    pub signature: Option<&'r str>,
+    /// The value of the `Authorization` header.
+    pub authorization: Option<&'r str>,
+    /// From where it came.
+    pub from: &'r str,
+}
+
+/// A request that nobody stood behind.
+#[derive(Debug, Clone)]
+pub struct Refused {
+    pub at: Timestamp,
+    pub from: String,
+    pub code: &'static str,
+    /// The key or token that was named, whoever named it.
+    pub named: Option<String>,
+    pub path: String,
+}
+
+/// The last refusals, and how many there were.
+#[derive(Debug, Default)]
+pub(crate) struct SecurityLog {
+    kept: Mutex<(VecDeque<Refused>, u64)>,
+}
+
+impl SecurityLog {
+    fn note(&self, refused: Refused) {
+        let mut kept = self.kept.lock().expect("no holder of this lock panics");
+        if kept.0.len() >= REFUSALS_MAX {
+            kept.0.pop_front();
+        }
+        kept.0.push_back(refused);
+        kept.1 += 1;
+    }
+
+    pub(crate) fn read(&self) -> (Vec<Refused>, u64) {
+        let kept = self.kept.lock().expect("no holder of this lock panics");
+        (kept.0.iter().cloned().collect(), kept.1)
+    }
+}
+
+impl Engine {
+    /// Finds out who asks.
+    pub async fn authenticate(&self, shown: Shown<'_>) -> Result<Caller, Error> {
+        let found = match (shown.signature_input, shown.signature, shown.authorization) {
+            (None, None, None) if self.settings.open => return Ok(Caller::Anyone),
+            (None, None, None) => Err(Refusal::new("unauthenticated")),
+            (Some(input), Some(signature), _) => self.by_signature(&shown, input, signature).await,
+            (None, None, Some(authorization)) => self.by_token(authorization),
+            (Some(_), None, _) | (None, Some(_), _) => Err(Refusal::new("signature_malformed")),
+        };
+        found.map_err(|refusal| {
+            let code = refusal.code;
+            // What went wrong on our side is no attack.
+            if let Some(error) = refusal.error {
+                return error;
+            }
+            self.security.note(Refused {
+                at: self.store.clock().now(),
+                from: shown.from.to_owned(),
+                code,
+                named: refusal.named,
+                path: shown.request.path.chars().take(200).collect(),
+            });
+            Error::Unauthenticated { code, message: refusal.message }
+        })
+    }
+
+    async fn by_signature(
+        &self,
+        shown: &Shown<'_>,
+        input: &str,
+        signature: &str,
+    ) -> Result<Caller, Refusal> {
+        let presented = Presented::parse(input, signature)?;
+        let named = presented.key_id().to_string();
+        let now = self.store.clock().now();
+        let registry = self.registry();
+        // An unknown key and a wrong signature look the same from outside.
+        let unknown = || Refusal::new("signature_wrong").naming(&named);
+        let (agent, key) = registry.holder_of(presented.key_id(), now).ok_or_else(unknown)?;
+        let verified = presented.verify(&shown.request, &key, now, SKEW_S);
+        verified.map_err(|fault| Refusal::from(fault).naming(&named))?;
+        if agent.standing == Standing::Deregistered {
+            return Err(unknown());
+        }
+        let nonce = Nonce {
+            key: presented.key_id(),
+            nonce: presented.nonce().to_owned(),
+            created: Timestamp(presented.created() * 1000),
+            expires: Timestamp(presented.expires() * 1000),
+        };
+        let spent = self.store.spend(nonce).await.map_err(Refusal::by_store)?;
+        let caller = Known::new(agent, ShownBy::Key(key.id()), None);
+        match spent {
+            Spent::Fresh => Ok(Caller::Known(Arc::new(caller))),
+            Spent::Replayed => Err(Refusal::new("signature_replayed").naming(&named)),
+            Spent::BeforeStart => Err(Refusal::new("signature_too_early").naming(&named)),
+        }
+    }
+
+    fn by_token(&self, authorization: &str) -> Result<Caller, Refusal> {
+        let unknown = || Refusal::new("token_invalid");
+        let (scheme, secret) = authorization.split_once(' ').ok_or_else(unknown)?;
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return Err(unknown());
+        }
+        let (id, secret): (TokenId, _) = tokens::parse(secret.trim()).ok_or_else(unknown)?;
+        let unknown = || Refusal::new("token_invalid").naming(&id.to_string());
+        let registry = self.registry();
+        let token = registry.tokens.get(&id).ok_or_else(unknown)?;
+        let now = self.store.clock().now();
+        let right = token.purpose == Purpose::Bearer
+            && tokens::same(token.secret, secret)
+            && token.counts(now);
+        let agent = registry.agents.get(&token.agent);
+        let agent = agent.filter(|agent| right && agent.standing != Standing::Deregistered);
+        let agent = agent.ok_or_else(unknown)?;
+        let known = Known::new(agent, ShownBy::Token(id), Some(token.rules.clone()));
+        Ok(Caller::Known(Arc::new(known)))
+    }
+}
+
+struct Refusal {
+    code: &'static str,
+    message: String,
+    named: Option<String>,
+    error: Option<Error>,
+}
+
+impl Refusal {
+    fn new(code: &'static str) -> Self {
+        let message = match code {
+            "unauthenticated" => "the request does not show who it is from",
+            "signature_wrong" => "the signature is not one of a key that counts here",
+            "signature_replayed" => "the request was made before with this very signature",
+            "signature_too_early" => "the signature was made before this broker began",
+            "token_invalid" => "the token is not known here, ran out, or was revoked",
+            _ => "the signature headers do not belong together",
+        };
+        Self { code, message: message.into(), named: None, error: None }
+    }
+
+    fn naming(self, named: &str) -> Self {
+        Self { named: Some(named.to_owned()), ..self }
+    }
+
+    fn by_store(error: tasuki_store::Error) -> Self {
+        Self { error: Some(error.into()), ..Self::new("unauthenticated") }
+    }
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        Self { code: fault.code(), message: fault.to_string(), named: None, error: None }
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who asks, as far as that is certain, and what it may ask for.
+
+use std::sync::Arc;
+
+use tasuki_core::ids::{KeyId, TenantId, TokenId};
+use tasuki_core::registry::Agent;
+use tasuki_core::registry::rules::{self, Permission, Rule, Wish};
+use tasuki_core::{AgentId, Capability, Target};
+
+use crate::error::{Error, denied};
+
+/// Who a request is from.
+#[derive(Debug, Clone)]
+pub enum Caller {
+    /// Somebody on this machine, where nobody has to say who it is: it may speak for any agent.
+    Anyone,
+    Known(Arc<Known>),
+}
+
+/// Somebody who has shown who it is.
+#[derive(Debug)]
+pub struct Known {
+    pub agent: AgentId,
+    pub tenant: TenantId,
+    pub proof: ShownBy,
+    /// What the agent may do, and what the token that it used allows at most.
+    rules: Vec<Rule>,
+    token_rules: Option<Vec<Rule>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShownBy {
+    Key(KeyId),
+    Token(TokenId),
+}
+
+impl Known {
+    pub(crate) fn new(agent: &Agent, proof: ShownBy, token_rules: Option<Vec<Rule>>) -> Self {
+        let tenant = agent.id.tenant().parse().unwrap_or_default();
+        Self { agent: agent.id.clone(), tenant, proof, rules: agent.rules.clone(), token_rules }
+    }
+
+    fn allows(&self, wish: &Wish<'_>) -> bool {
+        // A token narrows what its agent may do and never widens it.
+        rules::allow(&self.rules, wish)
+            && self.token_rules.as_ref().is_none_or(|rules| rules::allow(rules, wish))
+    }
+}
+
+impl Caller {
+    /// The agent, where that is certain.
+    #[must_use]
+    pub fn agent(&self) -> Option<&AgentId> {
+        match self {
+            Self::Anyone => None,
+            Self::Known(known) => Some(&known.agent),
+        }
+    }
+
+    /// The tenant, from who it is and never from what it says.
+    #[must_use]
+    pub fn tenant(&self) -> TenantId {
+        match self {
+            Self::Anyone => TenantId::default(),
+            Self::Known(known) => known.tenant.clone(),
+        }
+    }
+
+    /// The agent that a request speaks for: the one it names, which must be the caller.
+    pub(crate) fn speaks_for(&self, named: &AgentId) -> Result<AgentId, Error> {
+        match self {
+            Self::Anyone if named.tenant() != tasuki_core::ids::TENANT_DEFAULT => {
+                Err(denied(format!("{named} belongs to a tenant; it has to show who it is")))
+            }
+            Self::Anyone => Ok(named.clone()),
+            Self::Known(known) if named.seen_from(&known.tenant) == known.agent => {
+                Ok(known.agent.clone())
+            }
+            Self::Known(known) => {
+                Err(denied(format!("the request is by {}, and speaks for {named}", known.agent)))
+            }
+        }
+    }
+
+    pub(crate) fn target(&self, target: &Target) -> Target {
+        target.seen_from(&self.tenant())
+    }
+
+    pub(crate) fn capability(&self, capability: &Capability) -> Capability {
+        capability.seen_from(&self.tenant())
+    }
+
+    pub(crate) fn agent_named(&self, agent: &AgentId) -> AgentId {
+        agent.seen_from(&self.tenant())
+    }
+
+    #[must_use]
+    pub fn may(&self, permission: Permission, target: Option<&str>) -> bool {
+        match self {
+            Self::Anyone => true,
+            Self::Known(known) => known.allows(&Wish { permission, target, project: None }),
+        }
+    }
+
+    pub(crate) fn must(&self, permission: Permission, target: Option<&str>) -> Result<(), Error> {
+        if self.may(permission, target) {
+            return Ok(());
+        }
+        let who = self.agent().map_or_else(String::new, ToString::to_string);
+        Err(denied(match target {
+            Some(target) => format!("{who} may not {permission} towards {target}"),
+            None => format!("{who} may not {permission}"),
+        }))
+    }
+
+    /// Whether this is somebody who looks after the whole broker and not one tenant only.
+    pub(crate) fn is_operator(&self) -> bool {
+        match self {
+            Self::Anyone => true,
+            Self::Known(known) => {
+                known.tenant == TenantId::default() && self.may(Permission::Administer, None)
+            }
+        }
+    }
+}

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where callers are served: the engine as one caller may use it. Each method says what the caller
+//! must be allowed to do, resolves the names in the request within the caller's tenant, and makes
+//! one call. What a caller may not see is not there.
+
+use std::sync::Arc;
+
+use tasuki_core::ids::TENANT_DEFAULT;
+use tasuki_core::registry::rules::Permission;
+use tasuki_core::{
+    AgentId, Body, Handoff, HandoffId, Position, Refusal, Target, Task, TaskId, Terms, Timestamp,
+};
+use tasuki_store::audit::Verdict;
+use tasuki_store::{Entry, HandoffFilter, Stats, TaskFilter};
+
+use crate::caller::Caller;
+use crate::engine::Engine;
+use crate::error::{Error, denied};
+use crate::queries::{ChainEntry, DeadLetter};
+use crate::requests::{
+    ClaimOneRequest, ClaimRequest, CompleteRequest, FailRequest, FollowUp, Granted, NewOffer,
+    NewTask, Offered, PeekRequest, Proof, WaitFor, WaitRequest, Waited,
+};
+
+#[derive(Clone)]
+pub struct Desk {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) caller: Caller,
+}
+
+impl Engine {
+    /// Serves a caller.
+    #[must_use]
+    pub fn desk(self: &Arc<Self>, caller: Caller) -> Desk {
+        Desk { engine: self.clone(), caller }
+    }
+}
+
+/// A page of what a caller may see, and where the next one begins.
+pub struct Page<T, I> {
+    pub items: Vec<Arc<T>>,
+    pub next: Option<I>,
+}
+
+impl Desk {
+    #[must_use]
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.engine.now()
+    }
+
+    /// The terms that hold where an offer names none.
+    #[must_use]
+    pub fn terms(&self) -> Terms {
+        self.engine.terms()
+    }
+
+    fn me(&self) -> Option<AgentId> {
+        self.caller.agent().cloned()
+    }
+
+    pub async fn open_task(&self, new: NewTask) -> Result<(Arc<Task>, bool), Error> {
+        let owner = self.caller.speaks_for(&new.owner)?;
+        self.caller.must(Permission::Send, None)?;
+        self.engine.open_task(NewTask { owner, ..new }).await
+    }
+
+    pub async fn cancel_task(
+        &self,
+        id: TaskId,
+        by: &AgentId,
+        reason: Option<String>,
+    ) -> Result<Arc<Task>, Error> {
+        let by = self.caller.speaks_for(by)?;
+        self.caller.must(Permission::Send, None)?;
+        self.engine.cancel_task(id, by, reason).await
+    }
+
+    fn hop(&self, hop: FollowUp) -> Result<FollowUp, Error> {
+        let to = self.caller.target(&hop.to);
+        self.caller.must(Permission::Send, Some(to.name()))?;
+        Ok(FollowUp { to, ..hop })
+    }
+
+    fn offer_of(&self, new: NewOffer) -> Result<NewOffer, Error> {
+        let from = self.caller.speaks_for(&new.from)?;
+        Ok(NewOffer { from, hop: self.hop(new.hop)?, ..new })
+    }
+
+    pub async fn offer(&self, new: NewOffer) -> Result<Offered, Error> {
+        self.engine.offer(self.offer_of(new)?).await
+    }
+
+    /// Offers many, each on its own.
+    pub async fn offer_many(
+        &self,
+        many: Vec<NewOffer>,
+    ) -> Result<Vec<Result<Offered, Error>>, Error> {
+        let checked: Vec<_> = many.into_iter().map(|new| self.offer_of(new)).collect();
+        let (good, slots) = part(checked);
+        let mut answers = self.engine.offer_many(good).await?.into_iter();
+        Ok(slots.into_iter().map(|slot| fill(slot, &mut answers)).collect())
+    }
+
+    pub async fn claim(&self, wish: ClaimRequest) -> Result<Vec<Granted>, Error> {
+        let (agent, capabilities) = self.seeker(&wish.agent, wish.capabilities)?;
+        self.engine.claim(ClaimRequest { agent, capabilities, ..wish }).await
+    }
+
+    pub async fn claim_one(&self, wish: ClaimOneRequest) -> Result<Granted, Error> {
+        let (agent, capabilities) = self.seeker(&wish.agent, wish.capabilities)?;
+        self.engine.claim_one(ClaimOneRequest { agent, capabilities, ..wish }).await
+    }
+
+    pub async fn peek(&self, wish: PeekRequest) -> Result<Vec<Granted>, Error> {
+        let (agent, capabilities) = self.seeker(&wish.agent, wish.capabilities)?;
+        self.engine.peek(PeekRequest { agent, capabilities, ..wish }).await
+    }
+
+    /// Whoever looks for work needs leave for its own name and for each capability.
+    fn seeker(
+        &self,
+        agent: &AgentId,
+        capabilities: Vec<tasuki_core::Capability>,
+    ) -> Result<(AgentId, Vec<tasuki_core::Capability>), Error> {
+        let agent = self.caller.speaks_for(agent)?;
+        self.caller.must(Permission::Claim, Some(agent.name()))?;
+        for capability in &capabilities {
+            self.caller.must(Permission::Claim, Some(capability.name()))?;
+        }
+        Ok((agent, capabilities.iter().map(|c| self.caller.capability(c)).collect()))
+    }
+
+    pub async fn start_work(&self, id: HandoffId, proof: Proof) -> Result<Arc<Handoff>, Error> {
+        self.caller.must(Permission::Complete, None)?;
+        self.engine.start_work(id, proof, self.me()).await
+    }
+
+    pub async fn heartbeat(&self, id: HandoffId, proof: Proof) -> Result<Granted, Error> {
+        self.caller.must(Permission::Complete, None)?;
+        self.engine.heartbeat(id, proof, self.me()).await
+    }
+
+    pub async fn progress(
+        &self,
+        id: HandoffId,
+        proof: Proof,
+        percent: Option<u8>,
+        note: Option<String>,
+    ) -> Result<Arc<Handoff>, Error> {
+        self.caller.must(Permission::Complete, None)?;
+        self.engine.progress(id, proof, self.me(), percent, note).await
+    }
+
+    fn completion(&self, request: CompleteRequest) -> Result<CompleteRequest, Error> {
+        self.caller.must(Permission::Complete, None)?;
+        let follow_ups = request.follow_ups.into_iter().map(|hop| self.hop(hop));
+        let follow_ups = follow_ups.collect::<Result<_, _>>()?;
+        Ok(CompleteRequest { follow_ups, by: self.me(), ..request })
+    }
+
+    pub async fn complete(
+        &self,
+        requests: Vec<CompleteRequest>,
+    ) -> Result<Vec<Result<Arc<Handoff>, Error>>, Error> {
+        let checked: Vec<_> = requests.into_iter().map(|one| self.completion(one)).collect();
+        let (good, slots) = part(checked);
+        let mut answers = self.engine.complete(good).await?.into_iter();
+        Ok(slots.into_iter().map(|slot| fill(slot, &mut answers)).collect())
+    }
+
+    pub async fn fail(&self, request: FailRequest) -> Result<Arc<Handoff>, Error> {
+        self.caller.must(Permission::Complete, None)?;
+        self.engine.fail(FailRequest { by: self.me(), ..request }).await
+    }
+
+    pub async fn release(&self, id: HandoffId, proof: Proof) -> Result<Arc<Handoff>, Error> {
+        self.caller.must(Permission::Complete, None)?;
+        self.engine.release(id, proof, self.me()).await
+    }
+
+    pub async fn decline(
+        &self,
+        id: HandoffId,
+        agent: &AgentId,
+        proof: Option<Proof>,
+        reason: Option<String>,
+    ) -> Result<Arc<Handoff>, Error> {
+        let agent = self.caller.speaks_for(agent)?;
+        self.caller.must(Permission::Claim, Some(agent.name()))?;
+        self.engine.decline(id, agent, proof, self.me(), reason).await
+    }
+
+    pub async fn cancel(
+        &self,
+        id: HandoffId,
+        by: &AgentId,
+        reason: Option<String>,
+    ) -> Result<Arc<Handoff>, Error> {
+        let by = self.caller.speaks_for(by)?;
+        self.caller.must(Permission::Send, None)?;
+        self.engine.cancel(id, by, reason).await
+    }
+
+    pub async fn abort(
+        &self,
+        id: HandoffId,
+        by: &AgentId,
+        reason: Option<String>,
+    ) -> Result<Arc<Handoff>, Error> {
+        let by = self.caller.speaks_for(by)?;
+        self.caller.must(Permission::Send, None)?;
+        self.engine.abort(id, by, reason).await
+    }
+
+    pub async fn approve(&self, id: HandoffId, by: &AgentId) -> Result<Arc<Handoff>, Error> {
+        let by = self.decides(Permission::Approve, id, by).await?;
+        self.engine.approve(id, by).await
+    }
+
+    pub async fn reject(&self, id: HandoffId, by: &AgentId) -> Result<Arc<Handoff>, Error> {
+        let by = self.decides(Permission::Approve, id, by).await?;
+        self.engine.reject(id, by).await
+    }
+
+    pub async fn redrive(&self, id: HandoffId, by: &AgentId) -> Result<Arc<Handoff>, Error> {
+        let by = self.decides(Permission::Redrive, id, by).await?;
+        self.engine.redrive(id, by).await
+    }
+
+    pub async fn discard(
+        &self,
+        id: HandoffId,
+        by: &AgentId,
+        reason: String,
+    ) -> Result<Arc<Handoff>, Error> {
+        let by = self.decides(Permission::Redrive, id, by).await?;
+        self.engine.discard(id, by, reason).await
+    }
+
+    /// Who decides about a handoff from outside needs leave for the handoff's target.
+    async fn decides(
+        &self,
+        permission: Permission,
+        id: HandoffId,
+        by: &AgentId,
+    ) -> Result<AgentId, Error> {
+        let by = self.caller.speaks_for(by)?;
+        if let Caller::Known(_) = self.caller {
+            let handoff = self.engine.handoff(id).await?;
+            let allowed = self.caller.may(permission, Some(handoff.to.name()));
+            if handoff.from.tenant() != by.tenant() || !(allowed || self.sees(&handoff)) {
+                return Err(Refusal::HandoffNotFound(id).into());
+            }
+            self.caller.must(permission, Some(handoff.to.name()))?;
+        }
+        Ok(by)
+    }
+
+    /// Whether a caller is part of a handoff, or may read what is none of its own.
+    fn sees(&self, handoff: &Handoff) -> bool {
+        let Some(me) = self.caller.agent() else {
+            return handoff.from.tenant() == TENANT_DEFAULT;
+        };
+        let part = handoff.from == *me
+            || handoff.to == Target::Agent(me.clone())
+            || handoff.attempts.iter().any(|attempt| attempt.agent == *me);
+        handoff.from.tenant() == me.tenant()
+            && (part || self.caller.may(Permission::Read, Some(handoff.to.name())))
+    }
+
+    fn sees_task(&self, task: &Task) -> bool {
+        let Some(me) = self.caller.agent() else { return task.owner.tenant() == TENANT_DEFAULT };
+        let part = task.owner == *me || task.opened_by == *me;
+        task.owner.tenant() == me.tenant() && (part || self.caller.may(Permission::Read, None))
+    }
+
+    pub async fn handoff(&self, id: HandoffId) -> Result<Arc<Handoff>, Error> {
+        let handoff = self.engine.handoff(id).await?;
+        if self.sees(&handoff) { Ok(handoff) } else { Err(Refusal::HandoffNotFound(id).into()) }
+    }
+
+    pub async fn task(&self, id: TaskId) -> Result<Arc<Task>, Error> {
+        let task = self.engine.task(id).await?;
+        if self.sees_task(&task) { Ok(task) } else { Err(Refusal::TaskNotFound(id).into()) }
+    }
+
+    pub async fn envelope(&self, id: HandoffId) -> Result<(Arc<Handoff>, Option<Body>), Error> {
+        self.handoff(id).await?;
+        self.engine.envelope(id).await
+    }
+
+    pub async fn results(&self, handoffs: &[Arc<Handoff>]) -> Result<Vec<Option<Body>>, Error> {
+        self.engine.results(handoffs).await
+    }
+
+    pub async fn wait(&self, wish: WaitRequest) -> Result<Vec<Waited>, Error> {
+        for this in &wish.these {
+            match this {
+                WaitFor::Handoff(id) => drop(self.handoff(*id).await?),
+                WaitFor::Task(id) => drop(self.task(*id).await?),
+            }
+        }
+        self.engine.wait(wish).await
+    }
+
+    pub async fn list_handoffs(
+        &self,
+        filter: HandoffFilter,
+    ) -> Result<Page<Handoff, HandoffId>, Error> {
+        let max = filter.max;
+        let filter = HandoffFilter {
+            tenant: Some(self.caller.tenant()),
+            to: filter.to.map(|to| self.caller.target(&to)),
+            from: filter.from.map(|from| self.caller.agent_named(&from)),
+            ..filter
+        };
+        let mut items = self.engine.list_handoffs(filter).await?;
+        let next = (items.len() == max).then(|| items.last().map(|last| last.id)).flatten();
+        items.retain(|handoff| self.sees(handoff));
+        Ok(Page { items, next })
+    }
+
+    pub async fn list_tasks(&self, filter: TaskFilter) -> Result<Page<Task, TaskId>, Error> {
+        let max = filter.max;
+        let filter = TaskFilter {
+            tenant: Some(self.caller.tenant()),
+            owner: filter.owner.map(|owner| self.caller.agent_named(&owner)),
+            ..filter
+        };
+        let mut items = self.engine.list_tasks(filter).await?;
+        let next = (items.len() == max).then(|| items.last().map(|last| last.id)).flatten();
+        items.retain(|task| self.sees_task(task));
+        Ok(Page { items, next })
+    }
+
+    pub async fn dead_letter(&self, id: HandoffId) -> Result<DeadLetter, Error> {
+        self.handoff(id).await?;
+        self.engine.dead_letter(id).await
+    }
+
+    /// Dead letters, newest first.
+    pub async fn dead_letters(
+        &self,
+        filter: HandoffFilter,
+    ) -> Result<Page<Handoff, HandoffId>, Error> {
+        let state = Some(tasuki_core::handoff::StateName::DeadLettered);
+        self.list_handoffs(HandoffFilter { state, ..filter }).await
+    }
+
+    pub async fn chain(&self, id: TaskId) -> Result<Vec<ChainEntry>, Error> {
+        self.task(id).await?;
+        self.engine.chain(id).await
+    }
+
+    /// The log holds what all tenants do, so only who looks after all of them follows all of it.
+    pub fn may_follow(&self) -> Result<(), Error> {
+        match &self.caller {
+            Caller::Anyone => Ok(()),
+            Caller::Known(_) => self.caller.must(Permission::Read, None),
+        }
+    }
+
+    /// Whether an event is about something that the caller may see.
+    pub async fn sees_event(&self, entry: &Entry) -> bool {
+        if self.caller.is_operator() {
+            return true;
+        }
+        let record = &entry.sealed.record;
+        if record.task_id == TaskId::STORE {
+            return false;
+        }
+        self.task(record.task_id).await.is_ok()
+    }
+
+    pub async fn events(&self, after: Position, max: usize) -> Result<Vec<Entry>, Error> {
+        self.may_follow()?;
+        self.engine.events(after, max).await
+    }
+
+    #[must_use]
+    pub fn head(&self) -> Position {
+        self.engine.head()
+    }
+
+    pub async fn more_events(&self, after: Position) -> bool {
+        self.engine.more_events(after).await
+    }
+
+    /// Whether the whole log may be read.
+    pub fn may_export(&self) -> Result<(), Error> {
+        self.operates()
+    }
+
+    /// The whole log, of all tenants.
+    pub async fn export(
+        &self,
+        after: Position,
+        max: usize,
+    ) -> Result<(Vec<String>, Option<Position>), Error> {
+        self.operates()?;
+        self.engine.export(after, max).await
+    }
+
+    pub async fn verify(&self) -> Result<Verdict, Error> {
+        self.operates()?;
+        self.engine.verify().await
+    }
+
+    pub fn stats(&self) -> Result<Stats, Error> {
+        self.may_follow()?;
+        Ok(self.engine.stats())
+    }
+
+    pub(crate) fn operates(&self) -> Result<(), Error> {
+        if self.caller.is_operator() {
+            return Ok(());
+        }
+        Err(denied("only an administrator of the default tenant may do that"))
+    }
+}
+
+/// Sets aside what was refused, and remembers its place.
+fn part<T>(checked: Vec<Result<T, Error>>) -> (Vec<T>, Vec<Option<Error>>) {
+    let mut good = Vec::with_capacity(checked.len());
+    let mut slots = Vec::with_capacity(checked.len());
+    for one in checked {
+        match one {
+            Ok(one) => {
+                good.push(one);
+                slots.push(None);
+            }
+            Err(error) => slots.push(Some(error)),
+        }
+    }
+    (good, slots)
+}
+
+fn fill<T>(
+    slot: Option<Error>,
+    answers: &mut impl Iterator<Item = Result<T, Error>>,
+) -> Result<T, Error> {
+    match slot {
+        Some(error) => Err(error),
+        None => answers.next().unwrap_or(Err(Error::Store(tasuki_store::Error::Unknown))),
+    }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who a request is from. Everything under `/v1` is served at a desk for its caller; the documents,
+//! the health checks and joining are for everybody.
+
+use std::net::SocketAddr;
+
+use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use tasuki_core::identity::{Request as SignedRequest, message};
+use tasuki_engine::{Caller, Desk, Shown};
+
+use crate::App;
+use crate::error::Problem;
+
+/// The digest that a signature covers; whoever reads the body has to check it.
+#[derive(Clone)]
+pub(crate) struct Covered(pub(crate) String);
+
+/// Serves the caller of a request.
+pub(crate) struct At(pub(crate) Desk);
+
+impl FromRequestParts<App> for At {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let caller = parts.extensions.get::<Caller>().cloned();
+        // Every route that is served at a desk lies behind the check below.
+        let caller = caller.ok_or_else(|| {
+            Problem::new("unauthenticated", "the request does not show who it is from", HINT)
+        })?;
+        Ok(Self(app.engine.desk(caller)))
+    }
+}
+
+pub(crate) const HINT: &str = "sign the request with an enrolled key, or send a bearer token; see /docs/errors/unauthenticated";
+
+pub(crate) async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    let caller = match authenticate(&app, &parts).await {
+        Ok(caller) => caller,
+        Err(problem) => return problem.into_response(),
+    };
+    if let Err(error) = app.engine.admit(&caller) {
+        return Problem::from(error).into_response();
+    }
+    let mut request = Request::from_parts(parts, body);
+    let signed = request.headers().contains_key("signature-input");
+    if let Some(digest) = one(request.headers(), "content-digest").filter(|_| signed) {
+        let digest = digest.to_owned();
+        request.extensions_mut().insert(Covered(digest));
+    }
+    let operation = format!("{} {}", request.method(), request.uri().path());
+    request.extensions_mut().insert(caller.clone());
+    let response = next.run(request).await;
+    if let Some(problem) = response.extensions().get::<std::sync::Arc<Problem>>() {
+        app.engine.note_denied(&caller, &problem.code, &operation).await;
+    }
+    response
+}
+
+async fn authenticate(app: &App, request: &Parts) -> Result<Caller, Problem> {
+    let headers = &request.headers;
+    for name in ["signature", "signature-input", "content-digest", "authorization", "host"] {
+        if headers.get_all(name).iter().count() > 1 {
+            return Err(Problem::new(
+                "signature_malformed",
+                format!("the header {name} is there more than once"),
+                "send each header once",
+            ));
+        }
+    }
+    let from = request.extensions.get::<ConnectInfo<SocketAddr>>();
+    let from = from.map_or_else(String::new, |info| info.0.ip().to_string());
+    let host = one(headers, "host").or_else(|| request.uri.authority().map(|a| a.as_str()));
+    let authority = message::authority(host.unwrap_or_default(), 80);
+    let shown = Shown {
+        request: SignedRequest {
+            method: request.method.as_str(),
+            authority: &authority,
+            path: request.uri.path(),
+            query: request.uri.query(),
+            content_digest: one(headers, "content-digest").filter(|_| has_body(headers)),
+        },
+        signature_input: one(headers, "signature-input"),
+        signature: one(headers, "signature"),
+        authorization: one(headers, header::AUTHORIZATION.as_str()),
+        from: &from,
+    };
+    if shown.signature.is_some() && has_body(headers) && shown.request.content_digest.is_none() {
+        return Err(Problem::new(
+            "digest_missing",
+            "a signed request with a body needs the header content-digest",
+            HINT,
+        ));
+    }
+    Ok(app.engine.authenticate(shown).await?)
+}
+
+fn one<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+fn has_body(headers: &HeaderMap) -> bool {
+    let length = one(headers, "content-length").and_then(|length| length.parse::<u64>().ok());
+    length.is_some_and(|length| length > 0) || headers.contains_key(header::TRANSFER_ENCODING)
+}

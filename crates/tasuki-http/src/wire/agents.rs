@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Agents, keys, tokens and tenants on the wire.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tasuki_core::identity::{PublicKey, Signature};
+use tasuki_core::ids::{KeyId, TenantId, TokenId};
+use tasuki_core::registry::rules::Rule;
+use tasuki_core::registry::{AgentKey, Purpose, Quotas, Signed, Standing};
+use tasuki_core::{AgentId, Hash, Timestamp};
+
+/// Publishes an agent's manifest, its first or a new one.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Publish {
+    /// The manifest; its JSON Schema is `/v1/schemas/manifest.json`.
+    pub manifest: Value,
+    /// The agent's signature over the manifest; needed if the agent has a key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed: Option<Signed>,
+    /// Publish only if the manifest so far has this version; 0 if there must be none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u32>,
+}
+
+/// An agent as others may see it.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Agent {
+    pub agent_id: AgentId,
+    pub standing: Standing,
+    /// Which one of its manifests this is, from 1; 0 if it has none.
+    pub version: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<Value>,
+    /// The address of the manifest, which its signature covers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifest_hash: Option<Hash>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed: Option<Signed>,
+    pub keys: Vec<Key>,
+    /// What it may do; shown to itself and to administrators.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules: Option<Vec<Rule>>,
+    pub since: Timestamp,
+}
+
+/// A public key of an agent.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Key {
+    pub key_id: KeyId,
+    #[serde(flatten)]
+    pub key: AgentKey,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Agents {
+    pub agents: Vec<Agent>,
+}
+
+/// Nothing needs to be said beyond the path.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Nothing {}
+
+/// Enrolls a key by the word of an administrator.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Enroll {
+    pub key: PublicKey,
+    /// What the agent may do from now on; as before if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules: Option<Vec<Rule>>,
+}
+
+/// Enrolls a key with a join token. Needs no other proof of who asks.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Join {
+    pub token: String,
+    pub agent_id: AgentId,
+    pub key: PublicKey,
+    /// A signature by the key over the agent's name and the key.
+    pub proof: Signature,
+}
+
+/// Replaces a key by a new one.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rotate {
+    pub old: KeyId,
+    pub key: PublicKey,
+    /// A signature by the new key over the agent's name and the key.
+    pub proof: Signature,
+    /// How long the old key still counts.
+    #[serde(default = "grace")]
+    pub grace_ms: u64,
+}
+
+fn grace() -> u64 {
+    60 * 60 * 1000
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetRules {
+    pub rules: Vec<Rule>,
+}
+
+/// Issues a token.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IssueToken {
+    pub purpose: Purpose,
+    /// For whom a bearer token speaks; who may enroll with a join token.
+    pub agent_id: AgentId,
+    /// What it allows at most; for a join token, what the agent may do once it is enrolled.
+    pub rules: Vec<Rule>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_in_ms: Option<u64>,
+}
+
+/// A token without its secret.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Token {
+    pub token_id: TokenId,
+    pub purpose: Purpose,
+    pub agent_id: AgentId,
+    pub rules: Vec<Rule>,
+    pub issued_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// When it was spent or revoked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct IssuedToken {
+    #[serde(flatten)]
+    pub token: Token,
+    /// The token itself. It is shown this once.
+    pub text: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Tokens {
+    pub tokens: Vec<Token>,
+}
+
+/// A tenant and what it may use.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Tenant {
+    pub tenant_id: TenantId,
+    pub quotas: Quotas,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Tenants {
+    pub tenants: Vec<Tenant>,
+}
+
+/// A request that nobody stood behind.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Refusal {
+    pub at: Timestamp,
+    pub from: String,
+    pub code: String,
+    /// The key or token that was named, whoever named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub named: Option<String>,
+    pub path: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Refusals {
+    /// How many there were since the broker began; the last of them are listed.
+    pub count: u64,
+    pub refusals: Vec<Refusal>,
+}
