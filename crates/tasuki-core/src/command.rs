@@ -3,6 +3,7 @@
 //! Everything that a decision must not make up by itself (ids, entropy) comes with the command.
 
 use crate::canonical::Body;
+use crate::contract::Contract;
 use crate::envelope::{Control, Target};
 use crate::event::{Actor, FailureClass, Key};
 use crate::identity::PublicKey;
@@ -51,6 +52,21 @@ pub enum Command {
         handoff: HandoffId,
         agent: AgentId,
         reason: Option<Body>,
+    },
+    /// Says on which other terms an agent would take a handoff.
+    Counter {
+        handoff: HandoffId,
+        seeker: Seeker,
+        terms: Terms,
+        budget_tokens: Option<u32>,
+        reason: Body,
+    },
+    /// Accepts or refuses an agent's counter-offer.
+    SettleCounter {
+        handoff: HandoffId,
+        by: AgentId,
+        agent: AgentId,
+        accept: bool,
     },
     Approve {
         handoff: HandoffId,
@@ -171,6 +187,7 @@ pub struct Offer {
     pub previous: Option<Hash>,
     pub priority: u8,
     pub terms: Terms,
+    pub contract: Contract,
     pub expires_at: Timestamp,
     pub not_before: Option<Timestamp>,
     pub needs_approval: bool,

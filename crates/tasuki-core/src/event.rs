@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::canonical;
+use crate::contract::Contract;
 use crate::envelope::{Control, Target};
 use crate::handoff::Handoff;
 use crate::ids::{
@@ -140,6 +141,18 @@ pub enum Event {
     TransferOffered(Box<Offered>),
     /// Work was offered as a task below the sender's own; the body is the envelope.
     CallOffered(Box<Offered>),
+    /// A receiver would take it on other terms; the body is the reason.
+    Countered(Countered),
+    /// The sender took a counter-offer: its terms are the handoff's, which waits for its maker.
+    CounterAccepted {
+        agent: AgentId,
+        terms: Terms,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        budget_tokens: Option<u32>,
+    },
+    CounterRefused {
+        agent: AgentId,
+    },
     Approved,
     /// The receiver fetched the envelope without claiming.
     Delivered {
@@ -260,6 +273,8 @@ pub struct Offered {
     pub hop: u32,
     pub priority: u8,
     pub terms: Terms,
+    #[serde(default, skip_serializing_if = "Contract::is_empty")]
+    pub contract: Contract,
     pub expires_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
@@ -281,6 +296,15 @@ pub struct Redrive {
     /// Whether the dead letter had opened its task.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub opened_task: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Countered {
+    pub agent: AgentId,
+    pub terms: Terms,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_tokens: Option<u32>,
+    pub reason: Hash,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -400,6 +424,9 @@ impl Event {
             Self::TaskCancelled { .. } => "task_cancelled",
             Self::TransferOffered(_) => "transfer_offered",
             Self::CallOffered(_) => "call_offered",
+            Self::Countered(_) => "countered",
+            Self::CounterAccepted { .. } => "counter_accepted",
+            Self::CounterRefused { .. } => "counter_refused",
             Self::Approved => "approved",
             Self::Delivered { .. } => "delivered",
             Self::Readied => "readied",
@@ -446,12 +473,15 @@ impl Event {
             Self::AttemptFailed { failure, .. } => Some(*failure),
             Self::LateReport { report, .. } => Some(*report),
             Self::Discarded { reason } => Some(*reason),
+            Self::Countered(countered) => Some(countered.reason),
             Self::Progressed { note: reason, .. }
             | Self::Declined { reason, .. }
             | Self::Cancelled { reason }
             | Self::Aborted { reason }
             | Self::TaskCancelled { reason } => *reason,
-            Self::Approved
+            Self::CounterAccepted { .. }
+            | Self::CounterRefused { .. }
+            | Self::Approved
             | Self::Delivered { .. }
             | Self::Readied
             | Self::Claimed(_)

@@ -2,6 +2,7 @@
 //! One hop of a task to one receiver: its states, and how events move it between them. What is
 //! allowed in which state is in [`crate::decide`].
 
+use crate::contract::{Contract, Counter};
 use crate::envelope::{Control, Target};
 use crate::event::{self, DeadReason, Event, FailureClass, LossCause, Offered, Sealed, words};
 use crate::ids::{
@@ -25,6 +26,9 @@ pub struct Handoff {
     pub hop: u32,
     pub priority: u8,
     pub terms: Terms,
+    pub contract: Contract,
+    /// Terms on which agents would take it.
+    pub counters: Vec<Counter>,
     pub offered_at: Timestamp,
     pub expires_at: Timestamp,
     pub not_before: Option<Timestamp>,
@@ -289,6 +293,8 @@ impl Handoff {
             hop: offered.hop,
             priority: offered.priority,
             terms: offered.terms,
+            contract: offered.contract.clone(),
+            counters: Vec::new(),
             offered_at: record.at,
             expires_at: offered.expires_at,
             not_before: offered.not_before,
@@ -316,6 +322,28 @@ impl Handoff {
         let (at, position) = (sealed.record.at, sealed.position);
         self.at = position;
         match &sealed.record.event {
+            Event::Countered(countered) => {
+                self.counters.retain(|counter| counter.agent != countered.agent);
+                self.counters.push(Counter {
+                    agent: countered.agent.clone(),
+                    terms: countered.terms,
+                    budget_tokens: countered.budget_tokens,
+                    at: position,
+                });
+            }
+            Event::CounterAccepted { agent, terms, budget_tokens } => {
+                self.counters.clear();
+                self.to = Target::Agent(agent.clone());
+                self.terms = *terms;
+                self.contract.budget_tokens = budget_tokens.or(self.contract.budget_tokens);
+                // It stands in another queue from here, at its end like everything that comes.
+                if let State::Pending { ready } = &mut self.state {
+                    *ready = position;
+                }
+            }
+            Event::CounterRefused { agent } => {
+                self.counters.retain(|counter| counter.agent != *agent);
+            }
             Event::Approved => {
                 self.needs_approval = false;
                 self.state = start_state(self.not_before, at, position);

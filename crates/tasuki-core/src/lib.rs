@@ -8,6 +8,7 @@
 
 pub mod canonical;
 pub mod command;
+pub mod contract;
 pub mod decide;
 pub mod envelope;
 pub mod event;
@@ -15,6 +16,7 @@ pub mod handoff;
 pub mod identity;
 pub mod ids;
 pub mod manifest;
+pub mod observe;
 pub mod refusal;
 pub mod registry;
 pub mod report;

@@ -51,6 +51,10 @@ pub enum Refusal {
     InvalidTerms(String),
     #[error("{0}")]
     InvalidFollowUps(&'static str),
+    #[error("handoff {handoff} has {max} counter-offers already")]
+    TooManyCounters { handoff: HandoffId, max: usize },
+    #[error("{agent} has made no counter-offer for handoff {handoff}")]
+    NoCounter { handoff: HandoffId, agent: AgentId },
     #[error("work stays within its tenant")]
     OtherTenant,
     #[error("there is no agent {0}")]
@@ -97,6 +101,8 @@ impl Refusal {
             Self::DeadlinePassed => "deadline_passed",
             Self::InvalidTerms(_) => "invalid_terms",
             Self::InvalidFollowUps(_) => "invalid_follow_ups",
+            Self::TooManyCounters { .. } => "too_many_counters",
+            Self::NoCounter { .. } => "no_counter",
             Self::OtherTenant => "other_tenant",
             Self::AgentNotFound(_) => "agent_not_found",
             Self::ManifestMoved { .. } => "manifest_moved",
@@ -148,6 +154,8 @@ impl Refusal {
             Self::DeadlinePassed => "leave it, or offer it with a deadline that lies ahead",
             Self::InvalidTerms(_) => "correct the term and send it again",
             Self::InvalidFollowUps(_) => "correct the follow-ups and complete again",
+            Self::TooManyCounters { .. } => "wait until the sender has settled some of them",
+            Self::NoCounter { .. } => "read the handoff to see who has made one",
             Self::OtherTenant => "name an agent or capability of your own tenant",
             Self::AgentNotFound(_) => "check the name; `tasuki agent list` shows who is known",
             Self::ManifestMoved { .. } => "read the manifest as it is now and change that one",

@@ -141,7 +141,6 @@ pub struct Why {
     pub reason: Reason,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
 fn is_zero(count: &u32) -> bool {
     *count == 0
 }
@@ -199,11 +198,11 @@ pub fn pick(
         (Policy::Sticky, Some(key)) => (drawn(&left, key)?, Reason::Key),
         (Policy::Sticky, None) => (least_loaded(&left)?, Reason::NoKey),
     };
-    let reason = match (&broken, &full) {
-        (Avoided::Nobody | Avoided::Some(_), Avoided::Nobody | Avoided::Some(_)) => {
-            if left.len() == 1 { Reason::OnlyChoice } else { reason }
-        }
-        (Avoided::AllAlike, _) | (_, Avoided::AllAlike) => Reason::LastResort,
+    let last_resort = matches!((&broken, &full), (Avoided::AllAlike, _) | (_, Avoided::AllAlike));
+    let reason = match left.len() {
+        _ if last_resort => Reason::LastResort,
+        1 => Reason::OnlyChoice,
+        _ => reason,
     };
     let why = Why {
         policy,
@@ -425,6 +424,10 @@ mod tests {
         })
     }
 
+    fn shuffled() -> impl Strategy<Value = (Vec<Candidate>, Vec<Candidate>)> {
+        candidates().prop_flat_map(|given| (Just(given.clone()), Just(given).prop_shuffle()))
+    }
+
     fn policies() -> impl Strategy<Value = Policy> {
         prop::sample::select(Policy::ALL)
     }
@@ -432,7 +435,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_order_of_the_candidates_does_not_matter(
-            (given, shuffled) in candidates().prop_flat_map(|c| (Just(c.clone()), Just(c).prop_shuffle())),
+            (given, shuffled) in shuffled(),
             policy in policies(),
             key in prop::option::of("[a-c]{0,3}"),
             turn in any::<u64>(),

@@ -147,6 +147,9 @@ impl Task {
             }
             Event::TaskCancelled { .. } => self.end(TaskState::Cancelled, record.at),
             Event::TaskOpened(_)
+            | Event::Countered(_)
+            | Event::CounterAccepted { .. }
+            | Event::CounterRefused { .. }
             | Event::Approved
             | Event::Delivered { .. }
             | Event::Readied

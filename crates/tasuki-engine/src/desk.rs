@@ -18,8 +18,8 @@ use crate::engine::Engine;
 use crate::error::{Error, denied};
 use crate::queries::{ChainEntry, DeadLetter};
 use crate::requests::{
-    ClaimOneRequest, ClaimRequest, CompleteRequest, FailRequest, FollowUp, Granted, NewOffer,
-    NewTask, Offered, PeekRequest, Proof, WaitFor, WaitRequest, Waited,
+    ClaimOneRequest, ClaimRequest, CompleteRequest, CounterRequest, FailRequest, FollowUp, Granted,
+    NewOffer, NewTask, Offered, PeekRequest, Proof, WaitFor, WaitRequest, Waited,
 };
 
 #[derive(Clone)]
@@ -83,12 +83,19 @@ impl Desk {
     fn hop(&self, hop: FollowUp) -> Result<FollowUp, Error> {
         let to = self.caller.target(&hop.to);
         self.caller.must(Permission::Send, Some(to.name()))?;
-        Ok(FollowUp { to, ..hop })
+        let capability = hop.capability.map(|capability| self.caller.capability(&capability));
+        Ok(FollowUp { to, capability, ..hop })
     }
 
     fn offer_of(&self, new: NewOffer) -> Result<NewOffer, Error> {
         let from = self.caller.speaks_for(&new.from)?;
         Ok(NewOffer { from, hop: self.hop(new.hop)?, ..new })
+    }
+
+    /// Whether somebody is there who takes work for a handoff's target.
+    #[must_use]
+    pub fn listening(&self, handoff: &Handoff) -> bool {
+        self.engine.presence.is_live(&handoff.to, self.now())
     }
 
     pub async fn offer(&self, new: NewOffer) -> Result<Offered, Error> {
@@ -193,6 +200,23 @@ impl Desk {
         let agent = self.caller.speaks_for(agent)?;
         self.caller.must(Permission::Claim, Some(agent.name()))?;
         self.engine.decline(id, agent, proof, self.me(), reason).await
+    }
+
+    pub async fn counter(&self, wish: CounterRequest) -> Result<Arc<Handoff>, Error> {
+        let (agent, capabilities) = self.seeker(&wish.agent, wish.capabilities)?;
+        self.engine.counter(CounterRequest { agent, capabilities, ..wish }).await
+    }
+
+    pub async fn settle_counter(
+        &self,
+        id: HandoffId,
+        by: &AgentId,
+        agent: &AgentId,
+        accept: bool,
+    ) -> Result<Arc<Handoff>, Error> {
+        let by = self.caller.speaks_for(by)?;
+        self.caller.must(Permission::Send, None)?;
+        self.engine.settle_counter(id, by, self.caller.agent_named(agent), accept).await
     }
 
     pub async fn cancel(

@@ -2,29 +2,35 @@
 //! The one way in. Each method converts a request into a command, hands it to the store, and
 //! returns what became of it.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex};
 
 use tasuki_core::canonical::Body;
 use tasuki_core::command::{self, Act, Command, OpenTask, Seeker};
 use tasuki_core::envelope::{Action, INTENT_BYTES_MAX};
 use tasuki_core::event::Key;
+use tasuki_core::observe::Records;
 use tasuki_core::registry::Registry;
 use tasuki_core::report::{FailureReport, Intent, Note, ResultReport};
-use tasuki_core::{AgentId, Handoff, HandoffId, Position, Task, TaskId, Terms};
+use tasuki_core::{AgentId, Handoff, HandoffId, Position, Task, TaskId, Terms, Timestamp};
 use tasuki_store::{Done, Reply, Store};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::authenticate::SecurityLog;
+use crate::directory::Directory;
 use crate::error::{Error, invalid};
 use crate::ids::IdSource;
+use crate::observer::Observer;
+use crate::presence::Presence;
 use crate::rates::{Denials, Rates};
 use crate::requests::{
-    ClaimOneRequest, ClaimRequest, CompleteRequest, FailRequest, Granted, NewTask, PeekRequest,
-    Proof,
+    ClaimOneRequest, ClaimRequest, CompleteRequest, CounterRequest, FailRequest, Granted, NewTask,
+    PeekRequest, Proof,
 };
+use crate::schemas::Schemas;
 use crate::waiters::Waiters;
-use crate::{relay, sweeper};
+use crate::{presence, relay, sweeper};
 
 /// What holds where a request is silent.
 #[derive(Debug, Clone)]
@@ -66,8 +72,16 @@ pub struct Engine {
     pub(crate) security: SecurityLog,
     pub(crate) rates: Rates,
     pub(crate) denials: Denials,
+    pub(crate) directory: Directory,
+    pub(crate) schemas: Schemas,
+    pub(crate) presence: Arc<Presence>,
+    pub(crate) records: Arc<Mutex<Records>>,
+    /// Whether any handoff may have a contract that its result is held against.
+    pub(crate) contracts: Arc<AtomicBool>,
+    /// Whose turn it is.
+    pub(crate) turn: AtomicU64,
     /// Relay and sweeper, which hold the store and would never end by themselves.
-    workers: [AbortHandle; 2],
+    workers: [AbortHandle; 3],
 }
 
 impl Drop for Engine {
@@ -82,10 +96,19 @@ impl Engine {
     pub fn start(store: Arc<dyn Store>, ids: Arc<dyn IdSource>, settings: Settings) -> Arc<Self> {
         let waiters = Arc::new(Waiters::default());
         let (tell_head, head) = watch::channel(store.head());
-        let relay = relay::run(store.clone(), store.subscribe(), waiters.clone(), tell_head);
+        let presence = Arc::new(Presence::default());
+        let records = Arc::new(Mutex::new(Records::default()));
+        let known = !store.registry().borrow().agents.is_empty();
+        let contracts = Arc::new(AtomicBool::new(known));
+        let directory = Directory::default();
+        let declared = directory.declared.clone();
+        let observer = Observer::new(records.clone(), contracts.clone(), declared);
+        let relay =
+            relay::run(store.clone(), store.subscribe(), waiters.clone(), tell_head, observer);
         let workers = [
             tokio::spawn(relay).abort_handle(),
             tokio::spawn(sweeper::run(store.clone())).abort_handle(),
+            tokio::spawn(presence::share(store.clone(), presence.clone())).abort_handle(),
         ];
         let closing = watch::Sender::new(false);
         Arc::new(Self {
@@ -98,6 +121,12 @@ impl Engine {
             security: SecurityLog::default(),
             rates: Rates::default(),
             denials: Denials::default(),
+            directory,
+            schemas: Schemas::default(),
+            presence,
+            records,
+            contracts,
+            turn: AtomicU64::new(0),
             workers,
         })
     }
@@ -111,6 +140,13 @@ impl Engine {
     /// Who is known.
     pub(crate) fn registry(&self) -> Arc<Registry> {
         self.store.registry().borrow().clone()
+    }
+
+    /// Waits until the store's clock shows another second.
+    pub async fn wait_for_next_second(&self) {
+        let now = self.store.clock().now();
+        let next = Timestamp(now.0 - now.0.rem_euclid(1000)).plus_ms(1000);
+        self.store.clock().sleep_until(next).await;
     }
 
     /// Why a command sent now would not be taken, if so.
@@ -193,6 +229,7 @@ impl Engine {
                 request_id: wish.request_id.clone(),
             })
         };
+        let _looking = self.presence.looks(&seeker, self.now());
         let handoffs = self.until_work(&seeker, wish.wait_ms, command).await?;
         self.grant(handoffs).await
     }
@@ -214,6 +251,7 @@ impl Engine {
     pub async fn peek(&self, wish: PeekRequest) -> Result<Vec<Granted>, Error> {
         let max = self.within_claims(wish.max)?;
         let seeker = Seeker { agent: wish.agent, capabilities: wish.capabilities };
+        drop(self.presence.looks(&seeker, self.now()));
         let done = self.one(Command::Peek { seeker, max }).await?;
         self.grant(done.handoffs).await
     }
@@ -261,6 +299,9 @@ impl Engine {
         let handoff = self.one_handoff(command).await?;
         let now = self.store.clock().now();
         let claim = handoff.state.claim();
+        if let Some(claim) = claim {
+            self.presence.heard(&claim.agent, now);
+        }
         let lease_left_ms = claim.map_or(0, |claim| claim.ends_at().ms_after(now));
         let work_left_ms = claim.map_or(0, |claim| claim.hard_until.ms_after(now));
         Ok(Granted { handoff, envelope: None, lease_left_ms, work_left_ms })
@@ -314,6 +355,7 @@ impl Engine {
             let problem = "expected completed, needs_review, changes_requested or escalated";
             return Err(invalid("action", problem));
         }
+        self.check_result(id, &request.payload).await?;
         let result = Body::of(&ResultReport {
             handoff_id: id,
             action: request.action,
@@ -382,6 +424,31 @@ impl Engine {
             None => Command::Decline { handoff: id, agent, reason },
         };
         self.one_handoff(command).await
+    }
+
+    /// Says on which other terms an agent would take a handoff.
+    pub async fn counter(&self, wish: CounterRequest) -> Result<Arc<Handoff>, Error> {
+        let reason = self.note(Some(wish.reason))?;
+        let reason =
+            reason.ok_or_else(|| invalid("reason", "expected why other terms are needed"))?;
+        let handoff = self.handoff(wish.handoff).await?;
+        let terms = wish.terms.over(handoff.terms);
+        let seeker = Seeker { agent: wish.agent, capabilities: wish.capabilities };
+        let budget_tokens = wish.budget_tokens;
+        let handoff = wish.handoff;
+        let command = Command::Counter { handoff, seeker, terms, budget_tokens, reason };
+        self.one_handoff(command).await
+    }
+
+    /// Accepts or refuses an agent's counter-offer.
+    pub async fn settle_counter(
+        &self,
+        handoff: HandoffId,
+        by: AgentId,
+        agent: AgentId,
+        accept: bool,
+    ) -> Result<Arc<Handoff>, Error> {
+        self.one_handoff(Command::SettleCounter { handoff, by, agent, accept }).await
     }
 
     pub async fn cancel(

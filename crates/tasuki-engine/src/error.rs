@@ -15,6 +15,12 @@ pub enum Error {
     /// A manifest is not what it must be; every fault is named.
     #[error("the manifest has {} faults", .0.len())]
     Manifest(Vec<tasuki_core::manifest::Problem>),
+    /// A payload does not fit the schema that it must fit.
+    #[error("the payload does not fit {what}")]
+    Payload { what: String, faults: Vec<crate::schemas::Fault> },
+    /// Terms that the receiver's manifest does not allow.
+    #[error("{0}")]
+    OutOfRange(String),
     /// Nobody stands behind the request.
     #[error("{message}")]
     Unauthenticated { code: &'static str, message: String },

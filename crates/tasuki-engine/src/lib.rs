@@ -4,16 +4,22 @@
 
 mod authenticate;
 mod caller;
+mod contracts;
 mod desk;
+mod directory;
+mod discover;
 mod engine;
 mod error;
 mod ids;
+mod observer;
 mod offer;
 mod people;
+mod presence;
 mod queries;
 mod rates;
 mod relay;
 mod requests;
+mod schemas;
 mod sweeper;
 mod tokens;
 mod waiters;
@@ -21,16 +27,20 @@ mod waiting;
 
 pub use authenticate::{Refused, Shown};
 pub use caller::{Caller, Known, ShownBy};
+pub use contracts::Route;
 pub use desk::{Desk, Page};
+pub use discover::{Search, SeenAgent};
 pub use engine::{Engine, Settings};
 pub use error::Error;
 pub use ids::{IdSource, SystemIds};
-pub use people::{Enrolled, Issued, NewToken, SeenAgent};
+pub use people::{Enrolled, Issued, NewToken};
 pub use queries::{ChainEntry, DeadLetter};
 pub use requests::{
-    ClaimOneRequest, ClaimRequest, CompleteRequest, FailRequest, FollowUp, Granted, NewOffer,
-    NewTask, Offered, PeekRequest, Proof, Until, WaitFor, WaitMode, WaitRequest, Waited,
+    ClaimOneRequest, ClaimRequest, CompleteRequest, CounterRequest, FailRequest, FollowUp, Granted,
+    NewOffer, NewTask, Offered, PeekRequest, Proof, TermsWish, Until, WaitFor, WaitMode,
+    WaitRequest, Waited,
 };
+pub use schemas::Fault;
 pub use tasuki_store::Error as StoreError;
 pub use tasuki_store::audit::{Finding, Verdict};
 pub use tasuki_store::{Entry, HandoffFilter, PAGE_MAX, Stats, TaskFilter};

@@ -11,7 +11,7 @@ use tasuki_core::event::Key;
 use tasuki_core::handoff::PRIORITY_DEFAULT;
 use tasuki_core::ids::{CorrelationId, IdempotencyKey};
 use tasuki_core::report::Intent;
-use tasuki_core::{AgentId, Handoff, HandoffId, Hash, Refusal, Task, TaskId, Timestamp, canonical};
+use tasuki_core::{AgentId, Handoff, HandoffId, Hash, Refusal, Task, TaskId, Timestamp};
 
 use crate::engine::{Engine, check_intent};
 use crate::error::{Error, invalid};
@@ -42,7 +42,7 @@ impl Engine {
                     let repeated = done.outcome.repeated;
                     let handoff = done.handoffs.into_iter().next();
                     let handoff = handoff.ok_or(Error::Store(tasuki_store::Error::Unknown))?;
-                    return Ok(Offered { handoff, repeated });
+                    return Ok(self.offered(handoff, repeated));
                 }
                 Err(Error::Refused(Refusal::TaskMoved(task))) => last = Some(task),
                 Err(error) => return Err(error),
@@ -75,9 +75,14 @@ impl Engine {
             let done = replies.next().unwrap_or(Err(tasuki_store::Error::Unknown))?;
             let handoff = done.handoffs.into_iter().next();
             let handoff = handoff.ok_or(Error::Store(tasuki_store::Error::Unknown))?;
-            Ok(Offered { handoff, repeated: done.outcome.repeated })
+            Ok(self.offered(handoff, done.outcome.repeated))
         });
         Ok(answers.collect())
+    }
+
+    fn offered(&self, handoff: Arc<Handoff>, repeated: bool) -> Offered {
+        let listening = self.presence.is_live(&handoff.to, self.now());
+        Offered { handoff, listening, repeated }
     }
 
     async fn offer_command(&self, new: &NewOffer) -> Result<Command, Error> {
@@ -87,7 +92,7 @@ impl Engine {
             None => self.new_chain(new, key)?,
             Some(id) => self.next_in_chain(new, id, key).await?,
         };
-        let offer = self.make_offer(place, new.hop.clone(), new.idempotency_key.clone())?;
+        let offer = self.make_offer(place, new.hop.clone(), new.idempotency_key.clone()).await?;
         Ok(Command::Offer(Box::new(offer)))
     }
 
@@ -166,7 +171,8 @@ impl Engine {
         let task = task.ok_or(Refusal::TaskNotFound(handoff.task_id))?;
         let intent = self.intent_of(&task).await?;
         let holder = holder(&handoff);
-        let offers = hops.into_iter().map(|hop| {
+        let mut offers = Vec::with_capacity(hops.len());
+        for hop in hops {
             let place = Place {
                 task: OfferTask::Existing(task.id),
                 from: holder.clone(),
@@ -181,9 +187,9 @@ impl Engine {
                 Control::Passed => place,
                 Control::Awaited => self.below(&task, place),
             };
-            self.make_offer(place, hop, None)
-        });
-        offers.collect()
+            offers.push(self.make_offer(place, hop, None).await?);
+        }
+        Ok(offers)
     }
 
     async fn intent_of(&self, task: &Task) -> Result<Arc<str>, Error> {
@@ -193,7 +199,7 @@ impl Engine {
         Ok(intent.ok_or_else(lost)?.intent.into())
     }
 
-    fn make_offer(
+    async fn make_offer(
         &self,
         place: Place,
         hop: FollowUp,
@@ -201,6 +207,7 @@ impl Engine {
     ) -> Result<Offer, Error> {
         let now = self.store.clock().now();
         let expires_at = self.expiry(now, &hop)?;
+        let settled = self.settle(&place.from, &hop).await?;
         let envelope = Envelope {
             envelope_version: VERSION.into(),
             task_id: place.task.id(),
@@ -209,7 +216,7 @@ impl Engine {
             hop: place.hop,
             previous: place.previous,
             from_agent: place.from.clone(),
-            to: hop.to.clone(),
+            to: settled.to.clone(),
             action: hop.action,
             control: hop.control,
             idempotency_key,
@@ -218,19 +225,20 @@ impl Engine {
             payload: hop.payload,
             metadata: hop.metadata,
             created_at: now,
-            more: canonical::Object::default(),
+            more: settled.more,
         };
         Ok(Offer {
             handoff: self.ids.handoff(),
             task: place.task,
             from: place.from,
-            to: hop.to,
+            to: settled.to,
             control: hop.control,
             envelope: envelope.body(),
             hop: place.hop,
             previous: place.previous,
             priority: hop.priority.unwrap_or(PRIORITY_DEFAULT),
-            terms: hop.terms.unwrap_or(self.settings.terms),
+            terms: settled.terms,
+            contract: settled.contract,
             expires_at,
             not_before: hop.start_in_ms.map(|ms| now.plus_ms(ms)),
             needs_approval: hop.needs_approval,

@@ -55,15 +55,6 @@ pub struct Enrolled {
     pub key_id: KeyId,
 }
 
-/// An agent as a caller sees it.
-#[derive(Debug, Clone)]
-pub struct SeenAgent {
-    pub agent: Arc<Agent>,
-    pub manifest: Option<Body>,
-    /// Whether the caller looks after it.
-    pub trusted: bool,
-}
-
 impl Engine {
     /// Takes a request of a caller in, unless its tenant makes more of them than it may.
     pub fn admit(&self, caller: &Caller) -> Result<(), Error> {
@@ -193,7 +184,7 @@ fn possesses(key: PublicKey, agent: &AgentId, proof: &Signature) -> Result<(), E
 
 impl Desk {
     /// The agent that a request is about. What belongs to others is not there.
-    fn looked_after(&self, named: &AgentId) -> Result<AgentId, Error> {
+    pub(crate) fn looked_after(&self, named: &AgentId) -> Result<AgentId, Error> {
         let agent = self.caller.agent_named(named);
         let own = self.caller.agent() == Some(&agent);
         let tenant = self.caller.tenant();
@@ -244,17 +235,6 @@ impl Desk {
         let wish = RegistryWish::Publish { agent: agent.clone(), manifest: body, signed, version };
         self.engine.change(&self.caller, vec![wish]).await?;
         self.engine.known_agent(&agent)
-    }
-
-    /// Shows an agent of the caller's tenant.
-    pub async fn agent(&self, named: &AgentId) -> Result<SeenAgent, Error> {
-        let id = self.caller.agent_named(named);
-        let found = self.engine.known_agent(&id)?;
-        if !self.knows(&id) && !self.caller.is_operator() {
-            return Err(Refusal::AgentNotFound(id).into());
-        }
-        let manifest = self.engine.store.manifest(&id).await?;
-        Ok(SeenAgent { agent: found, manifest, trusted: self.looked_after(&id).is_ok() })
     }
 
     pub async fn set_standing(

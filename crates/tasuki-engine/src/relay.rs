@@ -11,6 +11,7 @@ use tasuki_store::{Committed, Store};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, watch};
 
+use crate::observer::Observer;
 use crate::waiters::{Topic, Waiters};
 
 pub(crate) async fn run(
@@ -18,14 +19,20 @@ pub(crate) async fn run(
     mut committed: broadcast::Receiver<Arc<Committed>>,
     waiters: Arc<Waiters>,
     head: watch::Sender<Position>,
+    mut observer: Observer,
 ) {
+    observer.load(&*store).await;
     loop {
         match committed.recv().await {
-            Ok(batch) if batch.missed => waiters.wake_everybody(),
+            Ok(batch) if batch.missed => {
+                waiters.wake_everybody();
+                observer.start_over(&*store).await;
+            }
             Ok(batch) => {
                 for event in &batch.events {
                     wake_for(event, &waiters);
                 }
+                observer.note(&batch.events, &*store).await;
                 wake_claimers(&batch, &waiters);
             }
             Err(RecvError::Lagged(_)) => waiters.wake_everybody(),

@@ -12,6 +12,8 @@ use tasuki_core::{
     AgentId, Body, Capability, Handoff, HandoffId, Target, Task, TaskId, Terms, Timestamp,
 };
 
+use crate::contracts::Route;
+
 pub use tasuki_core::command::Proof;
 
 /// Opens a task without handing it to anybody yet.
@@ -50,6 +52,19 @@ pub struct FollowUp {
     pub metadata: Object,
     pub priority: Option<u8>,
     pub terms: Option<Terms>,
+    /// What is to be done, where `to` names an agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capability: Option<Capability>,
+    /// How the receiver is chosen, where `to` names a capability; open to all without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub route: Option<Route>,
+    /// What the result must fit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<serde_json::Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub majors: Vec<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget_tokens: Option<u32>,
     /// When the work must be finished; the earlier of the two counts.
     pub deadline: Option<Timestamp>,
     pub expires_in_ms: Option<u64>,
@@ -61,6 +76,8 @@ pub struct FollowUp {
 #[derive(Debug, Clone)]
 pub struct Offered {
     pub handoff: Arc<Handoff>,
+    /// Whether somebody is there who takes work for its target.
+    pub listening: bool,
     /// The request had been carried out before.
     pub repeated: bool,
 }
@@ -112,6 +129,40 @@ pub struct CompleteRequest {
     pub payload: Payload,
     pub metadata: Object,
     pub follow_ups: Vec<FollowUp>,
+}
+
+/// Other terms, on which an agent would take a handoff.
+#[derive(Debug, Clone)]
+pub struct CounterRequest {
+    pub handoff: HandoffId,
+    pub agent: AgentId,
+    pub capabilities: Vec<Capability>,
+    pub terms: TermsWish,
+    pub budget_tokens: Option<u32>,
+    pub reason: String,
+}
+
+/// Terms that differ from others; where it is silent, the others hold.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TermsWish {
+    pub lease_ms: Option<u64>,
+    pub work_ms: Option<u64>,
+    pub attempts: Option<u32>,
+    pub losses: Option<u32>,
+    pub backoff_ms: Option<u64>,
+}
+
+impl TermsWish {
+    #[must_use]
+    pub fn over(self, others: Terms) -> Terms {
+        Terms {
+            lease_ms: self.lease_ms.unwrap_or(others.lease_ms),
+            work_ms: self.work_ms.unwrap_or(others.work_ms),
+            attempts: self.attempts.unwrap_or(others.attempts),
+            losses: self.losses.unwrap_or(others.losses),
+            backoff_ms: self.backoff_ms.unwrap_or(others.backoff_ms),
+        }
+    }
 }
 
 #[derive(Debug, Clone)]

@@ -59,6 +59,7 @@ codes! {
     "invalid_follow_ups" 422,
     "invalid_json" 400,
     "invalid_manifest" 422,
+    "invalid_payload" 422,
     "invalid_request" 400,
     "invalid_rules" 422,
     "invalid_terms" 422,
@@ -66,6 +67,7 @@ codes! {
     "key_taken" 409,
     "manifest_moved" 409,
     "method_not_allowed" 405,
+    "no_counter" 409,
     "not_dead_lettered" 409,
     "not_owner" 403,
     "not_permitted" 403,
@@ -93,9 +95,11 @@ codes! {
     "task_finished" 409,
     "task_moved" 409,
     "task_not_found" 404,
+    "terms_out_of_range" 422,
     "token_invalid" 401,
     "token_not_found" 404,
     "token_refused" 403,
+    "too_many_counters" 409,
     "too_many_keys" 409,
     "unauthenticated" 401,
     "unsupported_media_type" 415,
@@ -175,7 +179,9 @@ fn details(refusal: &Refusal) -> Object {
         | Refusal::NotTarget { handoff, .. }
         | Refusal::AlreadyDeclined { handoff, .. }
         | Refusal::NotPermitted { handoff, .. }
-        | Refusal::AlreadyReviewed { handoff, .. } => vec![text("handoff_id", handoff)],
+        | Refusal::AlreadyReviewed { handoff, .. }
+        | Refusal::TooManyCounters { handoff, .. }
+        | Refusal::NoCounter { handoff, .. } => vec![text("handoff_id", handoff)],
         Refusal::NotPermittedTask { task, .. } | Refusal::IntentAltered { task } => {
             vec![text("task_id", task)]
         }
@@ -218,6 +224,23 @@ impl From<Error> for Problem {
                 Self::new("invalid_manifest", message, "correct every fault and publish it again")
                     .detail("faults", faults)
             }
+            Error::Payload { what, faults } => {
+                let first = faults.first().map_or_else(String::new, |fault| {
+                    format!("; the first fault is at {:?}: {}", fault.path, fault.problem)
+                });
+                let named: Vec<serde_json::Value> = faults
+                    .iter()
+                    .map(|fault| serde_json::json!({"path": fault.path, "problem": fault.problem}))
+                    .collect();
+                let message = format!("the payload does not fit {what}{first}");
+                Self::new("invalid_payload", message, "correct the payload and send it again")
+                    .detail("faults", named)
+            }
+            Error::OutOfRange(message) => Self::new(
+                "terms_out_of_range",
+                message,
+                "offer terms within the range of the receiver's manifest, or choose another",
+            ),
             Error::Unauthenticated { code, message } => {
                 let mut problem = Self::new(code, message, crate::auth::HINT);
                 problem.retryable = matches!(code, "signature_too_early" | "signature_expired");

@@ -32,7 +32,12 @@ pub(crate) fn offer(body: wire::Offer, defaults: Terms) -> engine::NewOffer {
             payload: body.payload,
             metadata: body.metadata,
             priority: body.priority,
-            terms: body.terms.map(|patch| terms(patch, defaults)),
+            terms: body.terms.map(|patch| wish(patch).over(defaults)),
+            capability: body.capability,
+            route: body.route.map(route),
+            output_schema: body.output_schema,
+            majors: body.majors,
+            budget_tokens: body.budget_tokens,
             deadline: body.deadline,
             expires_in_ms: body.expires_in_ms,
             start_in_ms: body.start_in_ms,
@@ -50,7 +55,12 @@ fn follow_up(body: wire::FollowUp, defaults: Terms) -> engine::FollowUp {
         payload: body.payload,
         metadata: body.metadata,
         priority: body.priority,
-        terms: body.terms.map(|patch| terms(patch, defaults)),
+        terms: body.terms.map(|patch| wish(patch).over(defaults)),
+        capability: body.capability,
+        route: body.route.map(route),
+        output_schema: body.output_schema,
+        majors: body.majors,
+        budget_tokens: body.budget_tokens,
         deadline: body.deadline,
         expires_in_ms: body.expires_in_ms,
         start_in_ms: body.start_in_ms,
@@ -59,13 +69,42 @@ fn follow_up(body: wire::FollowUp, defaults: Terms) -> engine::FollowUp {
     }
 }
 
-fn terms(patch: wire::TermsPatch, defaults: Terms) -> Terms {
-    Terms {
-        lease_ms: patch.lease_ms.unwrap_or(defaults.lease_ms),
-        work_ms: patch.work_ms.unwrap_or(defaults.work_ms),
-        attempts: patch.attempts.unwrap_or(defaults.attempts),
-        losses: patch.losses.unwrap_or(defaults.losses),
-        backoff_ms: patch.backoff_ms.unwrap_or(defaults.backoff_ms),
+fn wish(patch: wire::TermsPatch) -> engine::TermsWish {
+    engine::TermsWish {
+        lease_ms: patch.lease_ms,
+        work_ms: patch.work_ms,
+        attempts: patch.attempts,
+        losses: patch.losses,
+        backoff_ms: patch.backoff_ms,
+    }
+}
+
+fn route(body: wire::Route) -> engine::Route {
+    engine::Route { policy: body.policy, key: body.key }
+}
+
+pub(crate) fn counter(handoff: HandoffId, body: wire::Counter) -> engine::CounterRequest {
+    engine::CounterRequest {
+        handoff,
+        agent: body.agent,
+        capabilities: body.capabilities,
+        terms: wish(body.terms),
+        budget_tokens: body.budget_tokens,
+        reason: body.reason,
+    }
+}
+
+pub(crate) fn search(body: wire::Search) -> engine::Search {
+    engine::Search {
+        capability: body.capability,
+        input: body.input,
+        output: body.output,
+        tags: body.tags,
+        version: body.version,
+        role: body.role,
+        live: body.live,
+        reliability: body.reliability,
+        max: body.limit,
     }
 }
 

@@ -39,6 +39,7 @@ pub(crate) enum Response {
 
 /// Any route may answer with these.
 pub(crate) const COMMON_ERRORS: &[&str] = &[
+    "not_permitted",
     "unauthenticated",
     "signature_malformed",
     "signature_expired",
@@ -209,6 +210,10 @@ fn handoff_routes() -> Vec<Route> {
             "task_moved",
             "idempotency_conflict",
             "intent_altered",
+            "invalid_payload",
+            "not_permitted",
+            "other_tenant",
+            "terms_out_of_range",
             "invalid_terms",
             "deadline_passed",
             "disk_full",
@@ -313,6 +318,9 @@ fn held_routes() -> Vec<Route> {
             "stale_claim",
             "already_completed",
             "invalid_follow_ups",
+            "invalid_payload",
+            "other_tenant",
+            "terms_out_of_range",
             "invalid_terms",
             "deadline_passed",
             "task_moved",
@@ -338,6 +346,28 @@ fn held_routes() -> Vec<Route> {
             handoffs::decline,
         )
         .errors(&["handoff_not_found", "stale_claim", "wrong_state", "not_target"]),
+        does::<wire::Counter, wire::Handoff, _, _>(
+            "/v1/handoffs/{id}/counter",
+            "handoff_counter",
+            "Say on which other terms an agent would take a handoff",
+            handoffs::counter,
+        )
+        .errors(&[
+            "handoff_not_found",
+            "wrong_state",
+            "not_target",
+            "already_declined",
+            "invalid_terms",
+            "too_many_counters",
+            "not_permitted",
+        ]),
+        does::<wire::Settle, wire::Handoff, _, _>(
+            "/v1/handoffs/{id}/settle",
+            "handoff_settle",
+            "Accept or refuse an agent's counter-offer",
+            handoffs::settle,
+        )
+        .errors(&["handoff_not_found", "wrong_state", "no_counter", "not_permitted"]),
         does::<wire::Held, wire::Moved, _, _>(
             "/v1/handoffs/{id}/release",
             "handoff_release",
@@ -431,6 +461,26 @@ fn agent_routes() -> Vec<Route> {
         )
         .creates()
         .errors(&["invalid_manifest", "manifest_moved", "not_permitted"]),
+        reads::<wire::Agents, _, _>(
+            "/v1/agents",
+            "agent_list",
+            "Find agents by capability, tag, version, presence and how they fare",
+            agents::list,
+        )
+        .query::<agents::List>()
+        .errors(&["invalid_request"]),
+        does::<wire::Search, wire::Agents, _, _>(
+            "/v1/agents/search",
+            "agent_search",
+            "Find agents, also by what goes in and what comes out",
+            agents::search,
+        ),
+        reads::<wire::Catalogue, _, _>(
+            "/.well-known/agents.json",
+            "agent_catalogue",
+            "Who can be reached here, for programs that look around",
+            agents::catalogue,
+        ),
         reads::<wire::Agent, _, _>(
             "/v1/agents/{id}",
             "agent_show",
@@ -522,7 +572,7 @@ fn token_routes() -> Vec<Route> {
             "List tokens, newest first, without their secrets",
             agents::tokens,
         ),
-        does::<wire::Nothing, wire::Token, _, _>(
+        does::<wire::Nothing, wire::TokenInfo, _, _>(
             "/v1/tokens/{id}/revoke",
             "token_revoke",
             "Revoke a token at once",
@@ -536,7 +586,7 @@ fn token_routes() -> Vec<Route> {
             agents::tenants,
         )
         .errors(&["not_permitted"]),
-        does::<tasuki_core::registry::Quotas, wire::Tenant, _, _>(
+        does::<tasuki_core::registry::Quotas, wire::TenantInfo, _, _>(
             "/v1/tenants/{id}",
             "tenant_set",
             "Say what a tenant may use",
@@ -617,6 +667,7 @@ pub(crate) fn router(app: &App) -> Router<App> {
         .route("/docs", get(system::docs))
         .route("/docs/errors/{code}", get(system::error_page))
         .route("/v1/openapi.json", get(system::openapi_json))
+        .route("/v1/schemas/manifest.json", get(agents::manifest_schema))
         .fallback(system::not_found)
         .method_not_allowed_fallback(system::wrong_method)
 }

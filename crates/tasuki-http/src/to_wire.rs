@@ -3,7 +3,9 @@
 
 use serde_json::value::RawValue;
 use tasuki_core::handoff::Review;
-use tasuki_core::{Body, Handoff, State, Task, Timestamp};
+use tasuki_core::manifest::Manifest;
+use tasuki_core::observe::Track;
+use tasuki_core::{Body, Capability, Handoff, State, Task, Timestamp};
 use tasuki_engine as engine;
 
 use crate::error::Problem;
@@ -13,11 +15,14 @@ pub(crate) fn raw(body: &Body) -> Box<RawValue> {
     (*body.json).to_owned()
 }
 
-pub(crate) fn offered(handoff: &Handoff) -> wire::Offered {
+pub(crate) fn offered(handoff: &Handoff, listening: bool) -> wire::Offered {
     wire::Offered {
         handoff_id: handoff.id,
         task_id: handoff.task_id,
         status: "stored".into(),
+        to: handoff.to.clone(),
+        listening,
+        routed: handoff.contract.routed,
         envelope: handoff.envelope,
         hop: handoff.hop,
         offered_at: handoff.offered_at,
@@ -110,6 +115,16 @@ pub(crate) fn handoff(handoff: &Handoff, now: Timestamp) -> wire::Handoff {
         hop: handoff.hop,
         priority: handoff.priority,
         terms: handoff.terms,
+        contract: handoff.contract.clone(),
+        counters: handoff
+            .counters
+            .iter()
+            .map(|counter| wire::CounterOffer {
+                agent: counter.agent.clone(),
+                terms: counter.terms,
+                budget_tokens: counter.budget_tokens,
+            })
+            .collect(),
         offered_at: handoff.offered_at,
         expires_at: handoff.expires_at,
         delivered_at: handoff.delivered_at,
@@ -237,21 +252,79 @@ pub(crate) fn own_agent(agent: &tasuki_core::registry::Agent) -> wire::Agent {
         keys: agent
             .keys
             .iter()
-            .map(|key| wire::Key { key_id: key.key.id(), key: key.clone() })
+            .map(|key| wire::EnrolledKey { key_id: key.key.id(), key: key.clone() })
             .collect(),
         rules: Some(agent.rules.clone()),
         since: agent.since,
+        live: false,
+        last_seen: None,
+        holding: 0,
+        observed: Vec::new(),
     }
 }
 
 pub(crate) fn agent(seen: &tasuki_engine::SeenAgent) -> wire::Agent {
-    let manifest = seen.manifest.as_ref().and_then(|body| serde_json::from_str(body.text()).ok());
+    let value = seen.manifest.as_ref().and_then(|body| serde_json::from_str(body.text()).ok());
+    let parsed = value.clone().and_then(|value| Manifest::parse(value).ok());
     let own = own_agent(&seen.agent);
-    wire::Agent { manifest, rules: own.rules.filter(|_| seen.trusted), ..own }
+    wire::Agent {
+        manifest: value,
+        rules: own.rules.filter(|_| seen.trusted),
+        live: seen.live,
+        last_seen: seen.last_seen,
+        holding: seen.holding,
+        observed: seen
+            .tracks
+            .iter()
+            .map(|(capability, track)| observed(capability.as_ref(), track, parsed.as_ref()))
+            .collect(),
+        ..own
+    }
 }
 
-pub(crate) fn token(token: &tasuki_core::registry::Token) -> wire::Token {
-    wire::Token {
+fn observed(
+    capability: Option<&Capability>,
+    track: &Track,
+    manifest: Option<&Manifest>,
+) -> wire::Observed {
+    let entry = capability.zip(manifest).and_then(|(capability, manifest)| {
+        manifest.capabilities.iter().find(|entry| entry.name.name() == capability.name())
+    });
+    let (recent_successes, recent_tries) = track.recent();
+    let short = |ppm: u32| {
+        recent_tries >= tasuki_core::route::SLA_TRIES_MIN
+            && u64::from(recent_successes) * 1_000_000 < u64::from(recent_tries) * u64::from(ppm)
+    };
+    wire::Observed {
+        capability: capability.cloned(),
+        tries: track.tries,
+        successes: track.successes,
+        losses: track.losses,
+        late: track.late,
+        mean_ms: track.mean_ms,
+        recent_tries,
+        recent_successes,
+        declared_sla: entry.and_then(|entry| entry.reliability_sla),
+        breaks_sla: entry.and_then(|entry| entry.sla_ppm()).is_some_and(short),
+    }
+}
+
+pub(crate) fn catalogue(found: &[tasuki_engine::SeenAgent]) -> wire::Catalogue {
+    let entry = |seen: &tasuki_engine::SeenAgent| {
+        let manifest: Manifest = serde_json::from_str(seen.manifest.as_ref()?.text()).ok()?;
+        Some(wire::CatalogueEntry {
+            agent_id: seen.agent.id.clone(),
+            capabilities: manifest.capabilities.into_iter().map(|entry| entry.name).collect(),
+            url: format!("/v1/agents/{}", seen.agent.id.name()),
+            discovery_endpoint: manifest.discovery_endpoint,
+            live: seen.live,
+        })
+    };
+    wire::Catalogue { agents: found.iter().filter_map(entry).collect() }
+}
+
+pub(crate) fn token(token: &tasuki_core::registry::Token) -> wire::TokenInfo {
+    wire::TokenInfo {
         token_id: token.id,
         purpose: token.purpose,
         agent_id: token.agent.clone(),
@@ -262,6 +335,6 @@ pub(crate) fn token(token: &tasuki_core::registry::Token) -> wire::Token {
     }
 }
 
-pub(crate) fn tenant(tenant: tasuki_core::registry::Tenant) -> wire::Tenant {
-    wire::Tenant { tenant_id: tenant.id, quotas: tenant.quotas }
+pub(crate) fn tenant(tenant: tasuki_core::registry::Tenant) -> wire::TenantInfo {
+    wire::TenantInfo { tenant_id: tenant.id, quotas: tenant.quotas }
 }

@@ -12,6 +12,7 @@ use tasuki_core::canonical::Object;
 use tasuki_core::envelope::{Action, Control, Payload};
 use tasuki_core::event::FailureClass;
 use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey, RequestId};
+use tasuki_core::route::{Policy, Why};
 use tasuki_core::{
     AgentId, Capability, ClaimId, Fence, HandoffId, Hash, Target, TaskId, Timestamp,
 };
@@ -68,6 +69,21 @@ pub struct Offer {
     pub priority: Option<u8>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terms: Option<TermsPatch>,
+    /// What is to be done, where `to` names an agent: its manifest says what goes in and comes out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capability: Option<Capability>,
+    /// How one of the agents with the capability is chosen. Without it, all of them may claim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub route: Option<Route>,
+    /// A JSON Schema that the result must fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<serde_json::Value>,
+    /// Which majors of the envelope the sender can give.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub majors: Vec<u32>,
+    /// How many tokens the work may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_tokens: Option<u32>,
     /// When the work must be finished; past it the handoff is dead-lettered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
@@ -86,6 +102,42 @@ pub struct Offer {
 
 fn passed() -> Control {
     Control::Passed
+}
+
+/// How an agent is chosen for a capability.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Route {
+    pub policy: Policy,
+    /// What a `sticky` choice sticks to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
+/// Says on which other terms an agent would take a handoff.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Counter {
+    pub agent: AgentId,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub capabilities: Vec<Capability>,
+    /// What should be different; the rest stays as it was offered.
+    #[serde(default)]
+    pub terms: TermsPatch,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_tokens: Option<u32>,
+    pub reason: String,
+}
+
+/// Accepts or refuses a counter-offer.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Settle {
+    /// The sender of the handoff.
+    pub by: AgentId,
+    /// Whose counter-offer it is.
+    pub agent: AgentId,
+    pub accept: bool,
 }
 
 /// Terms that differ from the broker's defaults.
@@ -126,6 +178,21 @@ pub struct FollowUp {
     pub priority: Option<u8>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terms: Option<TermsPatch>,
+    /// What is to be done, where `to` names an agent: its manifest says what goes in and comes out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capability: Option<Capability>,
+    /// How one of the agents with the capability is chosen. Without it, all of them may claim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub route: Option<Route>,
+    /// A JSON Schema that the result must fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<serde_json::Value>,
+    /// Which majors of the envelope the sender can give.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub majors: Vec<u32>,
+    /// How many tokens the work may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_tokens: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -155,6 +222,13 @@ pub struct Offered {
     pub task_id: TaskId,
     /// Always `stored`: synced to disk, not yet fetched by anybody.
     pub status: String,
+    /// Who is to do the work; the agent that was chosen, if one was.
+    pub to: Target,
+    /// Whether somebody is there who takes work for it. If not, it waits.
+    pub listening: bool,
+    /// How the agent was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routed: Option<Why>,
     pub envelope: Hash,
     pub hop: u32,
     pub offered_at: Timestamp,

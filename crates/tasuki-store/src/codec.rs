@@ -3,6 +3,7 @@
 //! stored form is spelled out here, and a change of theirs cannot silently change old files.
 
 use serde::{Deserialize, Serialize};
+use tasuki_core::contract::{Contract, Counter};
 use tasuki_core::envelope::Control;
 use tasuki_core::handoff::{Attempt, Claim, Ended, Review};
 use tasuki_core::ids::{Fence, Malformed, OrderingKey, RequestId};
@@ -22,6 +23,10 @@ struct StoredHandoff {
     hop: u32,
     priority: u8,
     terms: Terms,
+    #[serde(default, skip_serializing_if = "Contract::is_empty")]
+    contract: Contract,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    counters: Vec<Counter>,
     offered_ms: i64,
     expires_ms: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -111,6 +116,8 @@ pub(crate) fn encode(handoff: &Handoff) -> String {
         hop: handoff.hop,
         priority: handoff.priority,
         terms: handoff.terms,
+        contract: handoff.contract.clone(),
+        counters: handoff.counters.clone(),
         offered_ms: handoff.offered_at.0,
         expires_ms: handoff.expires_at.0,
         not_before_ms: handoff.not_before.map(|time| time.0),
@@ -147,6 +154,8 @@ pub(crate) fn decode(text: &str) -> Result<Handoff, Malformed> {
         hop: stored.hop,
         priority: stored.priority,
         terms: stored.terms,
+        contract: stored.contract,
+        counters: stored.counters,
         offered_at: Timestamp(stored.offered_ms),
         expires_at: Timestamp(stored.expires_ms),
         not_before: stored.not_before_ms.map(Timestamp),

@@ -74,6 +74,17 @@ pub trait Store: Send + std::marker::Sync + 'static {
     /// Spends a nonce: of any number of callers with the same one, one is told that it is fresh,
     /// whichever broker they ask, and whether or not it is started anew in between.
     async fn spend(&self, nonce: Nonce) -> Result<Spent, Error>;
+    /// Keeps a text that follows from the log up to a position, in place of an older one. It need
+    /// not be durable: who finds an older one reads on from there.
+    async fn keep(&self, name: &'static str, at: Position, text: String) -> Result<(), Error>;
+    async fn kept(&self, name: &'static str) -> Result<Option<(Position, String)>, Error>;
+    /// How many handoffs wait for each of these targets, up to a thousand.
+    async fn waiting(&self, targets: Vec<Target>) -> Result<Vec<u64>, Error>;
+    /// Tells other brokers on the same store who was heard of, and returns who was heard of there.
+    async fn share_presence(
+        &self,
+        heard: Vec<(Target, Timestamp)>,
+    ) -> Result<Vec<(Target, Timestamp)>, Error>;
     /// The manifest that an agent published last.
     async fn manifest(&self, agent: &AgentId) -> Result<Option<Body>, Error>;
 

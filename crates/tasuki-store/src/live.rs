@@ -341,6 +341,10 @@ impl Live {
         self.handoffs.values()
     }
 
+    pub(crate) fn waiting_for(&self, target: &Target) -> u64 {
+        self.waiting.get(target).map_or(0, |queue| queue.len() as u64)
+    }
+
     pub(crate) fn counts(&self) -> Counts {
         Counts { live: self.live_count, waiting: self.waiting_count, keys: self.replays.len() }
     }

@@ -3,14 +3,17 @@
 //! journal. It forgets everything when it is dropped, and keeps everything until then.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use async_trait::async_trait;
 use tasuki_core::decide::Replay;
 use tasuki_core::ids::{Epoch, IdempotencyKey};
 use tasuki_core::registry::Registry;
-use tasuki_core::{AgentId, Body, Command, Handoff, HandoffId, Position, Task, TaskId, Timestamp};
+use tasuki_core::{
+    AgentId, Body, Command, Handoff, HandoffId, Position, Target, Task, TaskId, Timestamp,
+};
 use tokio::sync::{broadcast, watch};
 
 use crate::audit::{Verdict, Verifier};
@@ -28,6 +31,7 @@ pub struct Volatile {
     clock: Arc<dyn Clock>,
     log: Arc<RwLock<Log>>,
     nonces: Nonces,
+    kept: Mutex<HashMap<&'static str, (Position, String)>>,
 }
 
 impl Volatile {
@@ -37,7 +41,13 @@ impl Volatile {
         let journal = InRam { log: log.clone() };
         let live = Live::new(Epoch(1), Position(0));
         let nonces = Nonces::new(clock.now());
-        Self { writer: Handle::start(journal, live, clock.clone()), clock, log, nonces }
+        Self {
+            writer: Handle::start(journal, live, clock.clone()),
+            clock,
+            log,
+            nonces,
+            kept: Mutex::default(),
+        }
     }
 
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Log> {
@@ -66,6 +76,9 @@ impl Journal for InRam {
             (Entry { sealed: appended.sealed.clone(), encoded }, appended.body.clone())
         }));
         Ok(Evicted::default())
+    }
+    fn keep(&mut self, _: &str, _: Position, _: &str) -> Result<(), Error> {
+        Ok(())
     }
     fn has_room(&mut self) -> bool {
         true
@@ -144,6 +157,29 @@ impl Store for Volatile {
 
     fn registry(&self) -> watch::Receiver<Arc<Registry>> {
         self.writer.shared.registry.subscribe()
+    }
+
+    async fn keep(&self, name: &'static str, at: Position, text: String) -> Result<(), Error> {
+        let mut kept = self.kept.lock().expect("no holder of this lock panics");
+        kept.insert(name, (at, text));
+        Ok(())
+    }
+
+    async fn kept(&self, name: &'static str) -> Result<Option<(Position, String)>, Error> {
+        Ok(self.kept.lock().expect("no holder of this lock panics").get(name).cloned())
+    }
+
+    async fn waiting(&self, targets: Vec<Target>) -> Result<Vec<u64>, Error> {
+        self.writer.waiting(targets).await
+    }
+
+    /// Nobody else is on this store.
+    async fn share_presence(
+        &self,
+        _: Vec<(Target, Timestamp)>,
+    ) -> Result<Vec<(Target, Timestamp)>, Error> {
+        self.writer.check_open()?;
+        Ok(Vec::new())
     }
 
     async fn spend(&self, nonce: Nonce) -> Result<Spent, Error> {

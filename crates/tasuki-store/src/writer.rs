@@ -13,7 +13,7 @@ use tasuki_core::decide::{Decision, Replay, reads};
 use tasuki_core::ids::IdempotencyKey;
 use tasuki_core::registry::Registry;
 use tasuki_core::{
-    AgentId, Command, Handoff, HandoffId, Position, Task, TaskId, Timestamp, decide,
+    AgentId, Command, Handoff, HandoffId, Position, Target, Task, TaskId, Timestamp, decide,
 };
 use tokio::sync::{broadcast, oneshot, watch};
 
@@ -49,6 +49,8 @@ pub(crate) trait Journal: Send + 'static {
     fn free_reserve(&mut self);
     /// How many rows queries would have to wait for.
     fn lag(&self) -> usize;
+    /// Keeps a text beside the log.
+    fn keep(&mut self, name: &str, at: Position, text: &str) -> Result<(), Error>;
     /// Up to which position everything is where a cold load finds it.
     fn projected(&self) -> Position;
     /// Leaves everything in good order; nothing comes after it.
@@ -103,6 +105,8 @@ enum Message {
     Handoff(HandoffId, oneshot::Sender<Result<Option<Arc<Handoff>>, Error>>),
     Task(TaskId, oneshot::Sender<Result<Option<Arc<Task>>, Error>>),
     Snapshot(oneshot::Sender<Snapshot>),
+    Waiting(Vec<Target>, oneshot::Sender<Vec<u64>>),
+    Keep(&'static str, Position, String, oneshot::Sender<Result<(), Error>>),
     CatchUp(oneshot::Sender<Result<(), Error>>),
     Close(oneshot::Sender<()>),
 }
@@ -187,6 +191,19 @@ impl Handle {
 
     pub(crate) async fn snapshot(&self) -> Result<Snapshot, Error> {
         self.ask(Message::Snapshot).await
+    }
+
+    pub(crate) async fn keep(
+        &self,
+        name: &'static str,
+        at: Position,
+        text: String,
+    ) -> Result<(), Error> {
+        self.ask(|reply| Message::Keep(name, at, text, reply)).await?
+    }
+
+    pub(crate) async fn waiting(&self, targets: Vec<Target>) -> Result<Vec<u64>, Error> {
+        self.ask(|reply| Message::Waiting(targets, reply)).await
     }
 
     /// Returns when everything committed before the call can be queried.
@@ -278,7 +295,11 @@ impl<J: Journal> Writer<J> {
                         commands.iter().map(|c| self.carry_out(c.clone(), &mut batch)).collect();
                     executed.push(Executed { commands, replies, reply });
                 }
-                Message::Handoff(..) | Message::Task(..) | Message::Snapshot(_) => {
+                Message::Handoff(..)
+                | Message::Task(..)
+                | Message::Snapshot(_)
+                | Message::Waiting(..)
+                | Message::Keep(..) => {
                     reads.push(message);
                 }
                 Message::CatchUp(reply) => {
@@ -333,6 +354,13 @@ impl<J: Journal> Writer<J> {
                     let tasks = self.live.tasks().cloned().collect();
                     let handoffs = self.live.handoffs().cloned().collect();
                     drop(reply.send((tasks, handoffs)));
+                }
+                Message::Waiting(targets, reply) => {
+                    let counts = targets.iter().map(|target| self.live.waiting_for(target));
+                    drop(reply.send(counts.collect()));
+                }
+                Message::Keep(name, at, text, reply) => {
+                    drop(reply.send(self.journal.keep(name, at, &text)));
                 }
                 Message::Execute(..) | Message::CatchUp(_) | Message::Close(_) => {}
             }
@@ -545,6 +573,8 @@ fn creates(command: &Command) -> bool {
         | Command::Peek { .. }
         | Command::Held { .. }
         | Command::Decline { .. }
+        | Command::Counter { .. }
+        | Command::SettleCounter { .. }
         | Command::Approve { .. }
         | Command::Reject { .. }
         | Command::Cancel { .. }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What several commands read from their arguments: spans of time, words of a closed list, JSON.
+//! What several commands read from their arguments: spans of time, words of a closed list, rules,
+//! JSON.
+
+pub(crate) mod rules;
 
 use std::io::Read;
 

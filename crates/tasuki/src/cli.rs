@@ -4,8 +4,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    audit, backup, bench, completions, dlq, doctor, handoff, migrate, rebuild, reference, restore,
-    serve, stats, task,
+    agent, audit, backup, bench, completions, dlq, doctor, handoff, keys, migrate, rebuild,
+    reference, restore, serve, stats, task, tenant, token,
 };
 use crate::exit::Exit;
 use crate::output::Output;
@@ -35,6 +35,14 @@ enum Command {
     Handoff(handoff::Handoff),
     /// Decide on dead letters
     Dlq(dlq::Dlq),
+    /// Invite, enroll, describe and look after agents
+    Agent(Box<agent::Agent>),
+    /// Make, show, replace and revoke keys
+    Keys(keys::Keys),
+    /// Issue, list and revoke tokens
+    Token(token::Token),
+    /// Say what tenants may use
+    Tenant(tenant::Tenant),
     /// Verify, export and follow the audit log
     Audit(audit::Audit),
     /// Show what the broker holds and how it does
@@ -66,6 +74,10 @@ impl Cli {
             Command::Task(task) => task.run(output).await,
             Command::Handoff(handoff) => handoff.run(output).await,
             Command::Dlq(dlq) => dlq.run(output).await,
+            Command::Agent(agent) => agent.run(output).await,
+            Command::Keys(keys) => keys.run(output).await,
+            Command::Token(token) => token.run(output).await,
+            Command::Tenant(tenant) => tenant.run(output).await,
             Command::Audit(audit) => audit.run(output).await,
             Command::Stats(stats) => stats.run(output).await,
             Command::Backup(backup) => backup.run(output).await,

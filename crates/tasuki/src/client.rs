@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The way to a broker: one request, one answer, or a failure that says what to do.
 
+mod key_file;
+mod proof;
+
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use reqwest::{RequestBuilder, Response};
+use reqwest::{Request, RequestBuilder, Response};
 use serde::Serialize;
+use tasuki_http::error::Problem;
 
+pub(crate) use self::key_file::KeyFile;
+use self::proof::Proof;
 use crate::cli::COMMON;
 use crate::exit::{Exit, Failure};
 
@@ -21,9 +28,11 @@ const WAIT_MS_MAX: u64 = 50_000;
 const LONGEST_MS: u64 = 365 * 24 * 60 * 60 * 1000;
 /// An answer this much before its time did not wait for the time.
 const EARLY: Duration = Duration::from_millis(500);
+/// How often a request is signed before the broker's word that it is too early is passed on.
+const SIGNED_MAX: u32 = 3;
 
-/// Which broker to talk to.
-#[derive(Debug, Clone, Args)]
+/// Which broker to talk to, and as whom.
+#[derive(Clone, Args)]
 pub(crate) struct Connect {
     /// The broker's URL
     #[arg(
@@ -36,19 +45,55 @@ pub(crate) struct Connect {
         value_name = "URL"
     )]
     pub(crate) url: String,
+    /// A token that shows who asks; the environment is a better place for it than a command line
+    #[arg(
+        long,
+        env = "TASUKI_TOKEN",
+        hide_env_values = true,
+        global = true,
+        help_heading = COMMON,
+        value_name = "TOKEN"
+    )]
+    token: Option<String>,
+    /// The file with the secret key that every request is signed with; counts before a token
+    #[arg(
+        long,
+        env = "TASUKI_KEY",
+        hide_env_values = true,
+        global = true,
+        help_heading = COMMON,
+        value_name = "FILE"
+    )]
+    key: Option<PathBuf>,
 }
 
 pub(crate) struct Client {
     http: reqwest::Client,
     url: String,
+    proof: Proof,
 }
 
 impl Connect {
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
+        self.client_as(match (&self.key, &self.token) {
+            (Some(path), _) => Proof::Key(KeyFile::read(path)?),
+            (None, Some(token)) => Proof::of_token(token)?,
+            (None, None) => Proof::Nothing,
+        })
+    }
+
+    /// A client that does not say who it is.
+    pub(crate) fn stranger(&self) -> anyhow::Result<Client> {
+        self.client_as(Proof::Nothing)
+    }
+
+    fn client_as(&self, proof: Proof) -> anyhow::Result<Client> {
         let http = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             // The broker is near; a proxy for the rest of the world would only be in the way.
             .no_proxy()
+            // What shows who asks is meant for this broker and for nobody it could point to.
+            .redirect(reqwest::redirect::Policy::none())
             .build()
             .context("cannot set up HTTP")?;
         let url = self.url.trim_end_matches('/').to_owned();
@@ -56,7 +101,7 @@ impl Connect {
             let hint = "give a URL that begins with http://, as `tasuki serve` prints it";
             return Err(Failure::usage(format!("{url:?} is no broker's URL"), hint).into());
         }
-        Ok(Client { http, url })
+        Ok(Client { http, url, proof })
     }
 
     /// Whether a broker was asked for by name.
@@ -72,13 +117,33 @@ impl Client {
         &self.url
     }
 
-    /// A command that continues with the same broker.
-    pub(crate) fn command(&self, words: &str) -> String {
-        let known = std::env::var("TASUKI_URL").unwrap_or_else(|_| DEFAULT_URL.into());
-        if known.trim_end_matches('/') == self.url {
-            return format!("tasuki {words}");
+    /// The key that requests are signed with.
+    pub(crate) fn key(&self) -> Option<&KeyFile> {
+        match &self.proof {
+            Proof::Key(file) => Some(file),
+            Proof::Token(_) | Proof::Nothing => None,
         }
-        format!("tasuki {words} --url {}", self.url)
+    }
+
+    /// A command that continues with the same broker and as the same agent. A token is left out:
+    /// it would be on the screen, and then in a shell's history.
+    pub(crate) fn command(&self, words: &str) -> String {
+        let key = self.key().map(|file| file.path.as_path());
+        self.command_with(words, key)
+    }
+
+    /// A command that continues with the same broker, and with this key.
+    pub(crate) fn command_with(&self, words: &str, key: Option<&Path>) -> String {
+        let mut command = format!("tasuki {words}");
+        let known = std::env::var("TASUKI_URL").unwrap_or_else(|_| DEFAULT_URL.into());
+        if known.trim_end_matches('/') != self.url {
+            command += &format!(" --url {}", self.url);
+        }
+        let known = std::env::var_os("TASUKI_KEY").map(PathBuf::from);
+        if let Some(path) = key.filter(|path| known.as_deref() != Some(*path)) {
+            command += &format!(" --key {}", quoted(&path.display().to_string()));
+        }
+        command
     }
 
     pub(crate) async fn get(&self, path: &str, query: &Query<'_>) -> anyhow::Result<String> {
@@ -135,21 +200,36 @@ impl Client {
 
     /// The status and the text of an answer, whatever the status.
     pub(crate) async fn probe(&self, path: &str) -> Result<(u16, String), Failure> {
-        let request = self.read(path, &[]).timeout(ANSWER_TIMEOUT);
-        let answer = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let request = self.read(path, &[]).timeout(ANSWER_TIMEOUT).build();
+        let request = request.map_err(|error| self.unreachable(&error))?;
+        let answer = self.send_once(&request).await?;
         let status = answer.status().as_u16();
         let text = answer.text().await.map_err(|error| self.unreachable(&error))?;
         Ok((status, text))
     }
 
     async fn send(&self, request: RequestBuilder) -> anyhow::Result<Response> {
-        let answer = request.send().await.map_err(|error| self.unreachable(&error))?;
-        let status = answer.status();
-        if status.is_success() {
-            return Ok(answer);
+        let request = request.build().map_err(|error| self.unreachable(&error))?;
+        let mut signed = 0;
+        loop {
+            let answer = self.send_once(&request).await?;
+            let status = answer.status();
+            if status.is_success() {
+                return Ok(answer);
+            }
+            let text = answer.text().await.map_err(|error| self.unreachable(&error))?;
+            signed += 1;
+            if signed >= SIGNED_MAX || !is_too_early(&text) {
+                return Err(Failure::refused(status.as_u16(), text).into());
+            }
+            tokio::time::sleep(proof::next_second()).await;
         }
-        let text = answer.text().await.map_err(|error| self.unreachable(&error))?;
-        Err(Failure::refused(status.as_u16(), text).into())
+    }
+
+    async fn send_once(&self, request: &Request) -> Result<Response, Failure> {
+        let mut request = request.try_clone().expect("no request of ours streams its body");
+        self.proof.show(&mut request)?;
+        self.http.execute(request).await.map_err(|error| self.unreachable(&error))
     }
 
     pub(crate) fn unreachable(&self, error: &reqwest::Error) -> Failure {
@@ -197,6 +277,13 @@ pub(crate) async fn until<T>(
     }
 }
 
+/// Signatures are dated by the second, and a broker takes none that may be older than itself: just
+/// after its start it asks for another. Nothing was done then, so any request can be repeated.
+fn is_too_early(answer: &str) -> bool {
+    serde_json::from_str::<Problem>(answer)
+        .is_ok_and(|problem| problem.code == "signature_too_early")
+}
+
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
@@ -205,11 +292,39 @@ fn innermost(error: &dyn std::error::Error) -> String {
     cause.to_string()
 }
 
-/// A value as it may stand in a query.
-fn escaped(value: &str) -> String {
+/// A value as it may stand in a path or in a query.
+pub(crate) fn escaped(value: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:".contains(&byte);
     value
         .bytes()
         .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
         .collect()
+}
+
+/// A word as it may stand in a shell's line.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-._~:@/,=+%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_quoted_where_a_shell_would_take_it_apart() {
+        assert_eq!(["a.key", "/x/a@b:1.key"].map(quoted), ["a.key", "/x/a@b:1.key"]);
+        assert_eq!(
+            ["my key", "it's", "", "$x"].map(quoted),
+            ["'my key'", r"'it'\''s'", "''", "'$x'"]
+        );
+    }
+
+    #[test]
+    fn a_name_with_its_tenant_is_one_part_of_a_path() {
+        assert_eq!(escaped("acme/a@b:1"), "acme%2Fa%40b:1");
+    }
 }

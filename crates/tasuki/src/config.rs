@@ -64,6 +64,10 @@ pub(crate) struct Keys {
         value_delimiter = ','
     )]
     hosts: Option<Vec<String>>,
+    /// Whether requests must show who they are from. Only a loopback address goes without
+    /// [default: off]
+    #[arg(long, env = "TASUKI_AUTH", hide_env_values = true, value_name = "MODE")]
+    auth: Option<AuthMode>,
     /// Which log lines to write, such as `warn` or `info,tasuki_store=debug` [default: info]
     #[arg(long, env = "TASUKI_LOG", hide_env_values = true, value_name = "FILTER")]
     log: Option<String>,
@@ -183,6 +187,13 @@ pub(crate) enum SyncMode {
     Off,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum AuthMode {
+    Required,
+    Off,
+}
+
 /// Everything settled.
 #[derive(Debug)]
 pub(crate) struct Config {
@@ -215,6 +226,7 @@ impl Keys {
             store_retain_days: Some(0),
             listen: Some(SocketAddr::from(([127, 0, 0, 1], 8788))),
             hosts: Some(limits.hosts),
+            auth: Some(AuthMode::Off),
             log: Some("info".into()),
             log_format: Some(LogFormat::Human),
             sync: Some(SyncMode::Full),
@@ -271,6 +283,7 @@ impl Keys {
             store_retain_days: self.store_retain_days.or(other.store_retain_days),
             listen: self.listen.or(other.listen),
             hosts: self.hosts.or(other.hosts),
+            auth: self.auth.or(other.auth),
             log: self.log.or(other.log),
             log_format: self.log_format.or(other.log_format),
             sync: self.sync.or(other.sync),
@@ -315,7 +328,12 @@ impl Keys {
                 SyncMode::Full => Sync::Full,
                 SyncMode::Off => Sync::Off,
             },
-            settings: Settings { terms, expires_in_ms: self.expires_in_ms?, ..Settings::default() },
+            settings: Settings {
+                terms,
+                expires_in_ms: self.expires_in_ms?,
+                open: self.auth? == AuthMode::Off,
+                ..Settings::default()
+            },
             limits: Limits {
                 body_bytes_max: self.limits.body_bytes_max?,
                 requests_per_second: self.limits.requests_per_second?,

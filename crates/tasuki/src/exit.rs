@@ -179,6 +179,9 @@ fn next_command(problem: &Problem) -> Option<String> {
         "internal" | "disk_full" => "doctor".to_owned(),
         "already_reviewed" => format!("dlq show {}", detail("handoff_id")?),
         "not_dead_lettered" => "dlq list".to_owned(),
+        "agent_not_found" => "agent list".to_owned(),
+        "token_not_found" => "token list".to_owned(),
+        "unauthenticated" => "agent enroll --help".to_owned(),
         _ => match (detail("first"), detail("handoff_id"), detail("task_id")) {
             (Some(handoff), ..) | (None, Some(handoff), _) => format!("handoff show {handoff}"),
             (None, None, Some(task)) => format!("task show {task}"),

@@ -3,6 +3,7 @@
 //! command needs to see through [`View`], and writes down what comes back.
 
 mod claim;
+mod counter;
 mod held;
 mod offer;
 mod registry;
@@ -70,6 +71,8 @@ pub fn reads(command: &Command) -> Reads {
         Command::ClaimOne { handoff, .. }
         | Command::Held { handoff, .. }
         | Command::Decline { handoff, .. }
+        | Command::Counter { handoff, .. }
+        | Command::SettleCounter { handoff, .. }
         | Command::Approve { handoff, .. }
         | Command::Reject { handoff, .. }
         | Command::Cancel { handoff, .. }
@@ -167,6 +170,12 @@ pub fn decide(command: Command, view: &dyn View, now: Timestamp) -> Decision {
             held::held(handoff, proof, by.as_ref(), act, view, now)
         }
         Command::Decline { handoff, agent, reason } => claim::decline(handoff, agent, reason, view),
+        Command::Counter { handoff, seeker, terms, budget_tokens, reason } => {
+            counter::counter(handoff, &seeker, terms, budget_tokens, reason, view)
+        }
+        Command::SettleCounter { handoff, by, agent, accept } => {
+            counter::settle(handoff, by, agent, accept, view)
+        }
         Command::Approve { handoff, by } => review::approve(handoff, by, view),
         Command::Reject { handoff, by } => review::reject(handoff, by, view),
         Command::Cancel { handoff, by, reason } => review::cancel(handoff, by, reason, view),

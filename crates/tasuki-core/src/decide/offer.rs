@@ -80,6 +80,7 @@ pub(super) fn offered(offer: Offer) -> NewEvent {
         hop: offer.hop,
         priority: offer.priority,
         terms: offer.terms,
+        contract: offer.contract,
         expires_at: offer.expires_at,
         not_before: offer.not_before,
         needs_approval: offer.needs_approval,

@@ -151,6 +151,7 @@ pub(super) fn redrive(
         hop: handoff.hop,
         priority: handoff.priority,
         terms: handoff.terms,
+        contract: handoff.contract.clone(),
         expires_at: now.plus_ms(span_ms),
         not_before: None,
         needs_approval: handoff.needs_approval,

@@ -8,10 +8,13 @@ use std::ptr;
 
 use serde_json::{Map, Value};
 
+use super::measure::{Edge, Measure, Side, count, same};
 use super::types::Types;
 
 /// How many alternatives of one value are told apart.
 const CASES_MAX: usize = 512;
+/// How many values of one `enum` are looked at one by one; of more, only the types are known.
+const VALUES_MAX: usize = 256;
 
 /// One thing that is known about a value.
 #[derive(Clone, Copy)]
@@ -99,8 +102,7 @@ pub(super) fn cases<'a>(
     let mut open = vec![(first, known.to_vec(), Vec::new())];
     let mut done = Vec::new();
     while let Some((mut case, pending, mut choices)) = open.pop() {
-        *steps_left = steps_left.checked_sub(1)?;
-        if !case.learn(pending, document, &mut choices) {
+        if !case.learn(pending, document, &mut choices, steps_left)? {
             continue;
         }
         let options: Vec<Known<'a>> = match choices.pop() {
@@ -121,23 +123,25 @@ pub(super) fn cases<'a>(
 }
 
 impl<'a> Case<'a> {
-    /// Takes in what holds besides; `false` if it cannot all hold.
+    /// Takes in what holds besides; `false` if it cannot all hold, `None` if it takes too long.
     fn learn(
         &mut self,
         mut pending: Vec<Known<'a>>,
         document: &Document<'a>,
         choices: &mut Vec<Choice<'a>>,
-    ) -> bool {
+        steps_left: &mut u32,
+    ) -> Option<bool> {
         while let Some(known) = pending.pop() {
+            *steps_left = steps_left.checked_sub(1)?;
             match known {
                 Known::Exactly(value) => {
                     if self.exactly.is_some_and(|before| !same(before, value)) {
-                        return false;
+                        return Some(false);
                     }
                     self.exactly = Some(value);
                     self.types = self.types.and(Types::of(value));
                 }
-                Known::Schema(Value::Bool(false)) => return false,
+                Known::Schema(Value::Bool(false)) => return Some(false),
                 Known::Schema(Value::Object(schema)) => {
                     // Known already, as in a schema that refers to itself.
                     if self.schemas.iter().any(|before| ptr::eq(*before, schema)) {
@@ -154,18 +158,22 @@ impl<'a> Case<'a> {
                             choices.push(Choice::Schemas(list(schema, keyword)));
                         }
                     }
-                    if schema.get("enum").is_some_and(Value::is_array) {
-                        choices.push(Choice::Values(list(schema, "enum")));
+                    if let Some(Value::Array(values)) = schema.get("enum") {
+                        if values.len() <= VALUES_MAX {
+                            choices.push(Choice::Values(values));
+                        }
+                        let types = values.iter().map(Types::of).reduce(Types::or);
+                        self.types = self.types.and(types.unwrap_or(Types::NONE));
                     }
                 }
                 // `true`, and what is no schema at all.
                 Known::Schema(_) => {}
             }
             if self.types.is_empty() {
-                return false;
+                return Some(false);
             }
         }
-        true
+        Some(true)
     }
 
     /// The same case, if the value has one of these types.
@@ -177,6 +185,11 @@ impl<'a> Case<'a> {
     pub(super) fn exactly(&self) -> Option<&'a Value> {
         static NULL: Value = Value::Null;
         self.exactly.or((self.types == Types::NULL).then_some(&NULL))
+    }
+
+    /// How much there is to look through.
+    pub(super) fn weight(&self) -> usize {
+        self.schemas.len()
     }
 
     /// Whether one schema says all of this, word for word.
@@ -210,9 +223,7 @@ impl<'a> Case<'a> {
         let mut min = counts(min).chain(exact()).max().unwrap_or(0);
         let mut max = counts(max).chain(exact()).min();
         if measure == Measure::Members {
-            let required = self.schemas.iter().flat_map(|schema| list(schema, "required"));
-            let required: BTreeSet<_> = required.filter_map(Value::as_str).collect();
-            min = min.max(required.len() as u64);
+            min = min.max(self.required().len() as u64);
             if self.others().is_none() {
                 let names = self.names().len() as u64;
                 max = Some(max.map_or(names, |max| max.min(names)));
@@ -221,10 +232,11 @@ impl<'a> Case<'a> {
         (min, max)
     }
 
-    pub(super) fn requires(&self, name: &str) -> bool {
-        let has = self.exactly.and_then(Value::as_object).is_some_and(|it| it.contains_key(name));
-        let required = |schema: &&Map<_, _>| list(schema, "required").iter().any(|r| r == name);
-        has || self.schemas.iter().any(required)
+    /// The properties that are always there.
+    pub(super) fn required(&self) -> BTreeSet<&'a str> {
+        let given = self.exactly.and_then(Value::as_object).into_iter().flat_map(Map::keys);
+        let required = self.schemas.iter().flat_map(|schema| list(schema, "required"));
+        given.map(String::as_str).chain(required.filter_map(Value::as_str)).collect()
     }
 
     /// The properties that are named.
@@ -322,102 +334,6 @@ fn additional(schema: &Map<String, Value>) -> Additional<'_> {
     }
 }
 
-/// What has a size, and how it is counted.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Measure {
-    Text,
-    Items,
-    Members,
-}
-
-impl Measure {
-    fn keywords(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Text => ("minLength", "maxLength"),
-            Self::Items => ("minItems", "maxItems"),
-            Self::Members => ("minProperties", "maxProperties"),
-        }
-    }
-
-    fn of(self, value: &Value) -> Option<u64> {
-        let size = match (self, value) {
-            (Self::Text, Value::String(text)) => text.chars().count(),
-            (Self::Items, Value::Array(items)) => items.len(),
-            (Self::Members, Value::Object(members)) => members.len(),
-            _ => return None,
-        };
-        u64::try_from(size).ok()
-    }
-}
-
-/// The side of a number that a bound is on.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
-    Below,
-    Above,
-}
-
-impl Side {
-    fn closed(self) -> &'static str {
-        match self {
-            Self::Below => "minimum",
-            Self::Above => "maximum",
-        }
-    }
-
-    fn open(self) -> &'static str {
-        match self {
-            Self::Below => "exclusiveMinimum",
-            Self::Above => "exclusiveMaximum",
-        }
-    }
-}
-
-/// A bound. Upper ones are kept negated, so that there is one kind.
-#[derive(Clone, Copy)]
-pub(super) struct Edge {
-    at: f64,
-    open: bool,
-}
-
-impl Edge {
-    pub(super) fn new(side: Side, at: f64, open: bool) -> Self {
-        Self { at: if side == Side::Below { at } else { -at }, open }
-    }
-
-    pub(super) fn implies(self, other: Self) -> bool {
-        self.at > other.at || (self.at == other.at && (self.open || !other.open))
-    }
-
-    /// The first integer that it admits.
-    fn for_integers(self) -> Self {
-        let at = if self.open { self.at.floor() + 1.0 } else { self.at.ceil() };
-        Self { at, open: false }
-    }
-}
-
 fn list<'a>(schema: &'a Map<String, Value>, keyword: &str) -> &'a [Value] {
     schema.get(keyword).and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
-/// A count as JSON Schema has it: `2.0` is one.
-pub(super) fn count(value: &Value) -> Option<u64> {
-    let whole = |count: f64| (count >= 0.0 && count.fract() == 0.0).then_some(count as u64);
-    value.as_u64().or_else(|| value.as_f64().and_then(whole))
-}
-
-/// Whether two values are equal as JSON: `1` and `1.0` are.
-pub(super) fn same(one: &Value, other: &Value) -> bool {
-    match (one, other) {
-        (Value::Number(a), Value::Number(b)) if a.is_f64() || b.is_f64() => {
-            a.as_f64() == b.as_f64()
-        }
-        (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
-        }
-        (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(k, a)| b.get(k).is_some_and(|b| same(a, b)))
-        }
-        _ => one == other,
-    }
 }

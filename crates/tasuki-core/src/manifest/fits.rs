@@ -11,21 +11,26 @@
 //! [`schema::normalise`](super::schema::normalise) gives them.
 
 use std::fmt;
-use std::mem;
+use std::ptr;
+use std::slice;
 
 use serde_json::{Map, Value};
 
-use super::facts::{self, Case, Document, Edge, Known, Measure, Side, same};
-use super::problem::{item, member};
+use super::facts::{self, Case, Document, Known};
+use super::measure::{Edge, Measure, Side, count, same};
+use super::problem::{cut, item, member};
 use super::types::Types;
 
 /// How many mismatches are reported.
 pub const MISMATCHES_MAX: usize = 100;
-/// How deep values are followed, and how many references in a row.
-const DEPTH_MAX: usize = 64;
-const HOPS_MAX: usize = 32;
+/// How deep parts are followed, references and alternatives included: bounds the stack.
+const DEPTH_MAX: usize = 128;
 /// How much work one comparison may take; alternatives within alternatives multiply.
 const STEPS_MAX: u32 = 50_000;
+/// How many lookups by name count as one step.
+const LIGHT: usize = 16;
+/// Up to how many items a given list is searched for one that occurs twice.
+const UNIQUE_ITEMS_MAX: usize = 256;
 
 /// Where in the value the schemas part (`sources[].title`; the empty path is the whole), and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +69,7 @@ struct Judge<'a> {
     /// What is being judged, from the whole to the part. Met again further inside, it holds if
     /// the rest does: this is how recursive schemas come to an end.
     under_way: Vec<(Vec<Known<'a>>, &'a Value)>,
-    hops: usize,
+    depth: usize,
     steps_left: u32,
     /// Counted apart from what is kept: a mismatch that is not kept is one nevertheless.
     failures: u64,
@@ -78,7 +83,7 @@ impl<'a> Judge<'a> {
             consumer: Document::new(consumer),
             only_named,
             under_way: Vec::new(),
-            hops: 0,
+            depth: 0,
             steps_left: STEPS_MAX,
             failures: 0,
             found: Vec::new(),
@@ -111,50 +116,52 @@ impl<'a> Judge<'a> {
         well
     }
 
-    /// Whether there is work left to spend.
-    fn step(&mut self, path: &str) -> bool {
-        if self.steps_left == 0 {
+    /// Whether there is so much work left to spend.
+    fn spend(&mut self, steps: usize, path: &str) -> bool {
+        let left = u32::try_from(steps).ok().and_then(|steps| self.steps_left.checked_sub(steps));
+        self.steps_left = left.unwrap_or(0);
+        if left.is_none() {
             self.fail(path, "the schemas are too large to be compared");
-            return false;
         }
-        self.steps_left -= 1;
-        true
+        left.is_some()
     }
 
     /// A value of which this much is known, against what is wanted of it.
     fn value(&mut self, known: Vec<Known<'a>>, wanted: &'a Value, path: &str) {
+        if !self.spend(1, path) {
+            return;
+        }
         let identical = |known: &Known<'a>| match known {
             Known::Schema(schema) => is_identical(schema, wanted),
             Known::Exactly(_) => false,
         };
         let under_way = self.under_way.iter().any(|(before, wanted_before)| {
-            std::ptr::eq(*wanted_before, wanted)
+            ptr::eq(*wanted_before, wanted)
                 && before.len() == known.len()
                 && before.iter().zip(&known).all(|(one, other)| one.is(*other))
         });
-        if under_way || known.iter().any(identical) || !self.step(path) {
+        if under_way || known.iter().any(identical) {
             return;
-        }
-        if self.under_way.len() >= DEPTH_MAX {
-            return self.fail(path, "nested too deep to be compared");
         }
         let left = &mut self.steps_left;
         let Some(cases) = facts::cases(&known, &self.producer, self.only_named, left) else {
             return self.fail(path, "too many alternatives to be compared");
         };
         self.under_way.push((known, wanted));
-        let hops = mem::take(&mut self.hops);
         for case in &cases {
             self.case(case, wanted, path);
         }
-        self.hops = hops;
         self.under_way.pop();
     }
 
     fn case(&mut self, case: &Case<'a>, wanted: &'a Value, path: &str) {
-        if !self.step(path) {
+        if !self.spend(1 + case.weight() / LIGHT, path) {
             return;
         }
+        if self.depth == DEPTH_MAX {
+            return self.fail(path, "nested too deep to be compared, or refers to itself");
+        }
+        self.depth += 1;
         match wanted {
             Value::Bool(true) => {}
             Value::Object(schema) => {
@@ -164,6 +171,7 @@ impl<'a> Judge<'a> {
             }
             _ => self.fail(path, "may be there and is not accepted"),
         }
+        self.depth -= 1;
     }
 
     fn keyword(
@@ -189,7 +197,8 @@ impl<'a> Judge<'a> {
                     self.fail(path, format!("may be {}, expected {accepted}", case.types));
                 }
             }
-            "const" => self.one_of(case, std::slice::from_ref(demand), path),
+            "const" => self.one_of(case, slice::from_ref(demand), path),
+            "enum" if case.says(&[("enum", Some(demand))]) => {}
             "enum" => self.one_of(case, demand.as_array().map_or(&[], Vec::as_slice), path),
             "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum"
                 if may_be(Types::NUMBER) =>
@@ -221,15 +230,8 @@ impl<'a> Judge<'a> {
 
     fn reference(&mut self, case: &Case<'a>, reference: &'a Value, path: &str) {
         match self.consumer.resolve(reference) {
-            None => self.fail(path, format!("cannot follow the reference {reference}")),
-            Some(_) if self.hops >= HOPS_MAX => {
-                self.fail(path, format!("the reference {reference} leads back to itself"));
-            }
-            Some(target) => {
-                self.hops += 1;
-                self.case(case, target, path);
-                self.hops -= 1;
-            }
+            Some(target) => self.case(case, target, path),
+            None => self.fail(path, format!("cannot follow the reference {}", shown(reference))),
         }
     }
 
@@ -243,16 +245,21 @@ impl<'a> Judge<'a> {
             let case = case.narrowed(types);
             let mut branches_left = branches.iter();
             if !branches_left.any(|branch| self.attempt(|judge| judge.case(&case, branch, path))) {
-                let count = branches.len();
-                self.fail(path, format!("may be {types} and fits none of {count} alternatives"));
+                let all = branches.len();
+                self.fail(path, format!("may be {types} and fits none of {all} alternatives"));
             }
         }
     }
 
     fn one_of(&mut self, case: &Case<'a>, values: &[Value], path: &str) {
+        if !self.spend(values.len() / LIGHT, path) {
+            return;
+        }
         match case.exactly() {
             Some(value) if values.iter().any(|one| same(one, value)) => {}
-            Some(value) => self.fail(path, format!("may be {value}, which is not accepted")),
+            Some(value) => {
+                self.fail(path, format!("may be {}, which is not accepted", shown(value)));
+            }
             None => self.fail(path, "may be another value than those accepted"),
         }
     }
@@ -291,7 +298,11 @@ impl<'a> Judge<'a> {
         path: &str,
     ) {
         let (min, max) = case.size(measure);
-        let fits = facts::count(demand).is_some_and(|wanted| {
+        let names = if measure == Measure::Members { case.names().len() } else { 0 };
+        if !self.spend(names / LIGHT, path) {
+            return;
+        }
+        let fits = count(demand).is_some_and(|wanted| {
             if keyword.starts_with("min") {
                 min >= wanted
             } else {
@@ -305,6 +316,9 @@ impl<'a> Judge<'a> {
 
     fn unique(&mut self, case: &Case<'a>, path: &str) {
         let differ = |items: &Vec<Value>| {
+            if items.len() > UNIQUE_ITEMS_MAX {
+                return false;
+            }
             let mut places = items.iter().enumerate();
             places.all(|(place, item)| !items[..place].iter().any(|before| same(before, item)))
         };
@@ -349,15 +363,24 @@ impl<'a> Judge<'a> {
         }
     }
 
-    fn required(&mut self, case: &Case<'a>, names: &Value, path: &str) {
-        let names = names.as_array().into_iter().flatten().filter_map(Value::as_str);
-        for name in names.filter(|name| !case.requires(name)) {
+    fn required(&mut self, case: &Case<'a>, names: &'a Value, path: &str) {
+        let names = names.as_array().map_or(&[][..], Vec::as_slice);
+        let known = case.required();
+        if !self.spend((names.len() + known.len()) / LIGHT, path) {
+            return;
+        }
+        let names = names.iter().filter_map(Value::as_str);
+        for name in names.filter(|name| !known.contains(name)) {
             self.fail(&member(path, name), "is required and may be missing");
         }
     }
 
     fn properties(&mut self, case: &Case<'a>, properties: &'a Value, path: &str) {
-        for (name, wanted) in properties.as_object().into_iter().flatten() {
+        let Some(properties) = properties.as_object() else { return };
+        if !self.spend(properties.len() / LIGHT, path) {
+            return;
+        }
+        for (name, wanted) in properties {
             if let Some(known) = case.property(name) {
                 self.value(known, wanted, &member(path, name));
             }
@@ -375,8 +398,12 @@ impl<'a> Judge<'a> {
             return;
         }
         let properties = schema.get("properties");
+        let names = case.names();
+        if !self.spend(names.len() / LIGHT, path) {
+            return;
+        }
         let is_named = |name: &&str| properties.is_some_and(|named| named.get(*name).is_some());
-        for name in case.names().into_iter().filter(|name| !is_named(name)) {
+        for name in names.into_iter().filter(|name| !is_named(name)) {
             if let Some(known) = case.property(name) {
                 self.value(known, wanted, &member(path, name));
             }
@@ -424,6 +451,10 @@ impl<'a> Judge<'a> {
             self.fail(path, format!("{keyword} cannot be judged and is not the producer's own"));
         }
     }
+}
+
+fn shown(value: &Value) -> String {
+    cut(value.to_string())
 }
 
 /// Whether two schemas are the same and mean the same: a reference leads elsewhere on either side.

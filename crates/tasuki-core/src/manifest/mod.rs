@@ -7,6 +7,7 @@
 mod facts;
 pub mod fits;
 mod keywords;
+mod measure;
 mod problem;
 mod read;
 pub mod schema;
@@ -41,11 +42,10 @@ pub const ROLE_BYTES_MAX: usize = 128;
 pub const DESCRIPTION_BYTES_MAX: usize = 4096;
 pub const URL_BYTES_MAX: usize = 2048;
 
+// `Deserialize` is for manifests that were accepted before, so that a bound that is lowered one day
+// does not make stored ones unreadable; what strangers send goes through `parse`. Defaults are
+// written out for the same reason: a stored manifest keeps its meaning.
 /// What one agent can do. Members that this version does not know are kept and passed on.
-///
-/// `Deserialize` is for manifests that were accepted before, so that a bound that is lowered one
-/// day does not make stored ones unreadable; what strangers send goes through [`Manifest::parse`].
-/// Defaults are written out for the same reason: a stored manifest keeps its meaning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Manifest {
     pub agent_id: AgentId,

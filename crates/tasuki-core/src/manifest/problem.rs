@@ -11,6 +11,9 @@ pub const PROBLEMS_MAX: usize = 100;
 /// How deep a manifest may nest, and each schema in it.
 pub const DEPTH_MAX: usize = 32;
 
+/// How much of a name or a value is shown.
+const SHOWN_BYTES_MAX: usize = 128;
+
 /// One fault and its place, such as `capabilities[0].reliability_sla`; the empty path is the whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
@@ -55,11 +58,12 @@ impl Problems {
     }
 }
 
-/// The path of a member. A name that would not read as one is quoted, so that a path is exact.
+/// The path of a member. A name that would not read as one is quoted, so that a path is exact; one
+/// of absurd length is cut, so that a hundred paths do not make a reply of megabytes.
 pub(super) fn member(path: &str, name: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"_$-".contains(&b);
-    if name.is_empty() || !name.bytes().all(plain) {
-        return format!("{path}[{}]", Value::from(name));
+    if name.is_empty() || name.len() > SHOWN_BYTES_MAX || !name.bytes().all(plain) {
+        return format!("{path}[{}]", Value::from(cut(name.to_owned())));
     }
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
@@ -67,6 +71,15 @@ pub(super) fn member(path: &str, name: &str) -> String {
 /// The path of an item.
 pub(super) fn item(path: &str, index: usize) -> String {
     format!("{path}[{index}]")
+}
+
+/// A text that somebody else made, short enough to be shown.
+pub(super) fn cut(mut text: String) -> String {
+    if text.len() > SHOWN_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(SHOWN_BYTES_MAX));
+        text.push('…');
+    }
+    text
 }
 
 /// The first place that is nested too deep. Whatever else walks a value by recursion comes after.
@@ -106,6 +119,7 @@ mod tests {
         assert_eq!(member("a", "b.c"), r#"a["b.c"]"#);
         assert_eq!(member("", "say \"x\""), r#"["say \"x\""]"#);
         assert_eq!(item("a", 3), "a[3]");
+        assert_eq!(member("a", &"é".repeat(100)), format!("a[\"{}…\"]", "é".repeat(64)));
     }
 
     #[test]

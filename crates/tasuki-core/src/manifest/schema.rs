@@ -2,11 +2,11 @@
 //! Schemas as agents write them. Two spellings are understood: JSON Schema 2020-12, and a shorthand
 //! that maps names to type words. This module tells them apart and writes the shorthand out.
 //!
-//! **The shorthand.** `{"query": "string", "tags?": "string[]", "author": {"name": "str"}}`. The
-//! words are string/str, int/integer, float/number, bool/boolean, array/list, object/dict/map,
-//! null/none and any; `[]` behind a word, or brackets around one type, make a list of it; `?` behind
-//! a name or a word makes the member optional (it may be left out; it may not be null). A member may
-//! also be given as JSON Schema.
+//! **The shorthand.** `{"query": "string", "tags?": "string[]", "author": {"name": "str"}}`.
+//! The words are string/str, int/integer, float/number, bool/boolean, array/list, object/dict/map,
+//! null/none and any. `[]` behind a word, or brackets around one type, make a list of it. `?`
+//! behind a name or a word makes the member optional: it may be left out, it may not be null. A
+//! member may also be given as JSON Schema.
 //!
 //! **Telling them apart.** `true`, `false` and `{}` are JSON Schema. An object is JSON Schema
 //!
@@ -179,6 +179,7 @@ fn no_word(text: &str) -> String {
 }
 
 #[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "examples read better without a & each")]
 mod tests {
     use super::*;
     use proptest::prelude::*;

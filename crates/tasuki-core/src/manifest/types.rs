@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 pub(super) struct Types(u8);
 
 impl Types {
-    const NONE: Self = Self(0);
+    pub(super) const NONE: Self = Self(0);
     pub(super) const ANY: Self = Self(0b111_1111);
     pub(super) const NULL: Self = Self(1);
     const BOOLEAN: Self = Self(1 << 1);

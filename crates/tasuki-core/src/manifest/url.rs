@@ -13,7 +13,7 @@ pub(super) fn check(url: &str) -> Result<&str, &'static str> {
         return Err("longer than 2048 bytes");
     }
     if !url.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err("expected a URL without spaces, control characters or letters beyond ASCII");
+        return Err("expected a URL of visible ASCII characters");
     }
     let Some((scheme, rest)) = url.split_once("://") else {
         return Err("expected a URL with http:// or https://");

@@ -3,6 +3,7 @@
 
 use crate::canonical::Body;
 use crate::command::{Act, Claim, Command, Offer, OfferTask, OpenTask, Outcome, Proof, Seeker};
+use crate::contract::Contract;
 use crate::envelope::{Control, Target};
 use crate::event::FailureClass;
 use crate::handoff::{Handoff, PRIORITY_DEFAULT, StateName};
@@ -161,6 +162,7 @@ pub(super) fn offer(handoff: HandoffId) -> Offer {
         previous: None,
         priority: PRIORITY_DEFAULT,
         terms: Terms::default(),
+        contract: Contract::default(),
         expires_at: START.plus_ms(24 * HOUR_MS),
         not_before: None,
         needs_approval: false,

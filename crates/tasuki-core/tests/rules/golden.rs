@@ -5,13 +5,16 @@
 use std::fs;
 use std::path::Path;
 
+use tasuki_core::contract::Contract;
 use tasuki_core::event::{
-    Actor, Claimed, DeadReason, Event, FailureClass, LossCause, Offered, Opened, Record, Redrive,
+    Actor, Claimed, Countered, DeadReason, Event, FailureClass, LossCause, Offered, Opened, Record,
+    Redrive,
 };
 use tasuki_core::identity::SecretKey;
 use tasuki_core::ids::{ClaimId, Fence, HandoffId, Position, TaskId, Timestamp, TokenId};
 use tasuki_core::registry::rules::{Effect, Permission, Rule};
 use tasuki_core::registry::{Change, Purpose, Quotas, Signed, Standing, Tenant, Token};
+use tasuki_core::route::{Policy, Reason, Why};
 use tasuki_core::terms::Terms;
 
 use crate::support::{agent, body, key, to, to_any};
@@ -38,6 +41,7 @@ fn example_after(event: &Event) -> Option<Event> {
             redrive_of: None,
             ..offered_with_everything()
         })),
+        Event::CallOffered(offered) if !offered.contract.is_empty() => return None,
         Event::CallOffered(_) => Event::Approved,
         Event::Approved => Event::Delivered { agent: agent("coder") },
         Event::Delivered { .. } => Event::Readied,
@@ -86,8 +90,44 @@ fn example_after(event: &Event) -> Option<Event> {
                 signature: secret(1).sign(b"m"),
             }),
         })),
-        Event::RegistryChanged(change) => Event::RegistryChanged(Box::new(change_after(change)?)),
+        Event::RegistryChanged(change) => match change_after(change) {
+            Some(change) => Event::RegistryChanged(Box::new(change)),
+            None => Event::Countered(Countered {
+                agent: agent("coder"),
+                terms: Terms::default(),
+                budget_tokens: Some(8000),
+                reason: body("too little time").hash,
+            }),
+        },
+        Event::Countered(_) => Event::CounterAccepted {
+            agent: agent("coder"),
+            terms: Terms::default(),
+            budget_tokens: Some(8000),
+        },
+        Event::CounterAccepted { .. } => Event::CounterRefused { agent: agent("coder") },
+        // What offers have learned to say since.
+        Event::CounterRefused { .. } => Event::CallOffered(Box::new(Offered {
+            contract: contract(),
+            ..offered_with_everything()
+        })),
     })
+}
+
+fn contract() -> Contract {
+    Contract {
+        capability: Some("review".parse().unwrap()),
+        output_schema: Some(body("schema").hash),
+        majors: vec![1, 2],
+        budget_tokens: Some(4000),
+        routed: Some(Why {
+            policy: Policy::LeastLoaded,
+            candidates: 3,
+            live: 2,
+            avoided_sla: 1,
+            avoided_full: 0,
+            reason: Reason::Best,
+        }),
+    }
 }
 
 fn secret(number: u8) -> SecretKey {
@@ -166,6 +206,7 @@ fn offered_with_everything() -> Offered {
         hop: 3,
         priority: 5,
         terms: Terms::default(),
+        contract: Contract::default(),
         expires_at: Timestamp(1_800_086_400_000),
         not_before: Some(Timestamp(1_800_000_060_000)),
         needs_approval: true,

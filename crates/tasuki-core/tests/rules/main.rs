@@ -6,6 +6,7 @@
 mod approval;
 mod cancel;
 mod claim;
+mod counter;
 mod dead_letter;
 mod epoch;
 mod follow_ups;

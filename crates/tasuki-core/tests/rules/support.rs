@@ -116,6 +116,7 @@ impl Stage {
             previous: before.map(|(hash, _)| hash),
             priority: PRIORITY_DEFAULT,
             terms: Terms::default(),
+            contract: tasuki_core::contract::Contract::default(),
             expires_at: self.now.plus_ms(DAY),
             not_before: None,
             needs_approval: false,

@@ -2,21 +2,72 @@
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use tasuki_core::AgentId;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use tasuki_core::ids::{KeyId, TenantId, TokenId};
 use tasuki_core::registry::{Quotas, Standing};
-use tasuki_engine::NewToken;
+use tasuki_core::{AgentId, Capability};
+use tasuki_engine::{Desk, NewToken};
 
 use super::Answer;
 use crate::auth::At;
 use crate::error::Problem;
-use crate::json::{Json, PathId, ok, reply};
-use crate::{App, to_wire, wire};
+use crate::json::{Json, Params, PathId, ok, reply};
+use crate::{App, from_wire, to_wire, wire};
 
 pub(crate) async fn publish(At(desk): At, Json(body): Json<wire::Publish>) -> Answer {
     let agent = desk.publish(body.manifest, body.signed, body.version).await?;
     let seen = desk.agent(&agent.id).await?;
     Ok(reply(StatusCode::CREATED, &to_wire::agent(&seen)))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct List {
+    /// Only agents that can do this.
+    capability: Option<Capability>,
+    /// Only agents with this tag.
+    tag: Option<String>,
+    role: Option<String>,
+    version: Option<String>,
+    /// Only agents that are there, or only those that are not.
+    live: Option<bool>,
+    /// The least share of the last attempts that ended in a result, in percent.
+    reliability: Option<u8>,
+    /// How many at most, up to 1000.
+    limit: Option<usize>,
+}
+
+pub(crate) async fn list(At(desk): At, Params(wish): Params<List>) -> Answer {
+    let search = wire::Search {
+        capability: wish.capability,
+        tags: wish.tag.into_iter().collect(),
+        role: wish.role,
+        version: wish.version,
+        live: wish.live,
+        reliability: wish.reliability,
+        limit: wish.limit,
+        ..wire::Search::default()
+    };
+    found(&desk, search).await
+}
+
+pub(crate) async fn search(At(desk): At, Json(body): Json<wire::Search>) -> Answer {
+    found(&desk, body).await
+}
+
+async fn found(desk: &Desk, search: wire::Search) -> Answer {
+    let found = desk.discover(from_wire::search(search)).await?;
+    Ok(ok(&wire::Agents { agents: found.iter().map(to_wire::agent).collect() }))
+}
+
+pub(crate) async fn catalogue(At(desk): At) -> Answer {
+    let search = wire::Search { limit: Some(1000), ..wire::Search::default() };
+    Ok(ok(&to_wire::catalogue(&desk.discover(from_wire::search(search)).await?)))
+}
+
+pub(crate) async fn manifest_schema() -> Answer {
+    Ok(ok(&schemars::schema_for!(tasuki_core::manifest::Manifest)))
 }
 
 pub(crate) async fn show(At(desk): At, PathId(id): PathId<AgentId>) -> Answer {
@@ -47,7 +98,7 @@ pub(crate) async fn deregister(
     stand(&desk, &id, Standing::Deregistered).await
 }
 
-async fn stand(desk: &tasuki_engine::Desk, id: &AgentId, standing: Standing) -> Answer {
+async fn stand(desk: &Desk, id: &AgentId, standing: Standing) -> Answer {
     let agent = desk.set_standing(id, standing).await?;
     Ok(ok(&to_wire::agent(&desk.agent(&agent.id).await?)))
 }

@@ -46,7 +46,7 @@ pub(crate) async fn redrive(
     Json(body): Json<wire::Approve>,
 ) -> Answer {
     let handoff = desk.redrive(id, &body.by).await?;
-    Ok(reply(StatusCode::CREATED, &to_wire::offered(&handoff)))
+    Ok(reply(StatusCode::CREATED, &to_wire::offered(&handoff, desk.listening(&handoff))))
 }
 
 pub(crate) async fn discard(

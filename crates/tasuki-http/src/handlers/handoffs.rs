@@ -18,7 +18,7 @@ use crate::{from_wire, to_wire, wire};
 pub(crate) async fn offer(At(desk): At, Json(body): Json<wire::Offer>) -> Answer {
     let offered = desk.offer(from_wire::offer(body, desk.terms())).await?;
     let status = if offered.repeated { StatusCode::OK } else { StatusCode::CREATED };
-    Ok(reply(status, &to_wire::offered(&offered.handoff)))
+    Ok(reply(status, &to_wire::offered(&offered.handoff, offered.listening)))
 }
 
 pub(crate) async fn offer_batch(At(desk): At, Json(body): Json<wire::OfferBatch>) -> Answer {
@@ -28,7 +28,7 @@ pub(crate) async fn offer_batch(At(desk): At, Json(body): Json<wire::OfferBatch>
     let results = desk.offer_many(offers).await?;
     let results = results
         .into_iter()
-        .map(|result| result.map(|offered| to_wire::offered(&offered.handoff)))
+        .map(|result| result.map(|offered| to_wire::offered(&offered.handoff, offered.listening)))
         .map(|result| to_wire::part(result.map_err(Problem::from)))
         .collect();
     Ok(ok(&wire::Batch::<wire::Offered> { results }))
@@ -274,6 +274,24 @@ pub(crate) async fn release(
 ) -> Answer {
     let handoff = desk.release(id, proof(&body)).await?;
     Ok(ok(&to_wire::moved(&handoff)))
+}
+
+pub(crate) async fn counter(
+    At(desk): At,
+    PathId(id): PathId<HandoffId>,
+    Json(body): Json<wire::Counter>,
+) -> Answer {
+    let handoff = desk.counter(from_wire::counter(id, body)).await?;
+    Ok(ok(&to_wire::handoff(&handoff, desk.now())))
+}
+
+pub(crate) async fn settle(
+    At(desk): At,
+    PathId(id): PathId<HandoffId>,
+    Json(body): Json<wire::Settle>,
+) -> Answer {
+    let handoff = desk.settle_counter(id, &body.by, &body.agent, body.accept).await?;
+    Ok(ok(&to_wire::handoff(&handoff, desk.now())))
 }
 
 pub(crate) async fn cancel(

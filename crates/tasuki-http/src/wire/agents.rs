@@ -8,7 +8,7 @@ use tasuki_core::identity::{PublicKey, Signature};
 use tasuki_core::ids::{KeyId, TenantId, TokenId};
 use tasuki_core::registry::rules::Rule;
 use tasuki_core::registry::{AgentKey, Purpose, Quotas, Signed, Standing};
-use tasuki_core::{AgentId, Hash, Timestamp};
+use tasuki_core::{AgentId, Capability, Hash, Timestamp};
 
 /// Publishes an agent's manifest, its first or a new one.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -38,16 +38,24 @@ pub struct Agent {
     pub manifest_hash: Option<Hash>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed: Option<Signed>,
-    pub keys: Vec<Key>,
+    pub keys: Vec<EnrolledKey>,
     /// What it may do; shown to itself and to administrators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<Vec<Rule>>,
     pub since: Timestamp,
+    /// Whether it was heard of within the last minute.
+    pub live: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_seen: Option<Timestamp>,
+    /// How many handoffs it holds, as far as this broker saw.
+    pub holding: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub observed: Vec<Observed>,
 }
 
 /// A public key of an agent.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct Key {
+pub struct EnrolledKey {
     pub key_id: KeyId,
     #[serde(flatten)]
     pub key: AgentKey,
@@ -122,7 +130,7 @@ pub struct IssueToken {
 
 /// A token without its secret.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct Token {
+pub struct TokenInfo {
     pub token_id: TokenId,
     pub purpose: Purpose,
     pub agent_id: AgentId,
@@ -138,26 +146,26 @@ pub struct Token {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct IssuedToken {
     #[serde(flatten)]
-    pub token: Token,
+    pub token: TokenInfo,
     /// The token itself. It is shown this once.
     pub text: String,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Tokens {
-    pub tokens: Vec<Token>,
+    pub tokens: Vec<TokenInfo>,
 }
 
 /// A tenant and what it may use.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct Tenant {
+pub struct TenantInfo {
     pub tenant_id: TenantId,
     pub quotas: Quotas,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Tenants {
-    pub tenants: Vec<Tenant>,
+    pub tenants: Vec<TenantInfo>,
 }
 
 /// A request that nobody stood behind.
@@ -177,4 +185,74 @@ pub struct Refusals {
     /// How many there were since the broker began; the last of them are listed.
     pub count: u64,
     pub refusals: Vec<Refusal>,
+}
+
+/// Looks for agents. What is silent does not matter.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Search {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capability: Option<Capability>,
+    /// A JSON Schema of what would be sent: the capability must take it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
+    /// A JSON Schema of what is needed: what the capability gives must fit it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// Only those who are there, or only those who are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live: Option<bool>,
+    /// The least share of the last attempts that ended in a result, in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reliability: Option<u8>,
+    /// How many at most, up to 1000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+}
+
+/// How an agent fares in one capability, beside what it promises.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Observed {
+    /// Absent for work that named none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capability: Option<Capability>,
+    pub tries: u64,
+    pub successes: u64,
+    /// Attempts that were lost by silence or took longer than they might.
+    pub losses: u64,
+    /// Results that took longer than the agent's own `timeout_seconds`.
+    pub late: u64,
+    pub mean_ms: u64,
+    /// Of the last attempts, at most 64: how many there were and how many ended in a result.
+    pub recent_tries: u32,
+    pub recent_successes: u32,
+    /// What the manifest promises.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declared_sla: Option<f64>,
+    /// Whether it falls short of that.
+    pub breaks_sla: bool,
+}
+
+/// Who can be reached here, for programs that look around.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Catalogue {
+    pub agents: Vec<CatalogueEntry>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct CatalogueEntry {
+    pub agent_id: AgentId,
+    pub capabilities: Vec<Capability>,
+    /// Where the agent's page is on this broker.
+    pub url: String,
+    /// What the manifest names. The broker never asks there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discovery_endpoint: Option<String>,
+    pub live: bool,
 }

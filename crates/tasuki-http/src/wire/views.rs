@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tasuki_core::canonical::Object;
+use tasuki_core::contract::Contract;
 use tasuki_core::envelope::Control;
 use tasuki_core::ids::{CorrelationId, OrderingKey};
 use tasuki_core::{AgentId, Fence, HandoffId, Hash, Position, Target, TaskId, Terms, Timestamp};
@@ -54,6 +55,12 @@ pub struct Handoff {
     pub hop: u32,
     pub priority: u8,
     pub terms: Terms,
+    /// What was agreed besides the terms.
+    #[serde(default, skip_serializing_if = "Contract::is_empty")]
+    pub contract: Contract,
+    /// On which other terms agents would take it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<CounterOffer>,
     pub offered_at: Timestamp,
     pub expires_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -81,6 +88,15 @@ pub struct Handoff {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub declined_by: Vec<AgentId>,
     pub attempts: Vec<Attempt>,
+}
+
+/// On which other terms an agent would take a handoff.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct CounterOffer {
+    pub agent: AgentId,
+    pub terms: Terms,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_tokens: Option<u32>,
 }
 
 /// Who holds the claim. The claim id is the holder's secret.

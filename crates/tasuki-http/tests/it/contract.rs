@@ -19,7 +19,7 @@ fn operation(method: &str, path: &str) -> Option<(&'static str, &'static Value)>
         loop {
             match (known.next(), given.next()) {
                 (None, None) => return true,
-                (Some(k), Some(g)) if k == g || (k == "{id}" && !g.is_empty()) => {}
+                (Some(k), Some(g)) if k == g || (k.starts_with('{') && !g.is_empty()) => {}
                 _ => return false,
             }
         }
@@ -107,17 +107,27 @@ fn is_problem(reply: &Reply) {
     assert_eq!(status_of(code), reply.status, "{code}");
 }
 
+/// Every operation: its method, its path and its id.
+pub(crate) fn table() -> Vec<(String, String, String)> {
+    let mut table = Vec::new();
+    for (path, operations) in DOCUMENT["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let id = operation["operationId"].as_str().unwrap();
+            table.push((method.clone(), path.clone(), id.to_owned()));
+        }
+    }
+    table
+}
+
 /// Every operation's id.
 pub(crate) fn operations() -> BTreeSet<String> {
-    let paths = DOCUMENT["paths"].as_object().unwrap().values();
-    let operations = paths.flat_map(|path| path.as_object().unwrap().values());
-    operations.map(|operation| operation["operationId"].as_str().unwrap().to_owned()).collect()
+    table().into_iter().map(|(.., id)| id).collect()
 }
 
 /// The paths that take a body.
 pub(crate) fn posts() -> Vec<String> {
-    let paths = DOCUMENT["paths"].as_object().unwrap().iter();
-    paths.filter(|(_, of)| of.get("post").is_some()).map(|(path, _)| path.clone()).collect()
+    let posts = table().into_iter().filter(|(method, ..)| method == "post");
+    posts.map(|(_, path, _)| path).collect()
 }
 
 pub(crate) fn operation_id(method: &str, path: &str) -> String {

@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use tasuki_core::Body;
+use tasuki_core::identity::statement;
 use tasuki_http::error::CODES;
 
 use crate::contract;
-use crate::support::{SECOND, Stage, failure, merged, offer, text};
+use crate::support::{Draft, SECOND, Stage, failure, merged, new_key, offer, possession, text};
 
 #[test]
 fn the_committed_document_is_the_one_that_the_code_makes() {
@@ -49,7 +51,10 @@ fn the_document_holds_together() {
             assert!(responses.values().all(|response| response["description"].is_string()), "{id}");
             let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
             let names: Vec<_> = parameters.iter().map(|p| text(&p["name"])).collect();
-            assert_eq!(path.contains("{id}"), names.contains(&"id".to_owned()), "{id}");
+            for part in path.split('/').filter_map(|part| part.strip_prefix('{')) {
+                let part = part.trim_end_matches('}').to_owned();
+                assert!(names.contains(&part), "{id} does not describe {part}");
+            }
             assert!(parameters.iter().all(|p| p["schema"].is_object()), "{id}");
         }
     }
@@ -168,9 +173,57 @@ async fn every_operation_takes_and_gives_what_the_document_says() {
     for path in ["/v1/audit/verify", "/v1/audit/export", "/v1/stats", "/healthz", "/readyz"] {
         walk.get(path).await;
     }
+    who_is_known(&mut walk).await;
     // Its own file follows it; it has no end that could be compared.
     walk.used.insert("event_stream".into());
     assert_eq!(walk.used, contract::operations());
+}
+
+/// The operations about agents, keys, tokens and tenants.
+async fn who_is_known(walk: &mut Walk) {
+    let manifest = json!({ "agent_id": "coder", "capabilities": [{ "name": "review" }] });
+    let first = walk.post("/v1/agents", json!({ "manifest": manifest, "version": 0 })).await;
+    assert_eq!((&first["version"], &first["manifest"]), (&json!(1), &manifest));
+    let rules = json!([{
+        "effect": "deny", "permissions": ["send", "read"], "targets": ["prod-?"], "projects": ["*"],
+    }]);
+    let (one, two, three) = (new_key(), new_key(), new_key());
+    let enroll = json!({ "key": one.public(), "rules": rules });
+    walk.post("/v1/agents/coder/keys", enroll).await;
+    let manifest = merged(manifest, json!({ "version": "2" }));
+    let hash = Body::of(&manifest).hash;
+    let signature = one.sign(&statement::manifest(hash));
+    let signed = json!({ "key_id": one.public().id(), "signature": signature });
+    walk.post("/v1/agents", json!({ "manifest": manifest, "signed": signed })).await;
+    let rotate = json!({
+        "old": one.public().id(), "key": two.public(), "proof": possession(&two, "coder"),
+    });
+    walk.post("/v1/agents/coder/keys/rotate", rotate).await;
+    let revoke = format!("/v1/agents/coder/keys/{}/revoke", one.public().id());
+    walk.post(&revoke, json!({})).await;
+    walk.post("/v1/agents/coder/rules", json!({ "rules": rules })).await;
+    for act in ["drain", "resume"] {
+        walk.post(&format!("/v1/agents/coder/{act}"), json!({})).await;
+    }
+    let join = json!({
+        "purpose": "join", "agent_id": "coder", "rules": rules, "expires_in_ms": SECOND,
+    });
+    let token = walk.post("/v1/tokens", join).await;
+    let join = json!({
+        "token": token["text"], "agent_id": "coder",
+        "key": three.public(), "proof": possession(&three, "coder"),
+    });
+    walk.post("/v1/join", join).await;
+    walk.get("/v1/agents/coder").await;
+    walk.get("/v1/tokens").await;
+    walk.post(&format!("/v1/tokens/{}/revoke", text(&token["token_id"])), json!({})).await;
+    walk.post("/v1/agents/coder/deregister", json!({})).await;
+    let quotas = json!({ "in_flight": 10, "stored_bytes": 1_000_000, "requests_per_second": 1000 });
+    walk.post("/v1/tenants/acme", quotas).await;
+    walk.get("/v1/tenants").await;
+    let nobody = Draft::get("/v1/tokens").bearer("tsk_x");
+    walk.stage.send(&nobody).await.refused(401, "token_invalid");
+    assert_eq!(walk.get("/v1/security").await["count"], 1);
 }
 
 #[tokio::test]

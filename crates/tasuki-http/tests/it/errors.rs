@@ -58,6 +58,8 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::DeadlinePassed,
         Refusal::InvalidTerms(String::new()),
         Refusal::InvalidFollowUps(""),
+        Refusal::TooManyCounters { handoff, max: 16 },
+        Refusal::NoCounter { handoff, agent: agent() },
         Refusal::OtherTenant,
         Refusal::AgentNotFound(agent()),
         Refusal::ManifestMoved { agent: agent(), version: 2 },
@@ -93,6 +95,8 @@ fn every_refusal() -> Vec<Refusal> {
             | Refusal::DeadlinePassed
             | Refusal::InvalidTerms(_)
             | Refusal::InvalidFollowUps(_)
+            | Refusal::TooManyCounters { .. }
+            | Refusal::NoCounter { .. }
             | Refusal::OtherTenant
             | Refusal::AgentNotFound(_)
             | Refusal::ManifestMoved { .. }

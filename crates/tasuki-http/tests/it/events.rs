@@ -22,20 +22,20 @@ on_both_stores! {
 }
 
 /// Reads events off a stream.
-struct Follower {
+pub(crate) struct Follower {
     bytes: Pin<Box<dyn Stream<Item = Bytes> + Send>>,
     read: String,
 }
 
 #[derive(Debug)]
-struct Heard {
+pub(crate) struct Heard {
     id: u64,
     kind: String,
-    data: Value,
+    pub(crate) data: Value,
 }
 
 impl Follower {
-    fn of<E: std::fmt::Debug>(
+    pub(crate) fn of<E: std::fmt::Debug>(
         stream: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
     ) -> Self {
         let bytes = stream.map(|piece| piece.expect("the stream is whole"));
@@ -54,7 +54,7 @@ impl Follower {
     }
 
     /// The next event; nothing if the stream ended.
-    async fn next(&mut self) -> Option<Heard> {
+    pub(crate) async fn next(&mut self) -> Option<Heard> {
         loop {
             if let Some((event, rest)) = self.read.split_once("\n\n") {
                 let event = heard(event);

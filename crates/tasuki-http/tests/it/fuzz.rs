@@ -8,73 +8,30 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use crate::contract;
-use crate::support::{Held, Stage, failure, merged, offer};
+use crate::samples::Samples;
+use crate::support::{Stage, may, new_key, text};
 
 struct Fuzz {
     runtime: Runtime,
     stage: Stage,
-    held: Held,
-    dead: String,
-    task: String,
+    samples: Samples,
 }
 
 impl Fuzz {
     fn start() -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let (stage, held, dead, task) = runtime.block_on(async {
+        let (stage, samples) = runtime.block_on(async {
             let stage = Stage::volatile().await;
-            let id = stage.offer("coder", json!({})).await;
-            let held = stage.claimed(&id, "coder").await;
-            let dead = stage.dead_letter().await;
-            let task = crate::support::text(&stage.show(&dead).await["task_id"]);
-            (stage, held, dead, task)
+            let samples = samples(&stage).await;
+            (stage, samples)
         });
-        Self { runtime, stage, held, dead, task }
+        Self { runtime, stage, samples }
     }
 
     /// Every route that takes a body, with one that it takes.
     fn bodies(&self) -> Vec<(String, Value)> {
-        let bodies = contract::posts().into_iter().map(|path| {
-            let body = self.body(&path);
-            let id = match path.split('/').nth(2) {
-                Some("tasks") => &self.task,
-                Some("dead-letters") => &self.dead,
-                _ => &self.held.handoff,
-            };
-            (path.replace("{id}", id), body)
-        });
-        bodies.collect()
-    }
-
-    fn body(&self, path: &str) -> Value {
-        let by = json!({ "by": "planner", "reason": "because" });
-        let hop = json!({ "to": { "agent": "tester" }, "payload": { "type": "t" }, "priority": 3 });
-        let completion = json!({ "payload": { "type": "d" }, "follow_ups": [hop] });
-        let more = json!({ "terms": { "lease_ms": 500 }, "deadline": "2030-01-01T00:00:00Z" });
-        let name = path.rsplit('/').next().unwrap();
-        match (path, name) {
-            ("/v1/tasks", _) => json!({ "from_agent": "planner", "intent": "i" }),
-            ("/v1/handoffs", _) => offer("coder", more),
-            ("/v1/handoffs/batch", _) => json!({ "offers": [offer("coder", more)] }),
-            ("/v1/completions", _) => {
-                let part = merged(completion, json!({ "handoff_id": self.held.handoff }));
-                json!({ "completions": [self.held.with(part)] })
-            }
-            ("/v1/wait", _) => json!({
-                "handoffs": [self.held.handoff], "tasks": [self.task], "timeout_ms": 0,
-            }),
-            (_, "claims" | "claim" | "peek") => {
-                json!({ "agent": "coder", "capabilities": ["review"] })
-            }
-            (_, "progress") => self.held.with(json!({ "percent": 5, "note": "n" })),
-            (_, "complete") => self.held.with(completion),
-            (_, "fail") => self.held.with(failure("retryable")),
-            (_, "decline") => self.held.with(json!({ "agent": "coder" })),
-            (_, "start" | "heartbeat" | "release") => self.held.with(json!({})),
-            (_, "approve" | "reject" | "redrive") => json!({ "by": "person" }),
-            (_, "cancel" | "abort" | "discard") => by,
-            _ => panic!("no body is known for {path}"),
-        }
+        let bodies = contract::posts().into_iter();
+        bodies.map(|path| (self.samples.path(&path), self.samples.body(&path))).collect()
     }
 
     /// The stage itself checks that the reply is as documented.
@@ -84,6 +41,33 @@ impl Fuzz {
         let reply = self.runtime.block_on(crate::support::in_time(call));
         prop_assert!(reply.status < 500, "{} {} for {path} {shown}", reply.status, reply.body);
         Ok(())
+    }
+}
+
+async fn samples(stage: &Stage) -> Samples {
+    let id = stage.offer("coder", json!({})).await;
+    let held = stage.claimed(&id, "coder").await;
+    let dead = stage.dead_letter().await;
+    let task = text(&stage.show(&dead).await["task_id"]);
+    let key = new_key().public();
+    stage.post("/v1/agents/coder/keys", json!({ "key": key })).await.done();
+    let token = async |purpose: &str| {
+        let body = json!({ "purpose": purpose, "agent_id": "coder", "rules": may(&["read"]) });
+        stage.post("/v1/tokens", body).await.done()
+    };
+    Samples {
+        sender: "planner".into(),
+        worker: "coder".into(),
+        judge: "person".into(),
+        held,
+        dead,
+        task,
+        agent: "coder".into(),
+        key: key.id().to_string(),
+        token: text(&token("bearer").await["token_id"]),
+        join: text(&token("join").await["text"]),
+        // Not the one that the requests come from: its quotas would end the test.
+        tenant: "acme".into(),
     }
 }
 
@@ -133,6 +117,10 @@ fn nasty() -> impl Strategy<Value = Value> {
         "task_7zzzzzzzzzzzzzzzzzzzzzzzzz",
         "awaited",
         "settled",
+        "acme/coder",
+        "default/coder",
+        "key_00000000000000000000000000",
+        "ed25519:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
     ]);
     let others =
         select(vec![Value::Null, json!(true), json!([]), json!({}), json!([[]]), json!({"": 0})]);
@@ -199,6 +187,9 @@ fn random_paths_and_queries_get_a_reply_or_a_refusal() {
         "/v1/handoffs",
         "/v1/tasks",
         "/v1/dead-letters",
+        "/v1/agents",
+        "/v1/tokens",
+        "/v1/tenants",
         "/v1/audit/export",
         "/docs/errors",
     ]);

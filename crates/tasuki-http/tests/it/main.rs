@@ -4,6 +4,7 @@
 //! OpenAPI document.
 #![cfg(test)]
 
+mod samples;
 mod support;
 
 mod audit;

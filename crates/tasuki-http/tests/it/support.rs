@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A stage to play stories on: a store, an engine and the router, a clock that stands still until
-//! it is moved, and short words for the usual requests. Clones share all of it.
+//! it is moved, and short words for the usual requests. Clones share all of it. On an open stage
+//! nobody has to say who it is; on a closed one [`people`] do.
+
+mod people;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,6 +24,10 @@ use tower::ServiceExt;
 
 use crate::contract;
 
+pub(crate) use people::{
+    Client, Draft, everything, may, new_key, new_nonce, possession, segment, towards,
+};
+
 /// A safety net only: no story waits for time to pass.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) const SECOND: u64 = 1000;
@@ -34,21 +41,27 @@ pub(crate) enum Backend {
     Sqlite,
 }
 
-/// Plays each story on each store.
+/// Plays each story on each store; after `closed:` on a stage where everybody has to say who it is.
 macro_rules! on_both_stores {
+    (closed: $($story:ident)+) => {
+        crate::support::on_both_stores!(@ closed $($story)+);
+    };
     ($($story:ident)+) => {
+        crate::support::on_both_stores!(@ open $($story)+);
+    };
+    (@ $stage:ident $($story:ident)+) => {
         mod volatile {
-            crate::support::on_both_stores!(@ Volatile $($story)+);
+            crate::support::on_both_stores!(@ $stage Volatile: $($story)+);
         }
         mod sqlite {
-            crate::support::on_both_stores!(@ Sqlite $($story)+);
+            crate::support::on_both_stores!(@ $stage Sqlite: $($story)+);
         }
     };
-    (@ $backend:ident $($story:ident)+) => {
+    (@ $stage:ident $backend:ident: $($story:ident)+) => {
         $(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $story() {
-                let stage = crate::support::Stage::open(crate::support::Backend::$backend).await;
+                let stage = crate::support::Stage::$stage(crate::support::Backend::$backend).await;
                 crate::support::in_time(super::$story(stage)).await;
             }
         )+
@@ -66,13 +79,19 @@ pub(crate) struct Stage {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) engine: Arc<Engine>,
     pub(crate) router: Router,
-    dir: Arc<tempfile::TempDir>,
+    settings: Settings,
+    pub(crate) dir: Arc<tempfile::TempDir>,
 }
 
 impl Stage {
     pub(crate) async fn open(backend: Backend) -> Self {
-        let dir = Arc::new(tempfile::tempdir().unwrap());
-        Self::start(backend, dir, ManualClock::at(BEGIN), Limits::default()).await
+        Self::new(backend, Settings::default(), Limits::default()).await
+    }
+
+    /// Where everybody has to say who it is.
+    pub(crate) async fn closed(backend: Backend) -> Self {
+        let settings = Settings { open: false, ..Settings::default() };
+        Self::new(backend, settings, Limits::default()).await
     }
 
     pub(crate) async fn volatile() -> Self {
@@ -80,20 +99,25 @@ impl Stage {
     }
 
     pub(crate) async fn limited(limits: Limits) -> Self {
+        Self::new(Backend::Volatile, Settings::default(), limits).await
+    }
+
+    async fn new(backend: Backend, settings: Settings, limits: Limits) -> Self {
         let dir = Arc::new(tempfile::tempdir().unwrap());
-        Self::start(Backend::Volatile, dir, ManualClock::at(BEGIN), limits).await
+        Self::start(backend, dir, ManualClock::at(BEGIN), settings, limits).await
     }
 
     /// The same data again, after the store was closed.
     pub(crate) async fn reopened(self) -> Self {
-        let Self { clock, dir, .. } = self;
-        Self::start(Backend::Sqlite, dir, clock, Limits::default()).await
+        let Self { clock, dir, settings, .. } = self;
+        Self::start(Backend::Sqlite, dir, clock, settings, Limits::default()).await
     }
 
     async fn start(
         backend: Backend,
         dir: Arc<tempfile::TempDir>,
         clock: Arc<ManualClock>,
+        settings: Settings,
         limits: Limits,
     ) -> Self {
         let store: Arc<dyn Store> = match backend {
@@ -103,9 +127,9 @@ impl Stage {
                 Arc::new(Sqlite::open(options, clock.clone()).await.unwrap())
             }
         };
-        let engine = Engine::start(store.clone(), Arc::new(SystemIds), Settings::default());
+        let engine = Engine::start(store.clone(), Arc::new(SystemIds), settings.clone());
         let router = tasuki_http::router(engine.clone(), limits);
-        Self { clock, store, engine, router, dir }
+        Self { clock, store, engine, router, settings, dir }
     }
 
     /// Lets time pass and everything happen that is due by then.

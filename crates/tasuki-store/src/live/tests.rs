@@ -31,6 +31,7 @@ fn offer(id: u128, change: impl FnOnce(&mut Offer)) -> Command {
         previous: None,
         priority: 5,
         terms: Terms::default(),
+        contract: tasuki_core::contract::Contract::default(),
         expires_at: NOW.plus_ms(100_000),
         not_before: None,
         needs_approval: false,

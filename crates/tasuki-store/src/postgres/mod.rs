@@ -28,7 +28,9 @@ use async_trait::async_trait;
 use deadpool_postgres::Pool;
 use ed25519_dalek::SigningKey;
 use tasuki_core::registry::Registry;
-use tasuki_core::{AgentId, Body, Command, Handoff, HandoffId, Position, Task, TaskId, Timestamp};
+use tasuki_core::{
+    AgentId, Body, Command, Handoff, HandoffId, Position, Target, Task, TaskId, Timestamp,
+};
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
@@ -426,6 +428,30 @@ impl Store for Postgres {
 
     fn registry(&self) -> watch::Receiver<Arc<Registry>> {
         self.node.registry.subscribe()
+    }
+
+    async fn keep(&self, name: &'static str, at: Position, text: String) -> Result<(), Error> {
+        self.check_open()?;
+        self.node.keep(name, at, &text).await.map_err(|fault| fault.during("keep a text"))
+    }
+
+    async fn kept(&self, name: &'static str) -> Result<Option<(Position, String)>, Error> {
+        self.check_open()?;
+        self.node.kept(name).await.map_err(|fault| fault.during("read what was kept"))
+    }
+
+    async fn waiting(&self, targets: Vec<Target>) -> Result<Vec<u64>, Error> {
+        self.check_open()?;
+        self.node.waiting(&targets).await.map_err(|fault| fault.during("count what waits"))
+    }
+
+    async fn share_presence(
+        &self,
+        heard: Vec<(Target, Timestamp)>,
+    ) -> Result<Vec<(Target, Timestamp)>, Error> {
+        self.check_open()?;
+        let shared = self.node.share_presence(&heard).await;
+        shared.map_err(|fault| fault.during("share presence"))
     }
 
     async fn spend(&self, nonce: Nonce) -> Result<Spent, Error> {

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use tasuki_core::ids::{TENANT_DEFAULT, TenantId};
 use tasuki_core::registry::Registry;
-use tasuki_core::{AgentId, Body, Handoff, HandoffId, Hash, Position, Task, TaskId, Timestamp};
+use tasuki_core::{
+    AgentId, Body, Handoff, HandoffId, Hash, Position, Target, Task, TaskId, Timestamp,
+};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 use uuid::Uuid;
@@ -24,6 +26,8 @@ use crate::{Checkpoint, Committed, Entry, HandoffFilter, TaskFilter};
 /// How long a question is asked again.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(20);
+/// For how long it matters when somebody was heard of.
+const PRESENCE_MS: i64 = 60_000;
 /// How many events are checked or copied at a time.
 pub(super) const AT_ONCE: usize = 2000;
 
@@ -201,6 +205,57 @@ impl Node {
                 .map_err(|error| Fault::Damaged(format!("the registry holds {error}")))?;
         }
         Ok(())
+    }
+
+    pub(super) async fn keep(&self, name: &str, at: Position, text: &str) -> Result<(), Fault> {
+        let db = self.db().await?;
+        let sql = "INSERT INTO kept VALUES ($1, $2, $3)
+            ON CONFLICT (name) DO UPDATE SET at = $2, data = $3 WHERE kept.at < $2";
+        let at = sql_position(at);
+        let values: [Value<'_>; 3] = [(&name, Type::TEXT), (&at, Type::INT8), (&text, Type::TEXT)];
+        query(db.client(), sql, &values).await.map(drop)
+    }
+
+    pub(super) async fn kept(&self, name: &str) -> Result<Option<(Position, String)>, Fault> {
+        let sql = "SELECT at, data FROM kept WHERE name = $1";
+        let found = self.ask(sql, &[(&name, Type::TEXT)]).await?;
+        let read = |row: &Row| Ok((rows::position(row.try_get(0)?), row.try_get(1)?));
+        found.first().map(read).transpose()
+    }
+
+    pub(super) async fn waiting(&self, targets: &[Target]) -> Result<Vec<u64>, Fault> {
+        let names: Vec<_> = targets.iter().map(rows::target_text).collect();
+        let sql = "
+            SELECT (SELECT count(*) FROM (SELECT 1 FROM handoff h
+                WHERE h.state = 'pending' AND h.target = w.target LIMIT 1000) c)
+            FROM unnest($1::text[]) WITH ORDINALITY AS w (target, place) ORDER BY w.place";
+        let found = self.ask(sql, &[(&names, Type::TEXT_ARRAY)]).await?;
+        let count = |row: &Row| Ok(u64::try_from(row.try_get::<_, i64>(0)?).unwrap_or(0));
+        found.iter().map(count).collect()
+    }
+
+    pub(super) async fn share_presence(
+        &self,
+        heard: &[(Target, Timestamp)],
+    ) -> Result<Vec<(Target, Timestamp)>, Fault> {
+        let db = self.db().await?;
+        let names: Vec<_> = heard.iter().map(|(target, _)| rows::target_text(target)).collect();
+        let times: Vec<_> = heard.iter().map(|(_, at)| at.0).collect();
+        let sql = "
+            INSERT INTO presence SELECT * FROM unnest($1::text[], $2::int8[])
+            ON CONFLICT (target) DO UPDATE SET heard = greatest(presence.heard, excluded.heard)";
+        let values: [Value<'_>; 2] = [(&names, Type::TEXT_ARRAY), (&times, Type::INT8_ARRAY)];
+        query(db.client(), sql, &values).await?;
+        let since = self.clock.now().0 - PRESENCE_MS;
+        let sql = "SELECT target, heard FROM presence WHERE heard > $1 LIMIT 100000";
+        let found = query(db.client(), sql, &[(&since, Type::INT8)]).await?;
+        let mut others = Vec::with_capacity(found.len());
+        for row in &found {
+            if let Some(target) = rows::target_of(row.try_get(0)?) {
+                others.push((target, Timestamp(row.try_get(1)?)));
+            }
+        }
+        Ok(others)
     }
 
     pub(super) async fn manifest(&self, agent: &AgentId) -> Result<Option<Body>, Fault> {

@@ -53,6 +53,7 @@ impl Broker {
             previous: None,
             priority,
             terms: Terms::default(),
+            contract: tasuki_core::contract::Contract::default(),
             expires_at: self.clock.now().plus_ms(DAY),
             not_before: None,
             needs_approval: false,

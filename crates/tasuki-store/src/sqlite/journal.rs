@@ -272,6 +272,10 @@ impl Journal for SqliteJournal {
         }
     }
 
+    fn keep(&mut self, name: &str, at: Position, text: &str) -> Result<(), Error> {
+        rows::keep(&self.db, name, at, text).map_err(super::failed("keep a text"))
+    }
+
     fn has_room(&mut self) -> bool {
         self.space.has_room()
     }

@@ -18,7 +18,9 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use rusqlite::Connection;
 use tasuki_core::registry::Registry;
-use tasuki_core::{AgentId, Body, Command, Handoff, HandoffId, Position, Task, TaskId, Timestamp};
+use tasuki_core::{
+    AgentId, Body, Command, Handoff, HandoffId, Position, Target, Task, TaskId, Timestamp,
+};
 use tokio::sync::{broadcast, watch};
 
 use crate::audit::Verdict;
@@ -171,6 +173,27 @@ impl Store for Sqlite {
 
     fn registry(&self) -> watch::Receiver<Arc<Registry>> {
         self.writer.shared.registry.subscribe()
+    }
+
+    async fn keep(&self, name: &'static str, at: Position, text: String) -> Result<(), Error> {
+        self.writer.keep(name, at, text).await
+    }
+
+    async fn kept(&self, name: &'static str) -> Result<Option<(Position, String)>, Error> {
+        self.readers.read("read what was kept", move |db| rows::kept(db, name)).await
+    }
+
+    async fn waiting(&self, targets: Vec<Target>) -> Result<Vec<u64>, Error> {
+        self.writer.waiting(targets).await
+    }
+
+    /// Nobody else is on this store.
+    async fn share_presence(
+        &self,
+        _: Vec<(Target, Timestamp)>,
+    ) -> Result<Vec<(Target, Timestamp)>, Error> {
+        self.writer.check_open()?;
+        Ok(Vec::new())
     }
 
     async fn spend(&self, nonce: Nonce) -> Result<Spent, Error> {

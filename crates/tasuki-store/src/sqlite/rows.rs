@@ -413,6 +413,17 @@ pub(super) fn manifest(db: &Connection, agent: &AgentId) -> Result<Option<String
     Ok(find.query_row([agent.as_str()], |row| row.get(0)).optional()?.flatten())
 }
 
+pub(super) fn keep(db: &Connection, name: &str, at: Position, text: &str) -> Result<()> {
+    let sql = "INSERT INTO kept VALUES (?1, ?2, ?3) \
+               ON CONFLICT (name) DO UPDATE SET at = ?2, data = ?3 WHERE at < ?2";
+    db.prepare_cached(sql)?.execute(params![name, sql_position(at), text]).map(drop)
+}
+
+pub(super) fn kept(db: &Connection, name: &str) -> Result<Option<(Position, String)>> {
+    let mut find = db.prepare_cached("SELECT at, data FROM kept WHERE name = ?")?;
+    find.query_row([name], |row| Ok((position(row, 0)?, row.get(1)?))).optional()
+}
+
 pub(super) fn meta<T: rusqlite::types::FromSql>(db: &Connection, name: &str) -> Result<Option<T>> {
     let mut find = db.prepare_cached("SELECT value FROM meta WHERE name = ?")?;
     find.query_row([name], |row| row.get(0)).optional()

@@ -41,6 +41,9 @@ impl Journal for Told {
         let verdict = self.verdicts.recv_timeout(PATIENCE).unwrap();
         verdict.map(|()| Evicted::default())
     }
+    fn keep(&mut self, _: &str, _: Position, _: &str) -> Result<(), Error> {
+        Ok(())
+    }
     fn has_room(&mut self) -> bool {
         self.room
     }
@@ -133,6 +136,7 @@ fn offer(id: u128, key: Option<&str>) -> Command {
         previous: None,
         priority: 5,
         terms: Terms::default(),
+        contract: tasuki_core::contract::Contract::default(),
         expires_at: Timestamp(1_000_000),
         not_before: None,
         needs_approval: false,

@@ -43,8 +43,10 @@ came, or for commands that do without a broker a document of their own (`audit e
 `audit log` print one for each line). An error goes to stderr, with `--json` in the shape of the
 broker's errors: `code`, `message`, `hint`, `retryable`, `details`.
 
-Commands that talk to a broker take `--url`, or `TASUKI_URL`, or `http://127.0.0.1:8788`. Spans of
-time are a number and a unit: `500ms`, `30s`, `10m`, `2h`, `1d`.
+Commands that talk to a broker take `--url`, or `TASUKI_URL`, or `http://127.0.0.1:8788`. They show
+who asks by `--key` or `TASUKI_KEY`, the file of a secret key that signs every request; or else by
+`--token` or `TASUKI_TOKEN`. Spans of time are a number and a unit: `500ms`, `30s`, `10m`, `2h`,
+`1d`.
 
 ## Exit codes
 
@@ -85,7 +87,9 @@ fn describe(page: &mut String, command: &Command, parents: &str) {
     let told = |arg: &&Arg| !arg.is_hide_set() && !["help", "json", "version"].contains(&id(arg));
     let arguments: Vec<_> = command.get_arguments().filter(told).collect();
     let is_verb = parents != "tasuki";
-    let arguments = arguments.into_iter().filter(|arg| !(is_verb && id(arg) == "url"));
+    let arguments = arguments.into_iter();
+    let arguments =
+        arguments.filter(|arg| !(is_verb && ["url", "token", "key"].contains(&id(arg))));
     let mut rows = arguments.map(row).peekable();
     if rows.peek().is_some() {
         page.push_str("\n| argument | meaning |\n| --- | --- |\n");

@@ -27,9 +27,6 @@ pub(crate) struct Serve {
     /// The configuration file [default: ./tasuki.toml if there is one]
     #[arg(long, env = "TASUKI_CONFIG", hide_env_values = true, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Listen on an address that others can reach, although there is no authentication yet
-    #[arg(long)]
-    insecure_listen: bool,
     #[command(flatten)]
     keys: Keys,
 }
@@ -38,7 +35,7 @@ impl Serve {
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<Exit> {
         let mut config = self.keys.resolve(self.config.as_deref())?;
         start_log(&config)?;
-        allow_address(&mut config, self.insecure_listen)?;
+        allow_address(&mut config)?;
         if config.sync == Sync::Off {
             tell(
                 "WARNING: sync is off. This is for measuring only: a power cut loses work that \
@@ -59,7 +56,8 @@ impl Serve {
                 return Err(failure.into());
             }
         };
-        greet(output, &Greeting::new(&config, listener.local_addr()?));
+        let first = if config.settings.open { None } else { identify(&engine, &config).await? };
+        greet(output, &Greeting::new(&config, listener.local_addr()?, first));
         tokio::select! {
             biased;
             reason = engine.failed() => die(&reason),
@@ -157,32 +155,57 @@ fn start_log(config: &Config) -> Result<(), Failure> {
     Ok(())
 }
 
-/// There is no authentication yet: whoever can reach the broker can act as any agent.
-fn allow_address(config: &mut Config, insecure: bool) -> Result<(), Failure> {
+/// Without authentication whoever can reach the broker can act as any agent.
+fn allow_address(config: &mut Config) -> Result<(), Failure> {
     let ip = config.listen.ip();
     if ip.is_loopback() {
         return Ok(());
     }
-    if !insecure {
+    if config.settings.open {
         return Err(Failure::usage(
             format!(
-                "will not listen on {}: there is no authentication yet, so whoever can reach it \
-                 could act as any agent",
+                "will not listen on {} without authentication: whoever can reach it could act as \
+                 any agent",
                 config.listen
             ),
-            "listen on a loopback address, or accept the risk with --insecure-listen",
+            "listen on a loopback address, or ask everybody who they are with --auth required",
         )
-        .next(format!("tasuki serve --listen 127.0.0.1:{}", config.listen.port())));
+        .next(format!("tasuki serve --listen {} --auth required", config.listen)));
     }
     if !ip.is_unspecified() {
         config.limits.hosts.push(ip.to_string());
     }
-    tell(&format!(
-        "WARNING: {} is open to others, and there is no authentication yet: whoever can reach it \
-         can act as any agent. Requests must name this address, or a host given with --host.",
-        config.listen
-    ));
     Ok(())
+}
+
+/// The file in the data directory that the first administrator's token is written to.
+const ADMINISTRATOR: &str = "admin.token";
+
+/// Makes sure that somebody can administer this broker. Returns where the token is, if it was made
+/// now.
+async fn identify(engine: &Engine, config: &Config) -> anyhow::Result<Option<PathBuf>> {
+    // A signature is dated by the second, so those of the second in which this broker began are
+    // refused. Nobody should notice that.
+    engine.wait_for_next_second().await;
+    let Some(token) = engine.first_administrator().await? else { return Ok(None) };
+    let path = config.data.join(ADMINISTRATOR);
+    let written = std::fs::create_dir_all(&config.data).and_then(|()| private(&path, &token));
+    written
+        .with_context(|| format!("cannot write the administrator's token to {}", path.display()))?;
+    Ok(Some(path))
+}
+
+/// Writes a file that only its owner can read.
+fn private(path: &Path, text: &str) -> std::io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
+    std::io::Write::write_all(&mut file, format!("{token}\n", token = text).as_bytes())?;
+    file.sync_all()
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
@@ -206,11 +229,12 @@ struct Greeting {
     api: String,
     docs: String,
     health: String,
+    auth: String,
     status: &'static str,
 }
 
 impl Greeting {
-    fn new(config: &Config, mut at: SocketAddr) -> Self {
+    fn new(config: &Config, mut at: SocketAddr, administrator: Option<PathBuf>) -> Self {
         // Where it listens everywhere, people on this machine reach it by loopback.
         if at.ip().is_unspecified() {
             at.set_ip(if at.is_ipv4() {
@@ -228,6 +252,15 @@ impl Greeting {
             api: format!("http://{at}/v1"),
             docs: format!("http://{at}/docs"),
             health: format!("http://{at}/readyz"),
+            auth: match administrator {
+                _ if config.settings.open => {
+                    "off: whoever is on this machine can act as any agent".into()
+                }
+                None => "required".into(),
+                Some(path) => {
+                    format!("required; the administrator's token is in {}", path.display())
+                }
+            },
             status: "ready",
         }
     }
@@ -239,7 +272,8 @@ fn greet(output: Output, greeting: &Greeting) {
             .with("data", &greeting.data)
             .with("API", &greeting.api)
             .with("docs", &greeting.docs)
-            .with("health", &greeting.health);
+            .with("health", &greeting.health)
+            .with("auth", &greeting.auth);
         format!("tasuki {}\n{}{}\n", greeting.version, facts.text(), greeting.status)
     };
     // A broker whose stdout is closed serves all the same.

@@ -60,7 +60,7 @@ struct Open {
     correlation_id: Option<CorrelationId>,
     /// The idempotency key: the same key and task give the first answer again
     #[arg(long, value_name = "KEY")]
-    key: Option<IdempotencyKey>,
+    idempotency_key: Option<IdempotencyKey>,
 }
 
 #[derive(Args)]
@@ -139,7 +139,7 @@ impl Open {
             intent: self.intent,
             correlation_id: self.correlation_id,
             parent_task_id: self.parent,
-            idempotency_key: self.key,
+            idempotency_key: self.idempotency_key,
         };
         let reply = client.post("/v1/tasks", &body).await?;
         output.reply(&reply, |task: wire::Task| {

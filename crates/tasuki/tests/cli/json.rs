@@ -42,6 +42,7 @@ fn every_command_prints_one_document() {
     the_road_of_a_handoff(&mut checked, &talk);
     what_others_decide(&mut checked, &talk);
     everything_about_tasks(&mut checked);
+    everything_about_agents(&mut checked);
     checked.run("stats");
     checked.run("audit verify");
     checked.run("audit export --to log.jsonl");
@@ -104,8 +105,9 @@ fn what_others_decide(checked: &mut Checked<'_>, talk: &Talk<'_>) {
 }
 
 fn everything_about_tasks(checked: &mut Checked<'_>) {
-    let task = text(&checked.run("task open --from coder --intent x --key k")["task_id"]);
-    assert_eq!(checked.run("task open --from coder --intent x --key k")["task_id"], task.as_str());
+    let open = "task open --from coder --intent x --idempotency-key k";
+    let task = text(&checked.run(open)["task_id"]);
+    assert_eq!(checked.run(open)["task_id"], task.as_str());
     checked.run(&format!("task show {task}"));
     checked.run("task list --state open --owner coder");
     checked.run(&format!("task events {task}"));
@@ -115,6 +117,28 @@ fn everything_about_tasks(checked: &mut Checked<'_>) {
     assert_eq!(waited.code, 1);
     serde_json::from_str::<Value>(&waited.out).unwrap();
     checked.1.insert("task wait".into());
+}
+
+fn everything_about_agents(checked: &mut Checked<'_>) {
+    checked.run("keys new --out some-key");
+    checked.run("keys show some-key");
+    let join = text(&checked.run("agent invite new-coder")["text"]);
+    checked.run(&format!("agent enroll new-coder --join {join} --out first-key"));
+    let rotated = checked.run("keys rotate --agent new-coder --key first-key --out second-key");
+    for key in rotated["keys"].as_array().unwrap() {
+        checked.run(&format!("keys revoke {} --agent new-coder", text(&key["key_id"])));
+    }
+    checked.run("agent publish '{\"agent_id\":\"new-coder\"}'");
+    checked.run("agent list");
+    checked.run("agent rules new-coder --role worker --deny send:x");
+    let token = text(&checked.run("token issue --agent new-coder --allow read")["token_id"]);
+    checked.run("token list");
+    checked.run(&format!("token revoke {token}"));
+    for verb in ["show", "drain", "resume", "deregister"] {
+        checked.run(&format!("agent {verb} new-coder"));
+    }
+    checked.run("tenant set some-tenant --in-flight 1");
+    checked.run("tenant list");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! The real binary, as people and scripts use it.
 #![cfg(test)]
 
+mod agents;
 mod config;
 mod data;
 mod doctor;

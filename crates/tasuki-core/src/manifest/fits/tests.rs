@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Examples both ways, and properties against a small validator that shares no code with the judge.
+#![expect(clippy::needless_pass_by_value, reason = "examples read better without a & each")]
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -176,7 +177,11 @@ fn an_open_producer_may_send_anything_else_unless_it_is_taken_at_its_word() {
 
 #[test]
 fn a_closed_producer_sends_nothing_else() {
-    let closed = |properties: Value| json!({"type": "object", "properties": properties, "additionalProperties": false});
+    let closed = |properties: Value| {
+        let mut schema = json!({"type": "object", "additionalProperties": false});
+        schema["properties"] = properties;
+        schema
+    };
     narrower(closed(json!({"a": {}})), closed(json!({"a": {}, "b": {"type": "string"}})));
     narrower(closed(json!({"a": {}})), json!({"type": "object", "maxProperties": 1}));
     narrower(
@@ -238,11 +243,12 @@ fn references_are_followed_within_their_own_schema() {
         json!({"$ref": "#/nowhere", "a": 1}),
         &[r##"cannot follow the reference "#/nowhere""##],
     );
-    part(json!({}), json!({"$ref": "#"}), &[r##"the reference "#" leads back to itself"##]);
-    let rebased = json!({"items": {"$id": "x", "$ref": "#"}, "type": "string"});
-    assert!(
-        fits(&json!({"type": "array"}), &json!({"anyOf": [rebased, {"$ref": "#/anyOf/0"}]}))
-            .is_err()
+    part(json!({}), json!({"$ref": "#"}), &["nested too deep to be compared, or refers to itself"]);
+    // With an `$id`, a part is a schema of its own, in which the pointer means something else.
+    part(
+        json!({"type": "object"}),
+        json!({"$defs": {"a": true}, "properties": {"x": {"$id": "y", "$ref": "#/$defs/a"}}}),
+        &[r##"x: cannot follow the reference "#/$defs/a""##],
     );
 }
 
@@ -316,8 +322,25 @@ fn a_comparison_ends_however_large_it_is() {
         json!({"$ref": "#/$defs/l0", "$defs": defs})
     };
     assert!(fits(&schema("string"), &schema("integer")).is_err());
-    let many = json!({"enum": (0..1000).collect::<Vec<_>>()});
-    part(many, json!({"type": "integer"}), &["too many alternatives to be compared"]);
+    let many = |count: u32| json!({"enum": (0..count).collect::<Vec<_>>(), "title": count});
+    fit(many(1000), json!({"type": "integer"}));
+    fit(many(1000), json!({"enum": many(1000)["enum"]}));
+    part(many(1000), many(1001), &["may be another value than those accepted"]);
+    let both = json!({"type": "array", "items": {"anyOf": [many(200), many(199), many(198)]}});
+    part(both, json!({"items": {"maximum": 200}}), &["[]: too many alternatives to be compared"]);
+    // Far more than the stack would bear.
+    let (mut deep, mut defs) = (json!({"$ref": "#/$defs/d0"}), Map::new());
+    for n in 0..2000 {
+        defs.insert(format!("d{n}"), json!({"allOf": [{"$ref": format!("#/$defs/d{}", n + 1)}]}));
+    }
+    defs.insert("d2000".into(), json!({"type": "string"}));
+    deep["$defs"] = defs.into();
+    part(
+        json!({"type": "string"}),
+        deep.clone(),
+        &["nested too deep to be compared, or refers to itself"],
+    );
+    fit(deep, json!({"type": "string"}));
 }
 
 /// A validator of the keywords that [`schemas`] makes. Plain and slow.
@@ -436,7 +459,7 @@ fn schemas() -> impl Strategy<Value = Value> {
             ];
             keywords(&["array", "array", "string"], prop::sample::subsequence(demands, 0..5))
         });
-        let object = (named, inner.clone()).prop_flat_map(|(named, rest)| {
+        let object = (named, inner).prop_flat_map(|(named, rest)| {
             let named: Map<String, Value> = named.into_iter().collect();
             let demands = vec![
                 ("properties", named.into()),
@@ -503,7 +526,7 @@ fn remarked(schema: &Value) -> Value {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
     fn every_schema_fits_itself(schema in schemas()) {

@@ -20,3 +20,16 @@ CREATE TABLE nonce (
     expires bigint NOT NULL
 );
 CREATE INDEX nonce_expires ON nonce (expires);
+
+-- When somebody who takes work for a target was last heard of. Worth nothing after a crash.
+CREATE UNLOGGED TABLE presence (
+    target text PRIMARY KEY,          -- agent:NAME or capability:NAME
+    heard  bigint NOT NULL
+);
+
+-- What follows from the log up to a position and is costly to make anew.
+CREATE TABLE kept (
+    name text PRIMARY KEY,
+    at   bigint NOT NULL,
+    data text NOT NULL
+);

@@ -13,3 +13,10 @@ CREATE INDEX handoff_tenant ON handoff (substr(from_agent, 1, instr(from_agent, 
     WHERE instr(from_agent, '/') > 0;
 CREATE INDEX task_tenant ON task (substr(owner, 1, instr(owner, '/')), id)
     WHERE instr(owner, '/') > 0;
+
+-- What follows from the log up to a position and is costly to make anew.
+CREATE TABLE kept (
+    name TEXT PRIMARY KEY,
+    at   INTEGER NOT NULL,
+    data TEXT NOT NULL
+) WITHOUT ROWID;

@@ -3,6 +3,7 @@
 use clap::{ArgGroup, Args};
 use tasuki_core::envelope::{Action, Control};
 use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey};
+use tasuki_core::route::Policy;
 use tasuki_core::{AgentId, Capability, Target, TaskId, Timestamp};
 use tasuki_http::wire;
 
@@ -12,6 +13,7 @@ use crate::client::Client;
 use crate::exit::Exit;
 use crate::output::{Facts, Output};
 
+const POLICIES: &[&str] = &["any", "least_loaded", "most_reliable", "round_robin", "sticky"];
 const ACTIONS: &[&str] =
     &["request", "completed", "failed", "needs_review", "changes_requested", "escalated"];
 
@@ -44,12 +46,14 @@ pub(super) struct Offer {
     action: Action,
     /// The idempotency key: the same key and offer give the first answer again
     #[arg(long, value_name = "KEY")]
-    key: Option<IdempotencyKey>,
+    idempotency_key: Option<IdempotencyKey>,
     /// 0 to 9; higher is claimed first, 5 by default
     #[arg(long, value_name = "N")]
     priority: Option<u8>,
     #[command(flatten)]
     terms: Terms,
+    #[command(flatten)]
+    contract: Contract,
     /// When the work must be finished, such as 2026-11-15T12:00:00Z
     #[arg(long, value_name = "TIME")]
     deadline: Option<Timestamp>,
@@ -80,6 +84,25 @@ pub(super) struct Offer {
         default_missing_value = "15s"
     )]
     wait: Option<u64>,
+}
+
+#[derive(Args)]
+struct Contract {
+    /// What is to be done, with --to: the agent's manifest says what goes in and comes out
+    #[arg(long, value_name = "CAPABILITY", conflicts_with = "to_capability")]
+    capability: Option<Capability>,
+    /// With --to-capability: choose one of the agents by this policy; without it all may claim
+    #[arg(long, value_parser = words::<Policy>(POLICIES), requires = "to_capability")]
+    route: Option<Policy>,
+    /// What a sticky choice sticks to
+    #[arg(long, value_name = "KEY", requires = "route")]
+    route_key: Option<String>,
+    /// A JSON Schema that the result must fit, in place, as @FILE, or - for stdin
+    #[arg(long, value_name = "JSON")]
+    output_schema: Option<String>,
+    /// How many tokens the work may use
+    #[arg(long, value_name = "N")]
+    budget_tokens: Option<u32>,
 }
 
 #[derive(Args)]
@@ -125,19 +148,27 @@ impl Offer {
             (None, None) => unreachable!("one of them is required"),
         };
         let metadata = self.metadata.map(|text| json("--metadata", &text)).transpose()?;
+        let schema = self.contract.output_schema;
+        let schema = schema.map(|text| json("--output-schema", &text)).transpose()?;
+        let route_key = self.contract.route_key;
         let body = wire::Offer {
             from_agent: self.from,
             to,
             task_id: self.task,
             intent: self.intent,
             correlation_id: self.correlation_id,
-            idempotency_key: self.key,
+            idempotency_key: self.idempotency_key,
             control: if self.call { Control::Awaited } else { Control::Passed },
             action: self.action,
             payload: json("--payload", &self.payload)?,
             metadata: metadata.unwrap_or_default(),
             priority: self.priority,
             terms: self.terms.patch(),
+            capability: self.contract.capability,
+            route: self.contract.route.map(|policy| wire::Route { policy, key: route_key }),
+            output_schema: schema,
+            majors: Vec::new(),
+            budget_tokens: self.contract.budget_tokens,
             deadline: self.deadline,
             expires_in_ms: self.expires_in,
             start_in_ms: self.start_in,
@@ -149,18 +180,24 @@ impl Offer {
             let offered: wire::Offered = serde_json::from_str(&reply)?;
             return look::wait_for_claim(client, output, offered.handoff_id, wait).await;
         }
-        output.reply(&reply, |offered| for_people(&offered, &body.to, client))?;
+        output.reply(&reply, |offered| for_people(&offered, client))?;
         Ok(Exit::Done)
     }
 }
 
-fn for_people(offered: &wire::Offered, to: &Target, client: &Client) -> String {
+fn for_people(offered: &wire::Offered, client: &Client) -> String {
     let handoff = offered.handoff_id;
+    let nobody = (!offered.listening).then_some("nobody is there yet who takes work for it");
+    let routed = offered
+        .routed
+        .map(|why| format!("{}, {} of {} there", why.policy, why.live, why.candidates));
     Facts::default()
         .with("handoff", handoff)
         .with("task", offered.task_id)
         .with("status", &offered.status)
-        .with("to", text::target(to))
+        .with("to", text::target(&offered.to))
+        .maybe("chosen", routed)
+        .maybe("listening", nobody)
         .with("expires", offered.expires_at)
         .with("next", client.command(&format!("handoff wait {handoff}")))
         .text()

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How agents fare: what they were asked for, what became of it, how long it took, and whether
+//! that is what they promise. A fold over the log, kept in integers, small for each agent and
+//! capability however long it works.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::event::{Event, Sealed};
+use crate::ids::{AgentId, Capability, HandoffId, Position, Timestamp};
+
+/// How many of the last attempts count as lately.
+const LATELY: u32 = 64;
+/// How many attempts that are under way are followed; beyond it the oldest is given up.
+const UNDER_WAY_MAX: usize = 200_000;
+
+/// An agent's record in one capability, or in work that named none.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Track {
+    /// Attempts that ended, in all, and how many of them in a result.
+    pub tries: u64,
+    pub successes: u64,
+    /// Attempts that were lost by silence or took longer than they might.
+    pub losses: u64,
+    /// Results that took longer than the agent's own `timeout_seconds`.
+    pub late: u64,
+    /// How long a result took on average, of late ones more than of old ones, in milliseconds.
+    pub mean_ms: u64,
+    /// The last attempts, one bit each, the latest lowest: set if it ended in a result.
+    pub lately: u64,
+    /// How many of these bits count.
+    pub lately_count: u32,
+}
+
+impl Track {
+    fn note(&mut self, success: bool) {
+        self.tries += 1;
+        self.successes += u64::from(success);
+        self.lately = (self.lately << 1) | u64::from(success);
+        self.lately_count = (self.lately_count + 1).min(LATELY);
+    }
+
+    fn took(&mut self, ms: u64) {
+        let before = self.successes.saturating_sub(1).min(15);
+        self.mean_ms = (self.mean_ms.saturating_mul(before) + ms) / (before + 1);
+    }
+
+    /// How many of the last attempts ended in a result, and how many there were.
+    #[must_use]
+    pub fn recent(&self) -> (u32, u32) {
+        (self.lately.count_ones(), self.lately_count)
+    }
+}
+
+/// An attempt that is under way.
+#[derive(Debug, Clone)]
+struct UnderWay {
+    agent: AgentId,
+    capability: Option<Capability>,
+    claimed_at: Timestamp,
+}
+
+/// How every agent fares, up to a position of the log.
+#[derive(Debug, Default)]
+pub struct Records {
+    pub tracks: BTreeMap<(AgentId, Option<Capability>), Track>,
+    pub at: Position,
+    offered: BTreeMap<HandoffId, Option<Capability>>,
+    under_way: BTreeMap<HandoffId, UnderWay>,
+    holding: BTreeMap<AgentId, u64>,
+}
+
+impl Records {
+    /// What was known at a position, to go on from there.
+    #[must_use]
+    pub fn from(tracks: BTreeMap<(AgentId, Option<Capability>), Track>, at: Position) -> Self {
+        Self { tracks, at, ..Self::default() }
+    }
+
+    /// Takes an event in. `declared_ms` tells how long an agent says that a capability takes.
+    pub fn note(
+        &mut self,
+        sealed: &Sealed,
+        declared_ms: impl Fn(&AgentId, &Capability) -> Option<u64>,
+    ) {
+        self.at = sealed.position;
+        let Some(id) = sealed.record.handoff_id else { return };
+        let now = sealed.record.at;
+        match &sealed.record.event {
+            Event::TransferOffered(offered) | Event::CallOffered(offered) => {
+                let asked = match &offered.to {
+                    crate::Target::Capability(capability) => Some(capability.clone()),
+                    crate::Target::Agent(_) => offered.contract.capability.clone(),
+                };
+                if asked.is_some() {
+                    self.offered.insert(id, asked);
+                }
+            }
+            Event::Claimed(claimed) => {
+                let capability = self.offered.get(&id).cloned().flatten();
+                if self.under_way.len() >= UNDER_WAY_MAX
+                    && let Some((oldest, _)) = self.under_way.first_key_value()
+                {
+                    let oldest = *oldest;
+                    self.end(oldest);
+                }
+                let agent = claimed.agent.clone();
+                *self.holding.entry(agent.clone()).or_default() += 1;
+                self.under_way.insert(id, UnderWay { agent, capability, claimed_at: now });
+            }
+            Event::Completed { .. } => {
+                let Some(attempt) = self.end(id) else { return };
+                let ms = now.ms_after(attempt.claimed_at);
+                let declared =
+                    attempt.capability.as_ref().and_then(|it| declared_ms(&attempt.agent, it));
+                let track = self.track(&attempt);
+                track.note(true);
+                track.took(ms);
+                track.late += u64::from(declared.is_some_and(|declared| ms > declared));
+                self.offered.remove(&id);
+            }
+            Event::AttemptFailed { .. } => {
+                if let Some(attempt) = self.end(id) {
+                    self.track(&attempt).note(false);
+                }
+            }
+            Event::LeaseLost { .. } => {
+                if let Some(attempt) = self.end(id) {
+                    let track = self.track(&attempt);
+                    track.note(false);
+                    track.losses += 1;
+                }
+            }
+            // Nobody failed: the work was given back, or taken away.
+            Event::Released { .. } | Event::Declined { .. } => drop(self.end(id)),
+            Event::Cancelled { .. } | Event::Aborted { .. } | Event::DeadLettered { .. } => {
+                self.end(id);
+                self.offered.remove(&id);
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, id: HandoffId) -> Option<UnderWay> {
+        let attempt = self.under_way.remove(&id)?;
+        if let Some(holding) = self.holding.get_mut(&attempt.agent) {
+            *holding -= 1;
+            if *holding == 0 {
+                self.holding.remove(&attempt.agent);
+            }
+        }
+        Some(attempt)
+    }
+
+    fn track(&mut self, attempt: &UnderWay) -> &mut Track {
+        self.tracks.entry((attempt.agent.clone(), attempt.capability.clone())).or_default()
+    }
+
+    /// How many handoffs an agent holds, as far as was seen.
+    #[must_use]
+    pub fn holding(&self, agent: &AgentId) -> u64 {
+        self.holding.get(agent).copied().unwrap_or(0)
+    }
+}

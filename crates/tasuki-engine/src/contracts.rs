@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who does the work, and on what terms: the receiver is chosen where the sender names a capability
+//! and a policy, the input is held against the receiver's schema, and terms that its manifest does
+//! not allow are refused before anything is stored.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use tasuki_core::canonical::Object;
+use tasuki_core::contract::Contract;
+use tasuki_core::envelope::{Envelope, Payload};
+use tasuki_core::manifest::CapabilityEntry;
+use tasuki_core::registry::Standing;
+use tasuki_core::route::{self, Candidate, Observed, Policy};
+use tasuki_core::{AgentId, Body, Capability, Handoff, HandoffId, Target, Terms};
+
+use crate::directory::{Listed, Listing};
+use crate::engine::Engine;
+use crate::error::{Error, invalid};
+use crate::requests::FollowUp;
+use crate::schemas::Fault;
+
+/// The majors of the envelope that this broker gives where the sender names none.
+const MAJORS: &[u32] = &[2];
+/// The member of an envelope that says what is wanted back.
+const EXPECTED: &str = "expected_output";
+/// From how many attempts on an agent's lateness is held against its word.
+const LATE_TRIES_MIN: u64 = route::SLA_TRIES_MIN as u64;
+
+/// How a receiver is chosen.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Route {
+    pub policy: Policy,
+    /// What a sticky choice sticks to.
+    pub key: Option<String>,
+}
+
+/// A hop with its receiver and its terms settled, as far as the sender can settle them.
+pub(crate) struct Settled {
+    pub(crate) to: Target,
+    pub(crate) terms: Terms,
+    pub(crate) contract: Contract,
+    /// What the envelope says beyond its own members.
+    pub(crate) more: Object,
+}
+
+impl Engine {
+    pub(crate) async fn listing(&self) -> Result<Arc<Listing>, Error> {
+        self.directory.listing(&*self.store, &self.registry()).await
+    }
+
+    pub(crate) async fn settle(&self, from: &AgentId, hop: &FollowUp) -> Result<Settled, Error> {
+        let listing = self.listing().await?;
+        let capability = match &hop.to {
+            Target::Capability(capability) => Some(capability.clone()),
+            Target::Agent(_) => hop.capability.clone(),
+        };
+        let mut contract = Contract {
+            capability: hop.capability.clone(),
+            output_schema: None,
+            majors: hop.majors.clone(),
+            budget_tokens: hop.budget_tokens,
+            routed: None,
+        };
+        let mut to = hop.to.clone();
+        if let (Target::Capability(capability), Some(wish)) = (&hop.to, &hop.route) {
+            let able = self.accepting(&listing, capability, &hop.payload)?;
+            let able: Vec<_> = able.into_iter().filter(|one| one.agent.id != *from).collect();
+            let candidates = self.candidates(capability, &able).await?;
+            let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+            if let Some(picked) = route::pick(wish.policy, &candidates, wish.key.as_deref(), turn) {
+                to = Target::Agent(picked.agent);
+                contract.routed = Some(picked.why);
+                contract.capability = Some(capability.clone());
+            }
+        }
+        let mut terms = hop.terms.unwrap_or(self.settings.terms);
+        if let Some(capability) = &capability {
+            let entry = self.entry(&listing, &to, capability, &hop.payload)?;
+            if let Some((listed, entry)) = &entry {
+                if hop.terms.is_none()
+                    && let Some(timeout) = entry.timeout_seconds
+                {
+                    terms.work_ms = timeout.ms();
+                }
+                in_range(listed, entry, &terms, &contract)?;
+            }
+        }
+        let mut more = Object::default();
+        if let Some(schema) = &hop.output_schema {
+            self.schemas.compile(schema).map_err(|problem| invalid("output_schema", problem))?;
+            contract.output_schema = Some(Body::of(schema).hash);
+            more.0.insert(EXPECTED.into(), json!({ "schema": schema }));
+        }
+        Ok(Settled { to, terms, contract, more })
+    }
+
+    /// Who has a capability and takes this input. If somebody has it and nobody takes the input,
+    /// the sender hears why.
+    fn accepting(
+        &self,
+        listing: &Listing,
+        capability: &Capability,
+        payload: &Payload,
+    ) -> Result<Vec<Arc<Listed>>, Error> {
+        let mut first = None;
+        let mut able = Vec::new();
+        for listed in listing.able(capability) {
+            let schema = listed.entry(capability).and_then(|entry| entry.input_schema.as_ref());
+            let faults = schema.map_or_else(Vec::new, |s| self.schemas.faults(s, payload));
+            if faults.is_empty() {
+                able.push(listed.clone());
+            } else {
+                first.get_or_insert((listed.agent.id.clone(), faults));
+            }
+        }
+        match first {
+            Some((agent, faults)) if able.is_empty() => {
+                Err(Error::Payload { what: format!("the input schema of {agent}"), faults })
+            }
+            _ => Ok(able),
+        }
+    }
+
+    /// The one whose terms count: the receiver, or, where anybody may claim, somebody who can.
+    fn entry<'l>(
+        &self,
+        listing: &'l Listing,
+        to: &Target,
+        capability: &Capability,
+        payload: &Payload,
+    ) -> Result<Option<(&'l Listed, &'l CapabilityEntry)>, Error> {
+        let Target::Agent(agent) = to else {
+            self.accepting(listing, capability, payload)?;
+            return Ok(None);
+        };
+        let Some(listed) = listing.agents.get(agent) else { return Ok(None) };
+        let Some(entry) = listed.entry(capability) else {
+            let problem = format!("the manifest of {agent} does not have it");
+            return Err(invalid("capability", problem));
+        };
+        let faults = match &entry.input_schema {
+            Some(schema) => self.schemas.faults(schema, payload),
+            None => Vec::new(),
+        };
+        if !faults.is_empty() {
+            return Err(Error::Payload { what: format!("the input schema of {agent}"), faults });
+        }
+        Ok(Some((listed, entry)))
+    }
+
+    async fn candidates(
+        &self,
+        capability: &Capability,
+        able: &[Arc<Listed>],
+    ) -> Result<Vec<Candidate>, Error> {
+        let now = self.now();
+        let agents: Vec<_> = able.iter().map(|listed| listed.agent.id.clone()).collect();
+        let targets: Vec<_> = agents.iter().cloned().map(Target::Agent).collect();
+        let waiting = self.store.waiting(targets.clone()).await?;
+        let records = self.records.lock().expect("no holder of this lock panics");
+        let candidates =
+            able.iter().zip(targets).zip(waiting).map(|((listed, target), waiting)| {
+                let id = &listed.agent.id;
+                let entry = listed.entry(capability);
+                let sla = entry.and_then(CapabilityEntry::sla_ppm);
+                let track = records.tracks.get(&(id.clone(), Some(capability.clone())));
+                Candidate {
+                    agent: id.clone(),
+                    live: self.presence.is_live(&target, now),
+                    draining: listed.agent.standing != Standing::Active,
+                    load: waiting + records.holding(id),
+                    concurrency: listed.manifest.concurrency,
+                    observed: track.map(|track| {
+                        let (successes, tries) = track.recent();
+                        let allowed = sla.map_or(1_000_000, |ppm| 1_000_000 - u64::from(ppm));
+                        let late = track.tries >= LATE_TRIES_MIN
+                            && sla.is_some()
+                            && track.late * 1_000_000 > track.tries * allowed;
+                        Observed { tries, successes, sla_breached: late }
+                    }),
+                    declared_sla_ppm: sla,
+                }
+            });
+        Ok(candidates.collect())
+    }
+
+    /// Holds a result against what was agreed, before it goes anywhere.
+    pub(crate) async fn check_result(&self, id: HandoffId, payload: &Payload) -> Result<(), Error> {
+        if !self.contracts.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        // Whether the handoff is there, and whose it is, is the command's to find out.
+        let Some(handoff) = self.store.handoff(id).await? else { return Ok(()) };
+        if let Some(schema) = self.agreed_output(&handoff).await? {
+            self.fits("the output schema of the offer", &schema, payload)?;
+        }
+        let (Some(capability), Some(claim)) = (asked(&handoff), handoff.state.claim()) else {
+            return Ok(());
+        };
+        let listing = self.listing().await?;
+        let entry = listing.agents.get(&claim.agent).and_then(|listed| listed.entry(capability));
+        match entry.and_then(|entry| entry.output_schema.as_ref()) {
+            Some(schema) => {
+                self.fits(&format!("the output schema of {}", claim.agent), schema, payload)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn fits(&self, what: &str, schema: &Value, payload: &Payload) -> Result<(), Error> {
+        let faults: Vec<Fault> = self.schemas.faults(schema, payload);
+        if faults.is_empty() {
+            return Ok(());
+        }
+        Err(Error::Payload { what: what.to_owned(), faults })
+    }
+
+    async fn agreed_output(&self, handoff: &Handoff) -> Result<Option<Value>, Error> {
+        if handoff.contract.output_schema.is_none() {
+            return Ok(None);
+        }
+        let body = self.store.bodies(vec![handoff.envelope_at]).await?.pop().flatten();
+        let envelope: Option<Envelope> =
+            body.and_then(|body| serde_json::from_str(body.text()).ok());
+        let mut expected = envelope.and_then(|mut envelope| envelope.more.0.remove(EXPECTED));
+        Ok(expected.as_mut().and_then(|expected| expected.get_mut("schema")).map(Value::take))
+    }
+}
+
+fn asked(handoff: &Handoff) -> Option<&Capability> {
+    match (&handoff.contract.capability, &handoff.to) {
+        (Some(capability), _) | (None, Target::Capability(capability)) => Some(capability),
+        (None, Target::Agent(_)) => None,
+    }
+}
+
+/// Terms that the receiver's manifest does not allow.
+fn in_range(
+    listed: &Listed,
+    entry: &CapabilityEntry,
+    terms: &Terms,
+    contract: &Contract,
+) -> Result<(), Error> {
+    let agent = &listed.agent.id;
+    let out = |problem: String| Err(Error::OutOfRange(format!("{agent}: {problem}")));
+    let given = if contract.majors.is_empty() { MAJORS } else { &contract.majors };
+    let takes = &listed.manifest.accepted_majors;
+    if !given.iter().any(|major| takes.contains(major)) {
+        return out(format!("takes envelopes of major {takes:?}, offered are {given:?}"));
+    }
+    let Some(limits) = &entry.limits else { return Ok(()) };
+    let work_ms = terms.work_ms;
+    if let Some(min) = limits.timeout_seconds_min.filter(|min| work_ms < min.ms()) {
+        return out(format!("needs at least {} ms of work_ms, offered are {work_ms}", min.ms()));
+    }
+    if let Some(max) = limits.timeout_seconds_max.filter(|max| work_ms > max.ms()) {
+        return out(format!("takes at most {} ms of work_ms, offered are {work_ms}", max.ms()));
+    }
+    if let Some(max) = limits.attempts_max.filter(|max| terms.attempts > *max) {
+        return out(format!("takes at most {max} attempts, offered are {}", terms.attempts));
+    }
+    let budget = contract.budget_tokens.zip(limits.budget_tokens_max);
+    if let Some((budget, max)) = budget.filter(|(budget, max)| budget > max) {
+        return out(format!("takes at most {max} budget_tokens, offered are {budget}"));
+    }
+    Ok(())
+}

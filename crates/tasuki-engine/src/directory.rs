@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What agents say that they can do, read once from their manifests and found by capability.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use tasuki_core::manifest::{CapabilityEntry, Manifest};
+use tasuki_core::registry::{Agent, Registry, Standing};
+use tasuki_core::{AgentId, Capability, Position};
+use tasuki_store::Store;
+use tokio::sync::Mutex;
+
+use crate::error::Error;
+use crate::observer::Declared;
+
+/// An agent with its manifest.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    pub(crate) agent: Arc<Agent>,
+    pub(crate) manifest: Manifest,
+}
+
+impl Listed {
+    pub(crate) fn entry(&self, capability: &Capability) -> Option<&CapabilityEntry> {
+        self.manifest.capabilities.iter().find(|entry| entry.name.name() == capability.name())
+    }
+}
+
+/// Everybody who published a manifest and was not taken out since.
+#[derive(Debug, Default)]
+pub(crate) struct Listing {
+    at: Position,
+    pub(crate) agents: BTreeMap<AgentId, Arc<Listed>>,
+    by_capability: HashMap<Capability, Vec<Arc<Listed>>>,
+}
+
+impl Listing {
+    pub(crate) fn able(&self, capability: &Capability) -> &[Arc<Listed>] {
+        self.by_capability.get(capability).map_or(&[], Vec::as_slice)
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Directory {
+    listing: Mutex<Arc<Listing>>,
+    pub(crate) declared: Declared,
+}
+
+impl Directory {
+    /// The listing as of what is known now. What did not change is not read again.
+    pub(crate) async fn listing(
+        &self,
+        store: &dyn Store,
+        registry: &Registry,
+    ) -> Result<Arc<Listing>, Error> {
+        let mut kept = self.listing.lock().await;
+        if kept.at == registry.at {
+            return Ok(kept.clone());
+        }
+        let mut agents = BTreeMap::new();
+        for agent in registry.agents.values() {
+            let Some(published) = &agent.manifest else { continue };
+            if agent.standing == Standing::Deregistered {
+                continue;
+            }
+            let same = |listed: &&Arc<Listed>| {
+                let before = listed.agent.manifest.as_ref();
+                before.is_some_and(|before| before.hash == published.hash)
+            };
+            let manifest = match kept.agents.get(&agent.id).filter(same) {
+                Some(listed) => Some(listed.manifest.clone()),
+                None => read(store, &agent.id).await?,
+            };
+            let Some(manifest) = manifest else { continue };
+            let listed = Arc::new(Listed { agent: agent.clone(), manifest });
+            agents.insert(agent.id.clone(), listed);
+        }
+        let mut by_capability: HashMap<Capability, Vec<Arc<Listed>>> = HashMap::new();
+        for (id, listed) in &agents {
+            let tenant = id.tenant().parse().unwrap_or_default();
+            for entry in &listed.manifest.capabilities {
+                let name = entry.name.seen_from(&tenant);
+                by_capability.entry(name).or_default().push(listed.clone());
+            }
+        }
+        let mut declared = HashMap::new();
+        for (capability, able) in &by_capability {
+            for listed in able {
+                let timeout = listed.entry(capability).and_then(|entry| entry.timeout_seconds);
+                if let Some(timeout) = timeout {
+                    let key = (listed.agent.id.clone(), capability.clone());
+                    declared.insert(key, timeout.ms());
+                }
+            }
+        }
+        *self.declared.write().expect("no holder of this lock panics") = declared;
+        *kept = Arc::new(Listing { at: registry.at, agents, by_capability });
+        Ok(kept.clone())
+    }
+}
+
+/// A manifest that was stored and cannot be read any more is nobody's: it was checked before.
+async fn read(store: &dyn Store, agent: &AgentId) -> Result<Option<Manifest>, Error> {
+    let Some(body) = store.manifest(agent).await? else { return Ok(None) };
+    let parsed = serde_json::from_str(body.text()).ok().map(Manifest::parse);
+    Ok(parsed.and_then(Result::ok))
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Finding agents by what they can do, what goes in and comes out, how they are tagged, whether
+//! they are there, and how they fare.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tasuki_core::manifest::fits;
+use tasuki_core::observe::Track;
+use tasuki_core::registry::{Agent, Standing};
+use tasuki_core::{AgentId, Body, Capability, Refusal, Target, Timestamp};
+
+use crate::desk::Desk;
+use crate::directory::Listed;
+use crate::error::{Error, invalid};
+
+/// How many agents one search returns at most.
+const FOUND_MAX: usize = 1000;
+
+/// What is looked for. What is silent does not matter.
+#[derive(Debug, Clone, Default)]
+pub struct Search {
+    pub capability: Option<Capability>,
+    /// What would be sent: a JSON Schema that the capability's input must take.
+    pub input: Option<Value>,
+    /// What is needed back: a JSON Schema that the capability's output must fit.
+    pub output: Option<Value>,
+    pub tags: Vec<String>,
+    /// The version of the agent's software, or of the capability if one is asked for.
+    pub version: Option<String>,
+    pub role: Option<String>,
+    /// Only those who are there, or only those who are not.
+    pub live: Option<bool>,
+    /// The least share of the last attempts that ended in a result, in percent. Who has not been
+    /// tried is not held to it.
+    pub reliability: Option<u8>,
+    pub max: Option<usize>,
+}
+
+/// An agent as a caller sees it.
+#[derive(Debug, Clone)]
+pub struct SeenAgent {
+    pub agent: Arc<Agent>,
+    pub manifest: Option<Body>,
+    /// Whether the caller looks after it.
+    pub trusted: bool,
+    pub live: bool,
+    pub last_seen: Option<Timestamp>,
+    /// How many handoffs it holds, as far as this broker saw.
+    pub holding: u64,
+    pub tracks: Vec<(Option<Capability>, Track)>,
+}
+
+impl Desk {
+    /// Shows an agent of the caller's tenant.
+    pub async fn agent(&self, named: &AgentId) -> Result<SeenAgent, Error> {
+        let id = self.caller.agent_named(named);
+        let agent = self.engine.registry().agents.get(&id).cloned();
+        let agent = agent.filter(|_| self.knows(&id) || self.caller.is_operator());
+        let agent = agent.ok_or(Refusal::AgentNotFound(id))?;
+        self.seen(agent).await
+    }
+
+    async fn seen(&self, agent: Arc<Agent>) -> Result<SeenAgent, Error> {
+        let manifest = match agent.manifest {
+            Some(_) => self.engine.store.manifest(&agent.id).await?,
+            None => None,
+        };
+        let target = Target::Agent(agent.id.clone());
+        let records = self.engine.records.lock().expect("no holder of this lock panics");
+        let from = (agent.id.clone(), None);
+        let tracks = records.tracks.range(from..).take_while(|((id, _), _)| *id == agent.id);
+        let tracks = tracks.map(|((_, able), track)| (able.clone(), track.clone())).collect();
+        Ok(SeenAgent {
+            manifest,
+            trusted: self.looked_after(&agent.id).is_ok(),
+            live: self.engine.presence.is_live(&target, self.now()),
+            last_seen: self.engine.presence.last(&target),
+            holding: records.holding(&agent.id),
+            tracks,
+            agent,
+        })
+    }
+
+    /// Everybody of the caller's tenant who is what is looked for, by name.
+    pub async fn discover(&self, search: Search) -> Result<Vec<SeenAgent>, Error> {
+        let max = search.max.unwrap_or(100);
+        if !(1..=FOUND_MAX).contains(&max) {
+            return Err(invalid("limit", format!("is {max}, expected 1 to {FOUND_MAX}")));
+        }
+        if search.capability.is_none() && (search.input.is_some() || search.output.is_some()) {
+            return Err(invalid("capability", "is needed to compare schemas"));
+        }
+        let capability = search.capability.as_ref().map(|it| self.caller.capability(it));
+        let listing = self.engine.listing().await?;
+        let candidates: Vec<Arc<Listed>> = match &capability {
+            Some(capability) => listing.able(capability).to_vec(),
+            None => listing.agents.values().cloned().collect(),
+        };
+        let mut found = Vec::new();
+        for listed in candidates {
+            if found.len() == max {
+                break;
+            }
+            if self.knows(&listed.agent.id) && self.is_sought(&listed, &search, capability.as_ref())
+            {
+                found.push(self.seen(listed.agent.clone()).await?);
+            }
+        }
+        // Who has a key and published nothing is known all the same, unless something it would have
+        // to have published is asked for.
+        if search.asks_nothing() {
+            let registry = self.engine.registry();
+            let silent = registry.agents.values().filter(|agent| {
+                agent.manifest.is_none()
+                    && agent.standing != Standing::Deregistered
+                    && self.knows(&agent.id)
+            });
+            for agent in silent.take(max - found.len()) {
+                found.push(self.seen(agent.clone()).await?);
+            }
+            found.sort_by(|one, other| one.agent.id.cmp(&other.agent.id));
+        }
+        Ok(found)
+    }
+
+    fn is_sought(&self, listed: &Listed, search: &Search, capability: Option<&Capability>) -> bool {
+        let manifest = &listed.manifest;
+        let entry = capability.and_then(|capability| listed.entry(capability));
+        let tagged = |tag: &String| {
+            manifest.tags.contains(tag) || entry.is_some_and(|entry| entry.tags.contains(tag))
+        };
+        let version = match entry {
+            Some(entry) => entry.version.as_ref().or(manifest.version.as_ref()),
+            None => manifest.version.as_ref(),
+        };
+        // An agent that says nothing of its schemas may take and give anything.
+        let takes = |schema: &Value| {
+            let own = entry.and_then(|entry| entry.input_schema.as_ref());
+            own.is_none_or(|own| fits::fits_as_named(schema, own).is_ok())
+        };
+        let gives = |schema: &Value| {
+            let own = entry.and_then(|entry| entry.output_schema.as_ref());
+            own.is_some_and(|own| fits::fits_as_named(own, schema).is_ok())
+        };
+        let live = || {
+            let target = Target::Agent(listed.agent.id.clone());
+            self.engine.presence.is_live(&target, self.now())
+        };
+        search.tags.iter().all(tagged)
+            && search.version.as_ref().is_none_or(|wanted| version == Some(wanted))
+            && search.role.as_ref().is_none_or(|wanted| manifest.role.as_ref() == Some(wanted))
+            && search.input.as_ref().is_none_or(takes)
+            && search.output.as_ref().is_none_or(gives)
+            && search.live.is_none_or(|wanted| live() == wanted)
+            && search.reliability.is_none_or(|percent| self.fares(listed, capability, percent))
+    }
+
+    fn fares(&self, listed: &Listed, capability: Option<&Capability>, percent: u8) -> bool {
+        let records = self.engine.records.lock().expect("no holder of this lock panics");
+        let track = records.tracks.get(&(listed.agent.id.clone(), capability.cloned()));
+        let (successes, tries) = track.map_or((0, 0), Track::recent);
+        u64::from(successes) * 100 >= u64::from(tries) * u64::from(percent)
+    }
+}
+
+impl Search {
+    fn asks_nothing(&self) -> bool {
+        self.capability.is_none()
+            && self.tags.is_empty()
+            && self.version.is_none()
+            && self.role.is_none()
+            && self.live.is_none()
+            && self.reliability.is_none()
+    }
+}

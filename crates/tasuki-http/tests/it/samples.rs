@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One of each thing that a path can name, and for every route a request about it that is taken.
+
+use serde_json::{Value, json};
+use tasuki_core::identity::SecretKey;
+
+use crate::support::{Held, failure, may, merged, new_key, offer, possession, segment};
+
+pub(crate) struct Samples {
+    /// By which names requests are made: who offers, who works, who decides.
+    pub(crate) sender: String,
+    pub(crate) worker: String,
+    pub(crate) judge: String,
+    pub(crate) held: Held,
+    pub(crate) dead: String,
+    pub(crate) task: String,
+    pub(crate) agent: String,
+    pub(crate) key: String,
+    pub(crate) token: String,
+    pub(crate) join: String,
+    pub(crate) tenant: String,
+}
+
+impl Samples {
+    pub(crate) fn path(&self, template: &str) -> String {
+        let id = match template.split('/').nth(2) {
+            Some("tasks") => self.task.clone(),
+            Some("dead-letters") => self.dead.clone(),
+            Some("agents") => segment(&self.agent),
+            Some("tokens") => self.token.clone(),
+            Some("tenants") => self.tenant.clone(),
+            _ => self.held.handoff.clone(),
+        };
+        template.replace("{id}", &id).replace("{key}", &self.key)
+    }
+
+    pub(crate) fn body(&self, template: &str) -> Value {
+        let (worker, judge) = (&self.worker, &self.judge);
+        let hop = json!({ "to": { "agent": "tester" }, "payload": { "type": "t" }, "priority": 3 });
+        let completion = json!({ "payload": { "type": "d" }, "follow_ups": [hop] });
+        let more = json!({
+            "from_agent": self.sender,
+            "terms": { "lease_ms": 500 }, "deadline": "2030-01-01T00:00:00Z",
+        });
+        let name = template.rsplit('/').next().unwrap();
+        match (template, name) {
+            ("/v1/tasks", _) => json!({ "from_agent": self.sender, "intent": "i" }),
+            ("/v1/handoffs", _) => offer("coder", more),
+            ("/v1/handoffs/batch", _) => json!({ "offers": [offer("coder", more)] }),
+            ("/v1/completions", _) => {
+                let part = merged(completion, json!({ "handoff_id": self.held.handoff }));
+                json!({ "completions": [self.held.with(part)] })
+            }
+            ("/v1/wait", _) => json!({
+                "handoffs": [self.held.handoff], "tasks": [self.task], "timeout_ms": 0,
+            }),
+            (_, "claims" | "claim" | "peek") => {
+                json!({ "agent": worker, "capabilities": ["review"] })
+            }
+            (_, "progress") => self.held.with(json!({ "percent": 5, "note": "n" })),
+            (_, "complete") => self.held.with(completion),
+            (_, "fail") => self.held.with(failure("retryable")),
+            (_, "decline") => self.held.with(json!({ "agent": worker })),
+            (_, "start" | "heartbeat" | "release") => self.held.with(json!({})),
+            (_, "approve" | "reject" | "redrive") => json!({ "by": judge }),
+            (_, "discard") => json!({ "by": judge, "reason": "because" }),
+            (_, "cancel" | "abort") => json!({ "by": self.sender, "reason": "because" }),
+            _ => self.registry_body(template, name),
+        }
+    }
+
+    fn registry_body(&self, template: &str, name: &str) -> Value {
+        let key = new_key();
+        let proof = |key: &SecretKey| possession(key, &self.agent);
+        match (template, name) {
+            ("/v1/agents", _) => json!({
+                "manifest": { "agent_id": self.agent, "capabilities": [{ "name": "review" }] },
+            }),
+            ("/v1/join", _) => json!({
+                "token": self.join, "agent_id": self.agent,
+                "key": key.public(), "proof": proof(&key),
+            }),
+            ("/v1/tokens", _) => json!({
+                "purpose": "bearer", "agent_id": self.agent,
+                "rules": may(&["send"]), "expires_in_ms": 60_000,
+            }),
+            ("/v1/tenants/{id}", _) => json!({ "requests_per_second": 1000, "in_flight": 1000 }),
+            (_, "drain" | "resume" | "deregister" | "revoke") => json!({}),
+            (_, "rules") => json!({ "rules": may(&["send"]) }),
+            (_, "keys") => json!({ "key": key.public(), "rules": may(&["send"]) }),
+            (_, "rotate") => json!({
+                "old": self.key, "key": key.public(), "proof": proof(&key), "grace_ms": 1000,
+            }),
+            _ => panic!("no body is known for {template}"),
+        }
+    }
+}

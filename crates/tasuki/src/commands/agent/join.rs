@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How somebody new comes in: an administrator invites, and the newcomer enrolls a key that nobody
+//! else ever had.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use tasuki_core::AgentId;
+use tasuki_core::registry::Purpose;
+use tasuki_http::wire;
+
+use super::text;
+use crate::args::millis;
+use crate::args::rules::{Role, Rules};
+use crate::client::{Client, Connect, KeyFile};
+use crate::commands::token;
+use crate::exit::Failure;
+use crate::output::Output;
+
+#[derive(Args)]
+pub(super) struct Invite {
+    /// The newcomer's name
+    name: AgentId,
+    #[command(flatten)]
+    rules: Rules,
+    /// How long the invitation counts, up to 7d
+    #[arg(long, value_name = "SPAN", value_parser = millis, default_value = "10m")]
+    expires: u64,
+}
+
+#[derive(Args)]
+pub(super) struct Enroll {
+    /// The name that the invitation is for
+    name: AgentId,
+    /// The join token from the invitation
+    #[arg(long, value_name = "TOKEN")]
+    join: String,
+    /// The key file, which is made if it is not there [default: NAME.key]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+impl Invite {
+    pub(super) async fn run(self, client: &Client, output: Output) -> anyhow::Result<()> {
+        let body = wire::IssueToken {
+            purpose: Purpose::Join,
+            agent_id: self.name,
+            rules: self.rules.or_usual(Role::Worker),
+            expires_in_ms: Some(self.expires),
+        };
+        let reply = client.post("/v1/tokens", &body).await?;
+        output.reply(&reply, |issued: wire::IssuedToken| {
+            let words = format!("agent enroll {} --join {}", issued.token.agent_id, issued.text);
+            // Whoever invites signs with a key of its own, which is not the newcomer's.
+            token::details(&issued.token)
+                .with("next", "the newcomer enrolls with this, which is shown once and works once")
+                .with("enroll", client.command_with(&words, None))
+                .text()
+        })
+    }
+}
+
+impl Enroll {
+    pub(super) async fn run(self, connect: &Connect, output: Output) -> anyhow::Result<()> {
+        // The token is the proof. Whatever key is set for other commands need not exist yet.
+        let client = connect.stranger()?;
+        let file = self.out.unwrap_or_else(|| format!("{}.key", self.name.name()).into());
+        let file = key(file, &self.name)?;
+        let body = wire::Join {
+            token: self.join.trim().to_owned(),
+            proof: file.possession(&self.name),
+            agent_id: self.name,
+            key: file.public(),
+        };
+        let reply = client.post("/v1/join", &body).await?;
+        output.reply(&reply, |agent: wire::Agent| {
+            let words = format!("handoff claim --agent {} --wait 30s", agent.agent_id);
+            let next = client.command_with(&words, Some(&file.path));
+            let facts = format!("key file: {}\nnext:     {next}\n", file.path.display());
+            format!("{}\n{facts}", text(&agent))
+        })
+    }
+}
+
+/// The key of a file, or a new one: a try that failed half-way goes on with the key it made.
+fn key(path: PathBuf, agent: &AgentId) -> Result<KeyFile, Failure> {
+    if !path.exists() {
+        return KeyFile::create(&path, Some(agent));
+    }
+    let file = KeyFile::read(&path)?;
+    if let Some(other) = file.agent.as_ref().filter(|known| known.name() != agent.name()) {
+        let message = format!("{} has the key of {other}, not of {agent}", path.display());
+        return Err(Failure::usage(message, "choose another file with --out"));
+    }
+    Ok(file)
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `tasuki token`: what agents show that cannot sign, and what newcomers enroll with.
+
+use clap::{Args, Subcommand};
+use tasuki_core::AgentId;
+use tasuki_core::ids::TokenId;
+use tasuki_core::registry::Purpose;
+use tasuki_http::wire;
+
+use crate::args::millis;
+use crate::args::rules::{self, Role, Rules};
+use crate::client::{Client, Connect};
+use crate::exit::Exit;
+use crate::output::{Facts, Output, table};
+
+#[derive(Args)]
+pub(crate) struct Token {
+    #[command(flatten)]
+    connect: Connect,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Issue a token for an agent; it allows what the agent may do, or as options say, less
+    Issue(Issue),
+    /// List tokens, newest first, without their secrets
+    List,
+    /// Revoke a token at once
+    Revoke(Revoke),
+}
+
+#[derive(Args)]
+struct Issue {
+    /// For whom the token speaks
+    #[arg(long, value_name = "AGENT")]
+    agent: AgentId,
+    #[command(flatten)]
+    rules: Rules,
+    /// How long it counts, up to 366d
+    #[arg(long, value_name = "SPAN", value_parser = millis, default_value = "30d")]
+    expires: u64,
+}
+
+#[derive(Args)]
+struct Revoke {
+    /// The token's id, as `tasuki token list` shows it
+    token_id: TokenId,
+}
+
+impl Token {
+    pub(crate) async fn run(self, output: Output) -> anyhow::Result<Exit> {
+        let client = &self.connect.client()?;
+        match self.verb {
+            Verb::Issue(issue) => issue.run(client, output).await?,
+            Verb::List => list(client, output).await?,
+            Verb::Revoke(revoke) => revoke.run(client, output).await?,
+        }
+        Ok(Exit::Done)
+    }
+}
+
+impl Issue {
+    async fn run(self, client: &Client, output: Output) -> anyhow::Result<()> {
+        let body = wire::IssueToken {
+            purpose: Purpose::Bearer,
+            agent_id: self.agent,
+            // A token narrows what its agent may do, so everything is what the agent may do.
+            rules: self.rules.or_usual(Role::Admin),
+            expires_in_ms: Some(self.expires),
+        };
+        let reply = client.post("/v1/tokens", &body).await?;
+        output.reply(&reply, |issued: wire::IssuedToken| {
+            details(&issued.token)
+                .with("token", &issued.text)
+                .with("note", "keep it now: it is shown this once; use it as TASUKI_TOKEN")
+                .text()
+        })
+    }
+}
+
+async fn list(client: &Client, output: Output) -> anyhow::Result<()> {
+    let reply = client.get("/v1/tokens", &[]).await?;
+    output.reply(&reply, |listed: wire::Tokens| {
+        if listed.tokens.is_empty() {
+            return "no tokens".into();
+        }
+        let time = |time: Option<tasuki_core::Timestamp>| {
+            time.map(|time| time.to_string()).unwrap_or_default()
+        };
+        let rows = listed.tokens.iter().map(|token| {
+            [
+                token.token_id.to_string(),
+                token.purpose.to_string(),
+                token.agent_id.to_string(),
+                token.issued_at.to_string(),
+                time(token.expires_at),
+                time(token.ended_at),
+            ]
+        });
+        table(["token", "purpose", "agent", "issued", "expires", "ended"], rows)
+    })
+}
+
+impl Revoke {
+    async fn run(self, client: &Client, output: Output) -> anyhow::Result<()> {
+        let path = format!("/v1/tokens/{}/revoke", self.token_id);
+        let reply = client.post(&path, &wire::Nothing {}).await?;
+        output.reply(&reply, |token: wire::TokenInfo| details(&token).text())
+    }
+}
+
+pub(super) fn details(token: &wire::TokenInfo) -> Facts {
+    Facts::default()
+        .with("token id", token.token_id)
+        .with("purpose", token.purpose)
+        .with("agent", &token.agent_id)
+        .with("rules", rules::texts(&token.rules))
+        .with("issued", token.issued_at)
+        .maybe("expires", token.expires_at)
+        .maybe("ended", token.ended_at)
+}
