@@ -9,7 +9,7 @@ use crate::event::{Actor, FailureClass, Key};
 use crate::identity::PublicKey;
 use crate::ids::{
     AgentId, Capability, ClaimId, CorrelationId, Fence, HandoffId, Hash, KeyId, OrderingKey,
-    RequestId, TaskId, Timestamp, TokenId,
+    RequestId, TENANT_DEFAULT, TaskId, Timestamp, TokenId,
 };
 use crate::registry::rules::Rule;
 use crate::registry::{Signed, Standing, Tenant, Token};
@@ -109,6 +109,37 @@ pub enum Command {
         by: Actor,
         wish: RegistryWish,
     },
+}
+
+impl Command {
+    /// The name of the tenant on whose behalf this is, as far as it says.
+    #[must_use]
+    pub fn tenant(&self) -> &str {
+        let agent = match self {
+            Self::OpenTask(open) => &open.owner,
+            Self::Offer(offer) => &offer.from,
+            Self::Claim(claim) | Self::ClaimOne { claim, .. } => &claim.seeker.agent,
+            Self::Peek { seeker, .. } | Self::Counter { seeker, .. } => &seeker.agent,
+            Self::Decline { agent, .. } => agent,
+            Self::CancelTask { by, .. }
+            | Self::SettleCounter { by, .. }
+            | Self::Approve { by, .. }
+            | Self::Reject { by, .. }
+            | Self::Cancel { by, .. }
+            | Self::Abort { by, .. }
+            | Self::Redrive { by, .. }
+            | Self::Discard { by, .. } => by,
+            Self::Held { by, .. } => return by.as_ref().map_or(TENANT_DEFAULT, AgentId::tenant),
+            Self::Sweep { .. } | Self::RaiseEpoch { .. } => return TENANT_DEFAULT,
+            Self::Registry { by, .. } => {
+                return match by {
+                    Actor::Agent(agent) => agent.tenant(),
+                    Actor::Broker => TENANT_DEFAULT,
+                };
+            }
+        };
+        agent.tenant()
+    }
 }
 
 /// A wish about agents, keys, tokens and tenants.

@@ -17,6 +17,7 @@ pub mod identity;
 pub mod ids;
 pub mod manifest;
 pub mod observe;
+pub mod quota;
 pub mod refusal;
 pub mod registry;
 pub mod report;

@@ -55,6 +55,8 @@ pub enum Refusal {
     TooManyCounters { handoff: HandoffId, max: usize },
     #[error("{agent} has made no counter-offer for handoff {handoff}")]
     NoCounter { handoff: HandoffId, agent: AgentId },
+    #[error("tenant {tenant} has {used} {what}, and may have {limit}")]
+    QuotaExceeded { tenant: String, what: &'static str, used: u64, limit: u64 },
     #[error("work stays within its tenant")]
     OtherTenant,
     #[error("there is no agent {0}")]
@@ -103,6 +105,7 @@ impl Refusal {
             Self::InvalidFollowUps(_) => "invalid_follow_ups",
             Self::TooManyCounters { .. } => "too_many_counters",
             Self::NoCounter { .. } => "no_counter",
+            Self::QuotaExceeded { .. } => "quota_exceeded",
             Self::OtherTenant => "other_tenant",
             Self::AgentNotFound(_) => "agent_not_found",
             Self::ManifestMoved { .. } => "manifest_moved",
@@ -156,6 +159,9 @@ impl Refusal {
             Self::InvalidFollowUps(_) => "correct the follow-ups and complete again",
             Self::TooManyCounters { .. } => "wait until the sender has settled some of them",
             Self::NoCounter { .. } => "read the handoff to see who has made one",
+            Self::QuotaExceeded { .. } => {
+                "finish some of the work that is under way, or ask the operator for a larger quota"
+            }
             Self::OtherTenant => "name an agent or capability of your own tenant",
             Self::AgentNotFound(_) => "check the name; `tasuki agent list` shows who is known",
             Self::ManifestMoved { .. } => "read the manifest as it is now and change that one",
@@ -171,6 +177,12 @@ impl Refusal {
     /// Whether the same request may succeed later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::TaskMoved(_) | Self::OutOfTurn { .. } | Self::HandoffOpen { .. })
+        matches!(
+            self,
+            Self::TaskMoved(_)
+                | Self::OutOfTurn { .. }
+                | Self::HandoffOpen { .. }
+                | Self::QuotaExceeded { .. }
+        )
     }
 }

@@ -14,6 +14,7 @@ use crate::handoff::Handoff;
 use crate::ids::{
     AgentId, Epoch, HandoffId, IdempotencyKey, Position, RequestId, TaskId, Timestamp,
 };
+use crate::quota::Usage;
 use crate::refusal::Refusal;
 use crate::registry::Registry;
 use crate::task::Task;
@@ -159,5 +160,14 @@ impl View for World {
 
     fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    /// The model keeps no bodies, so it knows nothing of their bytes.
+    fn usage(&self, tenant: &str) -> Usage {
+        let live = self
+            .handoffs
+            .values()
+            .filter(|handoff| !handoff.state.is_terminal() && handoff.from.tenant() == tenant);
+        Usage { in_flight: live.count() as u64, stored_bytes: 0 }
     }
 }

@@ -9,6 +9,7 @@ use tasuki_core::canonical::Body;
 use tasuki_core::command::{self, Act, Command, OpenTask, Seeker};
 use tasuki_core::envelope::{Action, INTENT_BYTES_MAX};
 use tasuki_core::event::Key;
+use tasuki_core::ids::TENANT_DEFAULT;
 use tasuki_core::observe::Records;
 use tasuki_core::registry::Registry;
 use tasuki_core::report::{FailureReport, Intent, Note, ResultReport};
@@ -20,6 +21,7 @@ use tokio::task::AbortHandle;
 use crate::authenticate::SecurityLog;
 use crate::directory::Directory;
 use crate::error::{Error, invalid};
+use crate::fair::Fair;
 use crate::ids::IdSource;
 use crate::observer::Observer;
 use crate::presence::Presence;
@@ -71,6 +73,7 @@ pub struct Engine {
     pub(crate) closing: watch::Sender<bool>,
     pub(crate) security: SecurityLog,
     pub(crate) rates: Rates,
+    fair: Arc<Fair>,
     pub(crate) denials: Denials,
     pub(crate) directory: Directory,
     pub(crate) schemas: Schemas,
@@ -120,6 +123,7 @@ impl Engine {
             closing,
             security: SecurityLog::default(),
             rates: Rates::default(),
+            fair: Arc::default(),
             denials: Denials::default(),
             directory,
             schemas: Schemas::default(),
@@ -174,8 +178,15 @@ impl Engine {
         self.store.failed().await
     }
 
+    /// Carries out commands of one tenant, when it is its turn.
+    pub(crate) async fn execute(&self, commands: Vec<Command>) -> Result<Vec<Reply>, Error> {
+        let tenant = commands.first().map_or(TENANT_DEFAULT, Command::tenant).to_owned();
+        let _turn = self.fair.turn(&tenant).await;
+        Ok(self.store.execute(commands).await?)
+    }
+
     pub(crate) async fn one(&self, command: Command) -> Result<Done, Error> {
-        let mut replies = self.store.execute(vec![command]).await?;
+        let mut replies = self.execute(vec![command]).await?;
         let reply: Reply = replies.pop().unwrap_or(Err(tasuki_store::Error::Unknown));
         Ok(reply?)
     }
@@ -338,7 +349,7 @@ impl Engine {
                 Err(error) => slots.push(Some(error)),
             }
         }
-        let mut replies = self.store.execute(commands).await?.into_iter();
+        let mut replies = self.execute(commands).await?.into_iter();
         let answers = slots.into_iter().map(|error| match error {
             Some(error) => Err(error),
             None => first_handoff(replies.next()),

@@ -10,6 +10,7 @@ mod directory;
 mod discover;
 mod engine;
 mod error;
+mod fair;
 mod ids;
 mod observer;
 mod offer;

@@ -67,7 +67,7 @@ impl Engine {
                 Err(error) => slots.push(Some(error)),
             }
         }
-        let mut replies = self.store.execute(commands).await?.into_iter();
+        let mut replies = self.execute(commands).await?.into_iter();
         let answers = slots.into_iter().map(|error| {
             if let Some(error) = error {
                 return Err(error);

@@ -200,6 +200,7 @@ fn details(refusal: &Refusal) -> Object {
         Refusal::DeadlinePassed
         | Refusal::InvalidTerms(_)
         | Refusal::InvalidFollowUps(_)
+        | Refusal::QuotaExceeded { .. }
         | Refusal::OtherTenant
         | Refusal::TokenRefused
         | Refusal::InvalidRules(_) => vec![],

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use tasuki_core::command::Seeker;
 use tasuki_core::decide::{NewEvent, Replay, View};
-use tasuki_core::event::{self, Event, Sealed};
+use tasuki_core::event::{self, Actor, Event, Sealed};
 use tasuki_core::handoff::{Rank, State};
-use tasuki_core::ids::{Epoch, IdempotencyKey, OrderingKey, RequestId};
+use tasuki_core::ids::{Epoch, IdempotencyKey, OrderingKey, RequestId, TENANT_DEFAULT};
+use tasuki_core::quota::Usage;
 use tasuki_core::registry::{self, Registry};
 use tasuki_core::world::replay_of;
 use tasuki_core::{AgentId, Body, Handoff, HandoffId, Position, Target, Task, TaskId, Timestamp};
@@ -34,6 +35,8 @@ pub(crate) struct Live {
     replays_by_age: VecDeque<(Timestamp, Position, AgentKey)>,
     waiting_count: usize,
     live_count: usize,
+    /// What tenants use, by name.
+    pub(crate) usage: HashMap<String, Usage>,
     pub(crate) epoch: Epoch,
     pub(crate) registry: Arc<Registry>,
     /// What is known anew since the last commit, the latest last.
@@ -50,6 +53,7 @@ enum Undo {
     Replay(AgentKey),
     Epoch(Epoch),
     Registry(Arc<Registry>),
+    Bytes(String, u64),
 }
 
 impl Live {
@@ -65,6 +69,7 @@ impl Live {
             replays_by_age: VecDeque::new(),
             waiting_count: 0,
             live_count: 0,
+            usage: HashMap::new(),
             epoch,
             registry: Arc::default(),
             known_anew: Vec::new(),
@@ -80,7 +85,27 @@ impl Live {
         let task = self.tasks.get(&new.task).map(|task| &**task);
         let (sealed, encoded, body) = new.seal(task, position, now);
         self.apply(&sealed);
+        if let Some(body) = &body {
+            self.stored(&sealed, body.text().len() as u64);
+        }
         Appended { sealed, encoded, body }
+    }
+
+    /// Counts a body towards what its tenant uses.
+    fn stored(&mut self, sealed: &Sealed, bytes: u64) {
+        let tenant = match &sealed.record.actor {
+            Actor::Agent(agent) => agent.tenant(),
+            Actor::Broker => TENANT_DEFAULT,
+        };
+        self.undo.push(Undo::Bytes(tenant.to_owned(), bytes));
+        self.usage_of(tenant).stored_bytes += bytes;
+    }
+
+    fn usage_of(&mut self, tenant: &str) -> &mut Usage {
+        if !self.usage.contains_key(tenant) {
+            self.usage.insert(tenant.to_owned(), Usage::default());
+        }
+        self.usage.get_mut(tenant).expect("it was just put there")
     }
 
     /// Applies an event that has its place already.
@@ -193,6 +218,7 @@ impl Live {
             return;
         }
         self.live_count += 1;
+        self.usage_of(handoff.from.tenant()).in_flight += 1;
         if let Some(at) = handoff.due_at() {
             self.due.insert((at, handoff.id));
         }
@@ -229,6 +255,8 @@ impl Live {
             return;
         }
         self.live_count -= 1;
+        let usage = self.usage_of(handoff.from.tenant());
+        usage.in_flight = usage.in_flight.saturating_sub(1);
         if let Some(at) = handoff.due_at() {
             self.due.remove(&(at, handoff.id));
         }
@@ -296,6 +324,10 @@ impl Live {
                 }
                 Undo::Epoch(epoch) => self.epoch = epoch,
                 Undo::Registry(registry) => self.registry = registry,
+                Undo::Bytes(tenant, bytes) => {
+                    let usage = self.usage_of(&tenant);
+                    usage.stored_bytes = usage.stored_bytes.saturating_sub(bytes);
+                }
             }
         }
         self.undo.clear();
@@ -432,6 +464,10 @@ impl View for Live {
 
     fn registry(&self) -> &Registry {
         &self.registry
+    }
+
+    fn usage(&self, tenant: &str) -> Usage {
+        self.usage.get(tenant).copied().unwrap_or_default()
     }
 }
 

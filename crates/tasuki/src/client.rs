@@ -76,7 +76,7 @@ pub(crate) struct Client {
 impl Connect {
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
         self.client_as(match (&self.key, &self.token) {
-            (Some(path), _) => Proof::Key(KeyFile::read(path)?),
+            (Some(path), _) => Proof::Key(KeyFile::read(path)?.into()),
             (None, Some(token)) => Proof::of_token(token)?,
             (None, None) => Proof::Nothing,
         })

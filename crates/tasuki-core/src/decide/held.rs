@@ -9,6 +9,7 @@ use crate::envelope::Control;
 use crate::event::{Actor, DeadReason, Event, FailureClass};
 use crate::handoff::{Attempt, AttemptEnd, Claim, Handoff, State};
 use crate::ids::{AgentId, HandoffId, Timestamp};
+use crate::quota;
 use crate::refusal::Refusal;
 
 pub(super) fn held(
@@ -40,7 +41,7 @@ pub(super) fn held(
             && now < claim.hard_until
     });
     match current {
-        Some(claim) => act_as_holder(handoff, claim, act, now),
+        Some(claim) => act_as_holder(handoff, claim, act, view, now),
         None => Ok(stale(handoff, proof, act)),
     }
 }
@@ -49,6 +50,7 @@ fn act_as_holder(
     handoff: &Handoff,
     claim: &Claim,
     act: Act,
+    view: &dyn View,
     now: Timestamp,
 ) -> Result<Decision, Refusal> {
     let actor = || Actor::Agent(claim.agent.clone());
@@ -73,6 +75,12 @@ fn act_as_holder(
             Decision::of(vec![NewEvent::on(handoff, actor(), event).with(note)], done)
         }
         Act::Complete { result, follow_ups } => {
+            // Ending one and making one is no more in flight than before.
+            if !follow_ups.is_empty() {
+                let bytes = follow_ups.iter().map(|offer| offer.envelope.text().len()).sum();
+                let more = follow_ups.len() - 1;
+                quota::check(view, claim.agent.tenant(), more, bytes)?;
+            }
             Decision::of(completed(handoff, claim, result, follow_ups, now)?, done)
         }
         Act::Fail { class, failure, retry_after_ms, entropy } => {

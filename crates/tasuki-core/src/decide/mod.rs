@@ -17,6 +17,7 @@ use crate::handoff::Handoff;
 use crate::ids::{
     AgentId, Epoch, HandoffId, Hash, IdempotencyKey, Position, RequestId, TaskId, Timestamp,
 };
+use crate::quota::Usage;
 use crate::refusal::Refusal;
 use crate::registry::Registry;
 use crate::task::Task;
@@ -40,6 +41,8 @@ pub trait View {
     fn epoch(&self) -> Epoch;
     /// Who is known.
     fn registry(&self) -> &Registry;
+    /// What a tenant uses; asked only for those that have a quota.
+    fn usage(&self, tenant: &str) -> Usage;
 }
 
 /// The reply that an idempotency key was given.

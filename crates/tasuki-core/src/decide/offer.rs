@@ -7,6 +7,7 @@ use crate::envelope::Control;
 use crate::event::{Actor, Event, Key, Offered, Opened};
 use crate::handoff::PRIORITY_MAX;
 use crate::ids::{AgentId, TaskId, Timestamp};
+use crate::quota;
 use crate::refusal::Refusal;
 use crate::task::Task;
 
@@ -14,6 +15,7 @@ pub(super) fn open_task(open: OpenTask, view: &dyn View) -> Result<Decision, Ref
     if let Some(outcome) = replayed(&open.owner, open.key.as_ref(), view)? {
         return Ok(Decision::unchanged(outcome));
     }
+    quota::check(view, open.owner.tenant(), 0, open.intent.text().len())?;
     if let Some(parent) = open.parent {
         owned(find_task(view, parent, &open.owner)?, &open.owner)?;
     }
@@ -39,6 +41,7 @@ pub(super) fn offer(offer: Offer, view: &dyn View, now: Timestamp) -> Result<Dec
         return Ok(Decision::unchanged(outcome));
     }
     check_terms(&offer, now)?;
+    quota::check(view, offer.from.tenant(), 1, offer.envelope.text().len())?;
     match &offer.task {
         OfferTask::Existing(id) => {
             let task = find_task(view, *id, &offer.from)?;

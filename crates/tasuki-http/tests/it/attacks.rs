@@ -5,8 +5,8 @@ use serde_json::json;
 use tasuki_core::identity::{SecretKey, Signature, message};
 
 use crate::support::{
-    Backend, Client, Draft, SECOND, Stage, everything, may, new_key, new_nonce,
-    on_both_stores, possession,
+    Backend, Client, Draft, SECOND, Stage, everything, may, new_key, new_nonce, on_both_stores,
+    possession,
 };
 
 on_both_stores! { closed:
@@ -78,10 +78,8 @@ async fn a_request_that_was_sent_before_a_restart_is_refused_after_it() {
     let Scene { stage, planner } = Scene::new(Stage::closed(Backend::Sqlite).await).await;
     stage.pass(SECOND).await;
     let body = planner.offering("coder", json!({}));
-    let (sent, unsent) = (
-        planner.posting("/v1/handoffs", &body),
-        planner.posting("/v1/handoffs", &body),
-    );
+    let (sent, unsent) =
+        (planner.posting("/v1/handoffs", &body), planner.posting("/v1/handoffs", &body));
     stage.send(&sent).await.done();
     stage.engine.close().await;
     stage.clock.advance_ms(700);
@@ -151,7 +149,12 @@ async fn a_request_with_a_second_signature_is_refused(stage: Stage) {
         let again = twice.header(name);
         scene.refused(&twice.and(name, again), "signature_malformed").await;
     }
-    scene.refused(&scene.good().and("authorization", "a").and("authorization", "b"), "signature_malformed").await;
+    scene
+        .refused(
+            &scene.good().and("authorization", "a").and("authorization", "b"),
+            "signature_malformed",
+        )
+        .await;
     let both = |good: &Draft, label: &str| {
         let other = |name| mine.header(name).replacen("tasuki=", &format!("{label}="), 1);
         let joined = |name| format!("{}, {}", good.header(name), other(name));
@@ -209,9 +212,8 @@ fn params(scene: &Scene, created_s: i64, expires_s: i64, more: &str) -> String {
 async fn a_signature_by_another_algorithm_is_refused(stage: Stage) {
     let scene = Scene::new(stage).await;
     let (key, now) = (scene.planner.key(), scene.stage.now_s());
-    let draft = |more: &str| {
-        signed_with(&scene, key, &COVERED, &params(&scene, now, now + 30, more))
-    };
+    let draft =
+        |more: &str| signed_with(&scene, key, &COVERED, &params(&scene, now, now + 30, more));
     for name in ["hmac-sha256", "rsa-v1_5-sha256", "none", "", "ED25519", "ecdsa-p256-sha256"] {
         scene.refused(&draft(&format!(r#";alg="{name}""#)), "signature_algorithm").await;
     }

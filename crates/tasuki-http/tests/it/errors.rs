@@ -60,6 +60,7 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::InvalidFollowUps(""),
         Refusal::TooManyCounters { handoff, max: 16 },
         Refusal::NoCounter { handoff, agent: agent() },
+        Refusal::QuotaExceeded { tenant: "acme".into(), what: "x", used: 1, limit: 1 },
         Refusal::OtherTenant,
         Refusal::AgentNotFound(agent()),
         Refusal::ManifestMoved { agent: agent(), version: 2 },
@@ -97,6 +98,7 @@ fn every_refusal() -> Vec<Refusal> {
             | Refusal::InvalidFollowUps(_)
             | Refusal::TooManyCounters { .. }
             | Refusal::NoCounter { .. }
+            | Refusal::QuotaExceeded { .. }
             | Refusal::OtherTenant
             | Refusal::AgentNotFound(_)
             | Refusal::ManifestMoved { .. }

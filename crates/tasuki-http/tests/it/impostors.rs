@@ -3,9 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{
-    Client, Held, Stage, everything, failure, may, merged, on_both_stores, text,
-};
+use crate::support::{Client, Held, Stage, everything, failure, may, merged, on_both_stores, text};
 
 on_both_stores! { closed:
     a_leaked_claim_is_of_no_use_to_others

@@ -7,6 +7,7 @@
 mod samples;
 mod support;
 
+mod attacks;
 mod audit;
 mod claims;
 mod completions;
@@ -20,10 +21,19 @@ mod fuzz;
 mod gate;
 mod handoffs;
 mod hostile;
+mod identity;
+mod impostors;
+mod manifests;
 mod offers;
+mod permissions;
 mod reviews;
+mod revocation;
+mod rules;
 mod shutdown;
 mod stale;
+mod strangers;
 mod tasks;
+mod tenants;
+mod tokens;
 mod waits;
 mod wire;

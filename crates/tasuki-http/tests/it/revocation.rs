@@ -7,9 +7,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use crate::events::Follower;
-use crate::support::{
-    Client, Held, SECOND, Stage, failure, in_time, may, new_key, on_both_stores,
-};
+use crate::support::{Client, Held, SECOND, Stage, failure, in_time, may, new_key, on_both_stores};
 
 on_both_stores! { closed:
     a_revoked_key_is_refused_at_once_and_what_its_agent_held_waits_again

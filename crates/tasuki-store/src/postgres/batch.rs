@@ -261,9 +261,10 @@ impl Node {
         let changed_registry = batch.iter().any(|a| registry::is_change(&a.sealed.record.event));
         let registry = changed_registry.then(|| loaded.live.registry.clone());
         let known = registry::changed(&loaded.live);
+        let used = loaded.used();
         let written = Written { replies, batch, ready, due, counts, failovers, registry };
         let forget = swept.then(|| reading::keys_since(now));
-        let writes = Writes { head, epoch, now, changed, known, forget };
+        let writes = Writes { head, epoch, now, changed, known, used, forget };
         Ok(Prepared { written, writes: (!nothing_to_write).then_some(writes) })
     }
 
@@ -319,7 +320,7 @@ impl Node {
 
     /// Writes and commits. All statements are sent at once: if one fails, so does the commit.
     async fn write(&self, db: &Db, written: &Written, writes: Writes) -> Result<i64, Fault> {
-        let Writes { head, epoch, now, changed, known, forget } = writes;
+        let Writes { head, epoch, now, changed, known, used, forget } = writes;
         let batch = &written.batch;
         let mut hash = head.hash;
         let mut seals = Vec::new();
@@ -366,6 +367,7 @@ impl Node {
             rows::put_events(db, batch, &written.ready),
             rows::put_keys(db.client(), &keys),
             rows::put_registered(db.client(), &known, last),
+            rows::put_usage(db, &used),
             forget,
             seal,
             end,
@@ -542,6 +544,8 @@ struct Writes {
     changed: Changed,
     /// Agents, tokens and tenants that changed.
     known: Vec<registry::Row>,
+    /// What tenants use more or less than before.
+    used: Vec<(String, i64, i64)>,
     /// Keys up to here are forgotten on the way.
     forget: Option<Timestamp>,
 }

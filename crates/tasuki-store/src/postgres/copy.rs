@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use tasuki_core::ids::Epoch;
+use tasuki_core::event::Actor;
+use tasuki_core::ids::{Epoch, TENANT_DEFAULT};
 use tasuki_core::registry::Registry;
 use tasuki_core::world::replay_of;
 use tasuki_core::{Body, Event, Handoff, Hash, Position, Task, Timestamp};
@@ -152,6 +153,8 @@ struct Copier<'p> {
     position: Position,
     epoch: Epoch,
     registry: Registry,
+    /// Bytes of bodies, by tenant.
+    bytes: HashMap<String, i64>,
     hash: Hash,
     sealed: Position,
     at: Timestamp,
@@ -165,6 +168,7 @@ impl<'p> Copier<'p> {
             position: Position(0),
             epoch: Epoch(1),
             registry: Registry::default(),
+            bytes: HashMap::new(),
             hash: Hash::ZERO,
             sealed: Position(0),
             at: Timestamp(0),
@@ -205,6 +209,13 @@ impl<'p> Copier<'p> {
             if let Event::EpochRaised { epoch } = record.event {
                 self.epoch = Epoch(epoch);
             }
+            if let Some(body) = &appended.body {
+                let tenant = match &record.actor {
+                    Actor::Agent(agent) => agent.tenant(),
+                    Actor::Broker => TENANT_DEFAULT,
+                };
+                *self.bytes.entry(tenant.to_owned()).or_default() += body.text().len() as i64;
+            }
             let changed = self.registry.apply(&appended.sealed);
             let at = Some(appended.sealed.position);
             known.extend(changed.iter().map(|entry| (registry::Row::of(entry), at)));
@@ -239,6 +250,10 @@ impl<'p> Copier<'p> {
     }
 
     async fn end(&mut self, db: &Db) -> Result<(), Fault> {
+        let live = |name: &str| self.live.usage.get(name).map_or(0, |usage| usage.in_flight as i64);
+        let used: Vec<_> =
+            self.bytes.iter().map(|(name, bytes)| (name.clone(), live(name), *bytes)).collect();
+        rows::put_usage(db, &used).await?;
         let counts = self.live.counts();
         let counts = Counts { live: counts.live as i64, waiting: counts.waiting as i64, keys: 0 };
         let end = put_head(db, self.position, self.hash, self.sealed, self.at, self.epoch, counts);

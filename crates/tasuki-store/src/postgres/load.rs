@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tasuki_core::command::{Act, Command, Offer, RegistryWish, Seeker};
 use tasuki_core::decide::{Replay, View, reads};
 use tasuki_core::ids::{Epoch, IdempotencyKey, RequestId};
+use tasuki_core::quota::Usage;
 use tasuki_core::registry::{Registry, Standing};
 use tasuki_core::{AgentId, Handoff, HandoffId, Position, Target, Task, TaskId, Timestamp};
 use tokio_postgres::types::{ToSql, Type};
@@ -132,6 +133,10 @@ pub(super) struct Loaded {
     pub(super) handoffs: HashMap<HandoffId, Arc<Handoff>>,
     /// Read to know the order of a line, but not ours to change.
     others: HashSet<HandoffId>,
+    /// What tenants with a quota used when the log's end was locked.
+    usage: HashMap<String, Usage>,
+    /// How many of their handoffs were read that were not at their end.
+    loaded_live: HashMap<String, u64>,
 }
 
 /// What is locked: tasks, and the handoffs that were asked for by name.
@@ -313,6 +318,8 @@ impl Loaded {
             tasks: HashMap::new(),
             handoffs: HashMap::new(),
             others: HashSet::new(),
+            usage: HashMap::new(),
+            loaded_live: HashMap::new(),
         };
         if locked.is_empty() {
             return Ok(loaded);
@@ -353,7 +360,36 @@ impl Loaded {
         self.read_keys(db, &needs.keys, reading::keys_since(now)).await?;
         self.live.keep();
         self.live.ready.clear();
+        self.read_usage(db).await
+    }
+
+    /// Reads what tenants with a quota use, and notes what of it was read already.
+    async fn read_usage(&mut self, db: &Client) -> Result<(), Fault> {
+        self.loaded_live =
+            self.live.usage.iter().map(|(name, usage)| (name.clone(), usage.in_flight)).collect();
+        let limited: Vec<_> = self.live.registry.tenants.keys().map(|id| id.as_str()).collect();
+        if limited.is_empty() {
+            return Ok(());
+        }
+        let sql = "SELECT tenant, live, bytes FROM usage WHERE tenant = ANY ($1)";
+        for row in query(db, sql, &[(&limited, Type::TEXT_ARRAY)]).await? {
+            let count = |value: i64| u64::try_from(value).unwrap_or(0);
+            let usage =
+                Usage { in_flight: count(row.try_get(1)?), stored_bytes: count(row.try_get(2)?) };
+            self.usage.insert(row.try_get(0)?, usage);
+        }
         Ok(())
+    }
+
+    /// What a batch changed of what tenants use: handoffs and bytes.
+    pub(super) fn used(&self) -> Vec<(String, i64, i64)> {
+        let change = |(name, usage): (&String, &Usage)| {
+            let before = self.loaded_live.get(name).copied().unwrap_or(0);
+            let live = usage.in_flight as i64 - before as i64;
+            (name.clone(), live, usage.stored_bytes as i64)
+        };
+        let all = self.live.usage.iter().map(change);
+        all.filter(|(_, live, bytes)| *live != 0 || *bytes != 0).collect()
     }
 
     /// A claim with the same request id may have been granted elsewhere since the locks were taken:
@@ -481,5 +517,15 @@ impl View for Loaded {
     }
     fn registry(&self) -> &Registry {
         self.live.registry()
+    }
+    /// What was used when the log's end was locked, and what this batch has changed since.
+    fn usage(&self, tenant: &str) -> Usage {
+        let before = self.usage.get(tenant).copied().unwrap_or_default();
+        let now = self.live.usage(tenant);
+        let loaded = self.loaded_live.get(tenant).copied().unwrap_or(0);
+        Usage {
+            in_flight: (before.in_flight + now.in_flight).saturating_sub(loaded),
+            stored_bytes: before.stored_bytes + now.stored_bytes,
+        }
     }
 }

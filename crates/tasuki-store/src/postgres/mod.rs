@@ -85,6 +85,7 @@ const OFTEN: &[&db::Often] = &[
     &rows::PUT_TASKS,
     &rows::PUT_HANDOFFS,
     &rows::PUT_EVENTS,
+    &rows::PUT_USAGE,
 ];
 
 /// What the tasks of one broker share.

@@ -107,6 +107,25 @@ pub(super) fn handoff_of(row: &Row, column: usize) -> Result<Handoff> {
     codec::decode(data).map_err(|error| malformed(&error.to_string()))
 }
 
+pub(super) const PUT_USAGE: Often = Often {
+    sql: "
+    INSERT INTO usage SELECT * FROM unnest($1::text[], $2::int8[], $3::int8[])
+    ON CONFLICT (tenant) DO UPDATE
+    SET live = usage.live + excluded.live, bytes = usage.bytes + excluded.bytes",
+    types: &[Type::TEXT_ARRAY, Type::INT8_ARRAY, Type::INT8_ARRAY],
+};
+
+/// Adds to what tenants use. The log's end is locked, so nobody else does at the same time.
+pub(super) async fn put_usage(db: &Db, used: &[(String, i64, i64)]) -> Result<()> {
+    if used.is_empty() {
+        return Ok(());
+    }
+    let tenants: Vec<_> = used.iter().map(|(tenant, ..)| tenant.as_str()).collect();
+    let live: Vec<_> = used.iter().map(|(_, live, _)| *live).collect();
+    let bytes: Vec<_> = used.iter().map(|(.., bytes)| *bytes).collect();
+    db.run(&PUT_USAGE, &[&tenants, &live, &bytes]).await.map(drop)
+}
+
 /// Writes agents, tokens and tenants as they are after the event at `at`.
 pub(super) async fn put_registered(
     db: &Client,

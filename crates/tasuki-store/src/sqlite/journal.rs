@@ -10,7 +10,8 @@ use std::sync::Arc;
 use ed25519_dalek::SigningKey;
 use rusqlite::{Connection, ErrorCode, params};
 use tasuki_core::decide::Replay;
-use tasuki_core::ids::IdempotencyKey;
+use tasuki_core::event::Actor;
+use tasuki_core::ids::{IdempotencyKey, TENANT_DEFAULT};
 use tasuki_core::world::replay_of;
 use tasuki_core::{AgentId, Event, Handoff, HandoffId, Hash, Position, Task, TaskId, Timestamp};
 
@@ -135,6 +136,9 @@ impl SqliteJournal {
                 log.position = sealed.position;
             }
         }
+        for (tenant, bytes) in stored(batch) {
+            rows::add_usage(&self.db, tenant, bytes)?;
+        }
         for row in registry::changed(live) {
             rows::put_registered(&self.db, &row, live.registry.at)?;
         }
@@ -222,6 +226,24 @@ impl SqliteJournal {
         }
         evicted
     }
+}
+
+/// How many bytes of bodies a batch stores for each tenant.
+fn stored(batch: &[Appended]) -> Vec<(&str, u64)> {
+    let mut all: Vec<(&str, u64)> = Vec::new();
+    for appended in batch {
+        let Some(body) = &appended.body else { continue };
+        let tenant = match &appended.sealed.record.actor {
+            Actor::Agent(agent) => agent.tenant(),
+            Actor::Broker => TENANT_DEFAULT,
+        };
+        let bytes = body.text().len() as u64;
+        match all.iter_mut().find(|(known, _)| *known == tenant) {
+            Some((_, sum)) => *sum += bytes,
+            None => all.push((tenant, bytes)),
+        }
+    }
+    all
 }
 
 /// What a transaction did, to be believed once it is committed.

@@ -218,7 +218,11 @@ pub fn rebuild(
     let log = open::check_end(&db)?;
     db.execute_batch(
         "BEGIN; DELETE FROM task; DELETE FROM handoff; DELETE FROM idempotency; \
-         DELETE FROM registry; \
+         DELETE FROM registry; DELETE FROM usage; \
+         INSERT INTO usage SELECT iif(instr(actor, '/') = 0, 'default', \
+             substr(actor, 7, instr(actor, '/') - 7)), sum(bytes) \
+             FROM (SELECT record ->> '$.actor' AS actor, length(CAST(body AS BLOB)) AS bytes \
+                   FROM event WHERE body IS NOT NULL) GROUP BY 1; \
          UPDATE meta SET value = 0 WHERE name = 'projected'; COMMIT;",
     )
     .map_err(sql("empty the projections of"))?;

@@ -352,6 +352,9 @@ fn load_rows(
         live.put_replay(key, replay, at, Position(0));
     })?;
     rows::load_registry(db, Arc::make_mut(&mut live.registry))?;
+    rows::each_usage(db, |tenant, bytes| {
+        live.usage.entry(tenant).or_default().stored_bytes = bytes;
+    })?;
     live.keep();
     Ok(())
 }

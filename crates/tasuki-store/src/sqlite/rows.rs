@@ -413,6 +413,22 @@ pub(super) fn manifest(db: &Connection, agent: &AgentId) -> Result<Option<String
     Ok(find.query_row([agent.as_str()], |row| row.get(0)).optional()?.flatten())
 }
 
+pub(super) fn add_usage(db: &Connection, tenant: &str, bytes: u64) -> Result<()> {
+    let sql = "INSERT INTO usage VALUES (?1, ?2) \
+               ON CONFLICT (tenant) DO UPDATE SET bytes = bytes + ?2";
+    let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+    db.prepare_cached(sql)?.execute(params![tenant, bytes]).map(drop)
+}
+
+pub(super) fn each_usage(db: &Connection, mut each: impl FnMut(String, u64)) -> Result<()> {
+    let mut find = db.prepare_cached("SELECT tenant, bytes FROM usage")?;
+    let mut rows = find.query([])?;
+    while let Some(row) = rows.next()? {
+        each(row.get(0)?, u64::try_from(row.get::<_, i64>(1)?).unwrap_or(0));
+    }
+    Ok(())
+}
+
 pub(super) fn keep(db: &Connection, name: &str, at: Position, text: &str) -> Result<()> {
     let sql = "INSERT INTO kept VALUES (?1, ?2, ?3) \
                ON CONFLICT (name) DO UPDATE SET at = ?2, data = ?3 WHERE at < ?2";

@@ -11,6 +11,7 @@ mod model;
 mod news;
 mod races;
 mod reading;
+mod registry;
 mod repeats;
 #[allow(dead_code, reason = "the tests of SQLite alone use the rest")]
 mod stage;
@@ -72,6 +73,15 @@ macro_rules! conforms {
                 redriving_many_times_at_once_makes_one_handoff
                 a_completion_and_a_cancellation_race_to_one_end
                 many_whole_lives_at_once_lose_nothing;
+            registry:
+                what_is_known_outlives_a_restart
+                of_many_who_join_with_one_token_one_is_enrolled
+                revoking_the_last_key_releases_what_its_agent_holds
+                listings_show_one_tenant_at_a_time
+                a_nonce_is_good_for_once_whoever_is_asked
+                a_kept_text_is_replaced_by_a_later_one_only
+                what_waits_is_counted_by_target
+                a_tenant_gets_no_more_than_its_quotas_and_others_do_not_notice;
             repeats:
                 the_same_key_gives_the_first_outcome_again
                 the_same_key_with_another_body_conflicts_and_stores_nothing

@@ -17,7 +17,7 @@ const VALIDITY_S: i64 = 30;
 pub(super) enum Proof {
     Nothing,
     Token(HeaderValue),
-    Key(KeyFile),
+    Key(Box<KeyFile>),
 }
 
 impl Proof {
@@ -122,7 +122,7 @@ mod tests {
         let public = file.public();
         let mut request = Request::new(reqwest::Method::POST, Url::parse(url).unwrap());
         *request.body_mut() = body.map(|text| Body::from(text.to_owned()));
-        Proof::Key(file).show(&mut request).unwrap();
+        Proof::Key(file.into()).show(&mut request).unwrap();
         let input = header(&request, "signature-input").unwrap();
         let presented = Presented::parse(input, header(&request, "signature").unwrap()).unwrap();
         let digest = header(&request, "content-digest");
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn no_two_requests_have_the_same_nonce() {
         let dir = tempfile::tempdir().unwrap();
-        let proof = Proof::Key(KeyFile::create(&dir.path().join("k"), None).unwrap());
+        let proof = Proof::Key(KeyFile::create(&dir.path().join("k"), None).unwrap().into());
         let mut request =
             Request::new(reqwest::Method::GET, Url::parse("http://localhost/").unwrap());
         let mut inputs = std::collections::BTreeSet::new();

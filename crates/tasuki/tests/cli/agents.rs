@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A broker that asks everybody who it is: how agents come in, show who they are, and go.
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 
 use crate::stage::{Broker, Ran, Stage, Talk, text};
@@ -200,6 +202,9 @@ fn a_manifest_bears_its_agents_signature() {
     assert_eq!(fact(&published, "signed with"), key);
     let shown = broker.run("agent show coder --key mallory.key");
     shown.ends(0, &["code.write", &key, r#""agent_id": "coder""#]);
+    let list = |what: &str| broker.run(&format!("agent list {what} --key mallory.key"));
+    list("--capability code.write").ends(0, &["coder", "active", "code.write"]);
+    assert_eq!(list("--capability code.write --tag none").ok(), "no agents\n");
 
     let other = manifest.replace("write", "delete");
     broker.run(&format!("agent publish '{other}' --key mallory.key")).ends(1, &["not_permitted"]);
@@ -250,6 +255,56 @@ fn agents_of_a_tenant_are_found_by_their_whole_name() {
     broker.admin("tenant set acme --in-flight 1 --stored-bytes 2048").ends(0, &["2 KiB"]);
     broker.admin("tenant list").ends(0, &["acme", "default", "no limit"]);
     broker.run("tenant list --key bot.key").ends(1, &["not_permitted"]);
+}
+
+/// Answers one request after the other as it is told, and returns the heads of the requests.
+fn answering(answers: &'static [&'static str]) -> (String, std::thread::JoinHandle<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let heads = std::thread::spawn(move || {
+        let answer = |answer: &&str| {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).unwrap();
+                head.extend(byte);
+            }
+            stream.write_all(answer.as_bytes()).unwrap();
+            String::from_utf8(head).unwrap()
+        };
+        answers.iter().map(answer).collect()
+    });
+    (url, heads)
+}
+
+#[test]
+fn what_was_signed_too_early_is_signed_again() {
+    let stage = Stage::new();
+    stage.run(&["keys", "new", "--out", "a.key"]).ok();
+    let (url, heads) = answering(&[
+        "HTTP/1.1 401 x\r\nconnection: close\r\n\r\n\
+         {\"code\":\"signature_too_early\",\"message\":\"m\",\"hint\":\"h\",\"retryable\":true}",
+        "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{\"tasks\":[]}",
+    ]);
+    stage.run(&["task", "list", "--key", "a.key", "--token", "t", "--url", &url]).ok();
+    let inputs = heads.join().unwrap().into_iter().map(|head| {
+        assert!(!head.contains("authorization"), "{head}");
+        let input = head.lines().find(|line| line.starts_with("signature-input: tasuki=("));
+        input.unwrap_or_else(|| panic!("{head}")).to_owned()
+    });
+    let inputs: Vec<_> = inputs.collect();
+    assert_ne!(inputs[0], inputs[1]);
+}
+
+#[test]
+fn a_token_is_not_carried_to_wherever_an_answer_points() {
+    let (url, heads) =
+        answering(&["HTTP/1.1 307 x\r\nlocation: /other\r\nconnection: close\r\n\r\n"]);
+    Stage::new()
+        .run(&["task", "list", "--token", "tsk_x", "--url", &url])
+        .ends(1, &["status 307", "check that --url names a Tasuki broker"]);
+    assert!(heads.join().unwrap()[0].contains("authorization: Bearer tsk_x"));
 }
 
 #[test]

@@ -40,8 +40,8 @@ pub(crate) fn new_nonce() -> String {
 /// The proof that an agent can sign with a key. Its tenant is no part of it.
 pub(crate) fn possession(key: &SecretKey, agent: &str) -> String {
     let name = agent.rsplit('/').next().unwrap();
-    let parts: [&[u8]; 2] = [name.as_bytes(), key.public().as_bytes().as_slice()];
-    key.sign(&statement::statement("enroll", &parts)).to_string()
+    let public = key.public();
+    key.sign(&statement::statement("enroll", &[name.as_bytes(), public.as_bytes()])).to_string()
 }
 
 /// A name as a part of a path.

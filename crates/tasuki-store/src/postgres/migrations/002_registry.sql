@@ -33,3 +33,13 @@ CREATE TABLE kept (
     at   bigint NOT NULL,
     data text NOT NULL
 );
+
+-- What each tenant uses: handoffs that are not at their end, and bytes of bodies. Until now there
+-- was one tenant.
+CREATE TABLE usage (
+    tenant text PRIMARY KEY,
+    live   bigint NOT NULL,
+    bytes  bigint NOT NULL
+);
+INSERT INTO usage SELECT 'default', (SELECT live FROM log_head),
+    (SELECT coalesce(sum(octet_length(body)), 0) FROM event);

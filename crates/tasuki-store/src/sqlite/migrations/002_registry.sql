@@ -20,3 +20,10 @@ CREATE TABLE kept (
     at   INTEGER NOT NULL,
     data TEXT NOT NULL
 ) WITHOUT ROWID;
+
+-- How many bytes of bodies each tenant has stored. Until now there was one tenant.
+CREATE TABLE usage (
+    tenant TEXT PRIMARY KEY,
+    bytes  INTEGER NOT NULL
+) WITHOUT ROWID;
+INSERT INTO usage SELECT 'default', coalesce(sum(length(CAST(body AS BLOB))), 0) FROM event;

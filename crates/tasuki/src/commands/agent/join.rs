@@ -2,7 +2,7 @@
 //! How somebody new comes in: an administrator invites, and the newcomer enrolls a key that nobody
 //! else ever had.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tasuki_core::AgentId;
@@ -53,7 +53,10 @@ impl Invite {
             let words = format!("agent enroll {} --join {}", issued.token.agent_id, issued.text);
             // Whoever invites signs with a key of its own, which is not the newcomer's.
             token::details(&issued.token)
-                .with("next", "the newcomer enrolls with this, which is shown once and works once")
+                .with(
+                    "note",
+                    "the newcomer enrolls with this; it is shown this once and works once",
+                )
                 .with("enroll", client.command_with(&words, None))
                 .text()
         })
@@ -64,8 +67,8 @@ impl Enroll {
     pub(super) async fn run(self, connect: &Connect, output: Output) -> anyhow::Result<()> {
         // The token is the proof. Whatever key is set for other commands need not exist yet.
         let client = connect.stranger()?;
-        let file = self.out.unwrap_or_else(|| format!("{}.key", self.name.name()).into());
-        let file = key(file, &self.name)?;
+        let file: PathBuf = self.out.unwrap_or_else(|| format!("{}.key", self.name.name()).into());
+        let file = key(&file, &self.name)?;
         let body = wire::Join {
             token: self.join.trim().to_owned(),
             proof: file.possession(&self.name),
@@ -83,11 +86,11 @@ impl Enroll {
 }
 
 /// The key of a file, or a new one: a try that failed half-way goes on with the key it made.
-fn key(path: PathBuf, agent: &AgentId) -> Result<KeyFile, Failure> {
+fn key(path: &Path, agent: &AgentId) -> Result<KeyFile, Failure> {
     if !path.exists() {
-        return KeyFile::create(&path, Some(agent));
+        return KeyFile::create(path, Some(agent));
     }
-    let file = KeyFile::read(&path)?;
+    let file = KeyFile::read(path)?;
     if let Some(other) = file.agent.as_ref().filter(|known| known.name() != agent.name()) {
         let message = format!("{} has the key of {other}, not of {agent}", path.display());
         return Err(Failure::usage(message, "choose another file with --out"));

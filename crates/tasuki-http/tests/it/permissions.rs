@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which operations each permission opens. What rules say about targets is in `rules.rs`.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use crate::contract;
+use crate::samples::Samples;
+use crate::support::{
+    Backend, Client, Held, Stage, everything, failure, in_time, may, new_key, text,
+};
+
+/// What is refused to who may not do it, whether it is told so or that nothing is there.
+const REFUSALS: [&str; 5] =
+    ["not_permitted", "handoff_not_found", "task_not_found", "agent_not_found", "token_not_found"];
+
+/// Which operations each permission opens, towards others.
+const OPENED: [(&str, &[&str]); 10] = [
+    ("", &[]),
+    (
+        "send",
+        &[
+            "task_open",
+            "task_cancel",
+            "handoff_offer",
+            "handoff_offer_batch",
+            "handoff_cancel",
+            "handoff_abort",
+        ],
+    ),
+    ("claim", &["handoff_claim", "handoff_peek", "handoff_claim_one", "handoff_decline"]),
+    (
+        "complete",
+        &[
+            "handoff_start",
+            "handoff_heartbeat",
+            "handoff_progress",
+            "handoff_complete",
+            "handoff_complete_batch",
+            "handoff_fail",
+            "handoff_release",
+        ],
+    ),
+    (
+        "read",
+        &[
+            "task_show",
+            "task_events",
+            "handoff_show",
+            "handoff_envelope",
+            "handoff_wait",
+            "dead_letter_show",
+            "event_stream",
+            "stats_show",
+        ],
+    ),
+    ("redrive", &["dead_letter_redrive", "dead_letter_discard"]),
+    ("approve", &["handoff_approve", "handoff_reject"]),
+    (
+        "administer",
+        &[
+            "agent_publish",
+            "agent_drain",
+            "agent_resume",
+            "agent_deregister",
+            "agent_set_rules",
+            "key_enroll",
+            "key_rotate",
+            "key_revoke",
+            "token_issue",
+            "token_revoke",
+            "tenant_list",
+            "tenant_set",
+            "security_show",
+            "audit_verify",
+            "audit_export",
+        ],
+    ),
+    ("write_memory", &[]),
+    ("write_shared_context", &[]),
+];
+
+/// Served to everybody, or to everybody known about what is its own. Whether agents see each other
+/// is told below.
+const ALWAYS: [&str; 8] = [
+    "task_list",
+    "handoff_list",
+    "dead_letter_list",
+    "token_list",
+    "agent_join",
+    "agent_show",
+    "health",
+    "ready",
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_permission_opens_its_operations_and_no_others() {
+    for (permission, opened) in OPENED {
+        let stage = Stage::closed(Backend::Volatile).await;
+        let found = in_time(opened_by(&stage, permission)).await;
+        let expected = opened.iter().chain(&ALWAYS).map(|id| (*id).to_owned());
+        assert_eq!(found, expected.collect::<BTreeSet<_>>(), "{permission}");
+    }
+}
+
+/// The operations that an agent with one permission is not refused.
+async fn opened_by(stage: &Stage, permission: &str) -> BTreeSet<String> {
+    let admin = stage.administrator().await;
+    let planner = admin.enroll("planner", everything()).await;
+    let coder = admin.enroll("coder", everything()).await;
+    let mei = admin.enroll("mei", everything()).await;
+    let rules = if permission.is_empty() { may(&[]) } else { may(&[permission]) };
+    let mut opened = BTreeSet::new();
+    for (method, template, id) in contract::table() {
+        // What is asked about is new each time: one request must not spoil the next.
+        let samples = samples_for(&admin, &planner, &coder, &mei, &id).await;
+        admin.set_rules("mei", rules.clone()).await;
+        let path = samples.path(&template);
+        let draft = match &*method {
+            "get" => mei.getting(&path),
+            _ => mei.posting(&path, &alone(samples.body(&template))),
+        };
+        let code = if id == "event_stream" {
+            // It has no end that could be waited for.
+            let reply = stage.router.clone().oneshot(draft.request()).await.unwrap();
+            (reply.status() == 403).then(|| "not_permitted".to_owned())
+        } else {
+            let mut body = stage.send(&draft).await.body;
+            if body["results"].is_array() {
+                body = body["results"][0]["error"].take();
+            }
+            body["code"].as_str().map(str::to_owned)
+        };
+        if !code.is_some_and(|code| REFUSALS.contains(&&*code)) {
+            opened.insert(id);
+        }
+        admin.set_rules("mei", everything()).await;
+    }
+    opened
+}
+
+/// A completion without what follows from it, which is more than one permission.
+fn alone(mut body: Value) -> Value {
+    let completion = match body.pointer("/completions/0") {
+        Some(_) => &mut body["completions"][0],
+        None => &mut body,
+    };
+    completion.as_object_mut().unwrap().remove("follow_ups");
+    body
+}
+
+async fn samples_for(
+    admin: &Client,
+    planner: &Client,
+    coder: &Client,
+    mei: &Client,
+    operation: &str,
+) -> Samples {
+    let sender = match operation {
+        // These are for who offered it.
+        "task_cancel" | "handoff_cancel" | "handoff_abort" => mei,
+        _ => planner,
+    };
+    let handoff = match operation {
+        "handoff_approve" | "handoff_reject" => {
+            sender.offer("coder", json!({ "needs_approval": true })).await
+        }
+        "handoff_show" | "handoff_envelope" | "handoff_wait" | "handoff_cancel"
+        | "handoff_abort" => sender.offer("coder", json!({})).await,
+        _ => sender.offer("mei", json!({})).await,
+    };
+    let held = match operation {
+        "handoff_start"
+        | "handoff_heartbeat"
+        | "handoff_progress"
+        | "handoff_complete"
+        | "handoff_complete_batch"
+        | "handoff_fail"
+        | "handoff_release"
+        | "handoff_decline" => mei.claimed(&handoff).await,
+        _ => {
+            let claim_id = "claim_00000000000000000000000007".into();
+            Held { handoff, claim_id, fence: 1 }
+        }
+    };
+    let dead = planner.offer("coder", json!({})).await;
+    let dying = coder.claimed(&dead).await;
+    coder.act(&dying, "fail", failure("permanent")).await.done();
+    let subject = sender.offer("coder", json!({})).await;
+    let subject = sender.get(&format!("/v1/handoffs/{subject}")).await.done();
+    let agent = "other".to_owned();
+    let key = new_key();
+    let path = "/v1/agents/other/keys";
+    for old in admin.get("/v1/agents/other").await.body["keys"].as_array().into_iter().flatten() {
+        let revoke = format!("{path}/{}/revoke", text(&old["key_id"]));
+        admin.post(&revoke, json!({})).await.done();
+    }
+    if operation != "agent_publish" {
+        admin.post(path, json!({ "key": key.public() })).await.done();
+    }
+    let (token, _) = admin.token("bearer", "coder", may(&[])).await;
+    let (_, join) = admin.token("join", "other", may(&[])).await;
+    Samples {
+        sender: mei.name.clone(),
+        worker: mei.name.clone(),
+        judge: mei.name.clone(),
+        held,
+        dead,
+        task: text(&subject["task_id"]),
+        agent,
+        key: key.public().id().to_string(),
+        token,
+        join,
+        tenant: "acme".into(),
+    }
+}
