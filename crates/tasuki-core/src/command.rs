@@ -44,7 +44,7 @@ pub enum Command {
         handoff: HandoffId,
         proof: Proof,
         /// Who asks, where that is known for certain: then it must be the holder.
-        by: Option<AgentId>,
+        by: Option<Holder>,
         act: Act,
     },
     /// Declines a handoff that was not claimed.
@@ -129,7 +129,8 @@ impl Command {
             | Self::Abort { by, .. }
             | Self::Redrive { by, .. }
             | Self::Discard { by, .. } => by,
-            Self::Held { by, .. } => return by.as_ref().map_or(TENANT_DEFAULT, AgentId::tenant),
+            Self::Held { by: Some(by), .. } => &by.agent,
+            Self::Held { by: None, .. } => return TENANT_DEFAULT,
             Self::Sweep { .. } | Self::RaiseEpoch { .. } => return TENANT_DEFAULT,
             Self::Registry { by, .. } => {
                 return match by {
@@ -266,6 +267,13 @@ pub struct Claim {
     pub request_id: Option<RequestId>,
 }
 
+/// Who acts on a claim, and its signature over what it does, if it gave one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Holder {
+    pub agent: AgentId,
+    pub signed: Option<Signed>,
+}
+
 /// What shows that somebody is the holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Proof {
@@ -282,6 +290,19 @@ pub enum Act {
     Fail { class: FailureClass, failure: Body, retry_after_ms: Option<u64>, entropy: u64 },
     Decline { reason: Option<Body> },
     Release,
+}
+
+impl Act {
+    /// The word that a signed acknowledgment has for this, and the body that it covers.
+    #[must_use]
+    pub fn acknowledgment(&self) -> Option<(&'static str, Option<Hash>)> {
+        match self {
+            Self::Start => Some(("accepted", None)),
+            Self::Complete { result, .. } => Some(("completed", Some(result.hash))),
+            Self::Fail { failure, .. } => Some(("failed", Some(failure.hash))),
+            Self::Heartbeat | Self::Progress { .. } | Self::Decline { .. } | Self::Release => None,
+        }
+    }
 }
 
 /// Which things a command was about, in the order of its parts.

@@ -13,6 +13,7 @@ use crate::ids::{
     AgentId, Capability, CorrelationId, Hash, IdempotencyKey, Malformed, NAME_BYTES_MAX, TaskId,
     TenantId, Timestamp,
 };
+use crate::registry::Signed;
 
 /// The version that this broker writes.
 pub const VERSION: &str = "2.0";
@@ -37,6 +38,9 @@ pub struct Envelope {
     pub previous: Option<Hash>,
     pub from_agent: AgentId,
     pub to: Target,
+    /// Whom the sender asked for, where the broker chose the receiver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_to: Option<Target>,
     #[serde(default)]
     pub action: Action,
     pub control: Control,
@@ -52,6 +56,9 @@ pub struct Envelope {
     #[serde(default)]
     pub metadata: Object,
     pub created_at: Timestamp,
+    /// The sender's signature over what is its own in here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed: Option<Signed>,
     #[serde(flatten)]
     #[schemars(skip)]
     pub more: Object,
@@ -63,6 +70,43 @@ impl Envelope {
     pub fn body(&self) -> Body {
         Body::of(self)
     }
+}
+
+impl Envelope {
+    /// The address of what the sender itself says: to whom, what, and in whose words. The broker
+    /// adds the rest, so this is what the sender signs, and what a receiver checks without having
+    /// to trust the broker.
+    #[must_use]
+    pub fn authored(&self) -> Hash {
+        let to = self.asked_to.as_ref().unwrap_or(&self.to);
+        authored(&self.from_agent, to, self.action, self.control, &self.intent, &self.payload)
+    }
+}
+
+/// The address of what a sender says, before there is an envelope. Names are without their tenant:
+/// an agent need not know in which one it is.
+#[must_use]
+pub fn authored(
+    from: &AgentId,
+    to: &Target,
+    action: Action,
+    control: Control,
+    intent: &str,
+    payload: &Payload,
+) -> Hash {
+    let to = match to {
+        Target::Agent(agent) => serde_json::json!({ "agent": agent.name() }),
+        Target::Capability(capability) => serde_json::json!({ "capability": capability.name() }),
+    };
+    let said = serde_json::json!({
+        "from_agent": from.name(),
+        "to": to,
+        "action": action,
+        "control": control,
+        "intent": intent,
+        "payload": payload,
+    });
+    Body::of(&said).hash
 }
 
 /// Who is to do the work.

@@ -18,7 +18,7 @@ use crate::ids::{
     AgentId, ClaimId, CorrelationId, Fence, HandoffId, Hash, IdempotencyKey, Malformed,
     OrderingKey, Position, RequestId, TaskId, Timestamp,
 };
-use crate::registry::Change;
+use crate::registry::{Change, Signed};
 use crate::task::Task;
 use crate::terms::Terms;
 
@@ -163,6 +163,8 @@ pub enum Event {
     /// The receiver accepted. From here it owns the task.
     Claimed(Claimed),
     Started,
+    /// The holder's own signature over what it did next.
+    Acknowledged(Acknowledged),
     /// The holder reported progress; the body, if any, is its note.
     Progressed {
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -307,6 +309,19 @@ pub struct Countered {
     pub reason: Hash,
 }
 
+/// An agent stands by what it did, in a way that anybody can check who has its public key.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Acknowledged {
+    /// `accepted`, `completed` or `failed`.
+    pub act: String,
+    pub claim_id: ClaimId,
+    pub fence: Fence,
+    /// The address of the result or the failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<Hash>,
+    pub signed: Signed,
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Claimed {
     pub agent: AgentId,
@@ -432,6 +447,7 @@ impl Event {
             Self::Readied => "readied",
             Self::Claimed(_) => "claimed",
             Self::Started => "started",
+            Self::Acknowledged(_) => "acknowledged",
             Self::Progressed { .. } => "progressed",
             Self::Completed { .. } => "completed",
             Self::AttemptFailed { .. } => "attempt_failed",
@@ -486,6 +502,7 @@ impl Event {
             | Self::Readied
             | Self::Claimed(_)
             | Self::Started
+            | Self::Acknowledged(_)
             | Self::Released { .. }
             | Self::LeaseLost { .. }
             | Self::RetryScheduled { .. }

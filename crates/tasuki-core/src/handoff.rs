@@ -432,6 +432,7 @@ impl Handoff {
             | Event::CallOffered(_)
             | Event::Expired
             | Event::EpochRaised { .. }
+            | Event::Acknowledged(_)
             | Event::RegistryChanged(_) => {}
         }
     }

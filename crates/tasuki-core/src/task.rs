@@ -160,6 +160,7 @@ impl Task {
             | Event::LateReport { .. }
             | Event::Redriven { .. }
             | Event::EpochRaised { .. }
+            | Event::Acknowledged(_)
             | Event::RegistryChanged(_) => {}
         }
     }

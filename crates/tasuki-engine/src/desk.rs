@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
+use tasuki_core::identity::PublicKey;
 use tasuki_core::ids::TENANT_DEFAULT;
+use tasuki_core::registry::Signed;
 use tasuki_core::registry::rules::Permission;
 use tasuki_core::{
     AgentId, Body, Handoff, HandoffId, Position, Refusal, Target, Task, TaskId, Terms, Timestamp,
@@ -19,7 +21,7 @@ use crate::error::{Error, denied};
 use crate::queries::{ChainEntry, DeadLetter};
 use crate::requests::{
     ClaimOneRequest, ClaimRequest, CompleteRequest, CounterRequest, FailRequest, FollowUp, Granted,
-    NewOffer, NewTask, Offered, PeekRequest, Proof, WaitFor, WaitRequest, Waited,
+    Holder, NewOffer, NewTask, Offered, PeekRequest, Proof, WaitFor, WaitRequest, Waited,
 };
 
 #[derive(Clone)]
@@ -53,14 +55,21 @@ impl Desk {
         self.engine.now()
     }
 
+    /// The key with which the broker signs what it delivers.
+    #[must_use]
+    pub fn broker_key(&self) -> Option<PublicKey> {
+        self.engine.settings.signer.as_ref().map(|signer| signer.public())
+    }
+
     /// The terms that hold where an offer names none.
     #[must_use]
     pub fn terms(&self) -> Terms {
         self.engine.terms()
     }
 
-    fn me(&self) -> Option<AgentId> {
-        self.caller.agent().cloned()
+    /// The caller as the holder of a claim, where it is known.
+    fn holder(&self, signed: Option<Signed>) -> Option<Holder> {
+        self.caller.agent().cloned().map(|agent| Holder { agent, signed })
     }
 
     pub async fn open_task(&self, new: NewTask) -> Result<(Arc<Task>, bool), Error> {
@@ -142,14 +151,19 @@ impl Desk {
         Ok((agent, capabilities.iter().map(|c| self.caller.capability(c)).collect()))
     }
 
-    pub async fn start_work(&self, id: HandoffId, proof: Proof) -> Result<Arc<Handoff>, Error> {
+    pub async fn start_work(
+        &self,
+        id: HandoffId,
+        proof: Proof,
+        signed: Option<Signed>,
+    ) -> Result<Arc<Handoff>, Error> {
         self.caller.must(Permission::Complete, None)?;
-        self.engine.start_work(id, proof, self.me()).await
+        self.engine.start_work(id, proof, self.holder(signed)).await
     }
 
     pub async fn heartbeat(&self, id: HandoffId, proof: Proof) -> Result<Granted, Error> {
         self.caller.must(Permission::Complete, None)?;
-        self.engine.heartbeat(id, proof, self.me()).await
+        self.engine.heartbeat(id, proof, self.holder(None)).await
     }
 
     pub async fn progress(
@@ -160,14 +174,15 @@ impl Desk {
         note: Option<String>,
     ) -> Result<Arc<Handoff>, Error> {
         self.caller.must(Permission::Complete, None)?;
-        self.engine.progress(id, proof, self.me(), percent, note).await
+        self.engine.progress(id, proof, self.holder(None), percent, note).await
     }
 
     fn completion(&self, request: CompleteRequest) -> Result<CompleteRequest, Error> {
         self.caller.must(Permission::Complete, None)?;
         let follow_ups = request.follow_ups.into_iter().map(|hop| self.hop(hop));
         let follow_ups = follow_ups.collect::<Result<_, _>>()?;
-        Ok(CompleteRequest { follow_ups, by: self.me(), ..request })
+        let by = self.holder(request.signed.clone());
+        Ok(CompleteRequest { follow_ups, by, ..request })
     }
 
     pub async fn complete(
@@ -182,12 +197,13 @@ impl Desk {
 
     pub async fn fail(&self, request: FailRequest) -> Result<Arc<Handoff>, Error> {
         self.caller.must(Permission::Complete, None)?;
-        self.engine.fail(FailRequest { by: self.me(), ..request }).await
+        let by = self.holder(request.signed.clone());
+        self.engine.fail(FailRequest { by, ..request }).await
     }
 
     pub async fn release(&self, id: HandoffId, proof: Proof) -> Result<Arc<Handoff>, Error> {
         self.caller.must(Permission::Complete, None)?;
-        self.engine.release(id, proof, self.me()).await
+        self.engine.release(id, proof, self.holder(None)).await
     }
 
     pub async fn decline(
@@ -199,7 +215,7 @@ impl Desk {
     ) -> Result<Arc<Handoff>, Error> {
         let agent = self.caller.speaks_for(agent)?;
         self.caller.must(Permission::Claim, Some(agent.name()))?;
-        self.engine.decline(id, agent, proof, self.me(), reason).await
+        self.engine.decline(id, agent, proof, self.holder(None), reason).await
     }
 
     pub async fn counter(&self, wish: CounterRequest) -> Result<Arc<Handoff>, Error> {

@@ -6,12 +6,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 
 use tasuki_core::canonical::Body;
-use tasuki_core::command::{self, Act, Command, OpenTask, Seeker};
+use tasuki_core::command::{self, Act, Command, Holder, OpenTask, Seeker};
 use tasuki_core::envelope::{Action, INTENT_BYTES_MAX};
 use tasuki_core::event::Key;
+use tasuki_core::handoff::Claim;
+use tasuki_core::identity::{SecretKey, statement};
 use tasuki_core::ids::TENANT_DEFAULT;
 use tasuki_core::observe::Records;
-use tasuki_core::registry::Registry;
+use tasuki_core::registry::{Registry, Signed};
 use tasuki_core::report::{FailureReport, Intent, Note, ResultReport};
 use tasuki_core::{AgentId, Handoff, HandoffId, Position, Task, TaskId, Terms, Timestamp};
 use tasuki_store::{Done, Reply, Store};
@@ -20,15 +22,15 @@ use tokio::task::AbortHandle;
 
 use crate::authenticate::SecurityLog;
 use crate::directory::Directory;
-use crate::error::{Error, invalid};
+use crate::error::{Error, denied, invalid};
 use crate::fair::Fair;
 use crate::ids::IdSource;
 use crate::observer::Observer;
 use crate::presence::Presence;
 use crate::rates::{Denials, Rates};
 use crate::requests::{
-    ClaimOneRequest, ClaimRequest, CompleteRequest, CounterRequest, FailRequest, Granted, NewTask,
-    PeekRequest, Proof,
+    ClaimOneRequest, ClaimRequest, CompleteRequest, CounterRequest, Delivery, FailRequest, Granted,
+    NewTask, PeekRequest, Proof,
 };
 use crate::schemas::Schemas;
 use crate::waiters::Waiters;
@@ -48,6 +50,8 @@ pub struct Settings {
     pub note_bytes_max: usize,
     /// Whether somebody who does not say who it is may speak for any agent.
     pub open: bool,
+    /// The broker's own key, with which it signs what it delivers.
+    pub signer: Option<Arc<SecretKey>>,
 }
 
 impl Default for Settings {
@@ -59,6 +63,7 @@ impl Default for Settings {
             wait_ms_max: 60_000,
             note_bytes_max: 16 * 1024,
             open: true,
+            signer: None,
         }
     }
 }
@@ -285,18 +290,80 @@ impl Engine {
             let claim = handoff.state.claim();
             let lease_left_ms = claim.map_or(0, |claim| claim.ends_at().ms_after(now));
             let work_left_ms = claim.map_or(0, |claim| claim.hard_until.ms_after(now));
-            Granted { handoff, envelope, lease_left_ms, work_left_ms }
+            let delivery = claim.and_then(|claim| self.deliver(&handoff, claim));
+            Granted { handoff, envelope, lease_left_ms, work_left_ms, delivery }
         });
         Ok(granted.collect())
+    }
+
+    /// The broker's own signature over what it gave to whom.
+    fn deliver(&self, handoff: &Handoff, claim: &Claim) -> Option<Delivery> {
+        let signer = self.settings.signer.as_ref()?;
+        let attempt = handoff.attempts.last()?;
+        let (fence, at) = (claim.fence, attempt.claimed_at);
+        let text = statement::delivery(
+            handoff.id,
+            handoff.envelope,
+            &claim.agent,
+            fence,
+            attempt.number,
+            at,
+        );
+        let signed = Signed { key_id: signer.public().id(), signature: signer.sign(&text) };
+        Some(Delivery { at, signed })
     }
 
     pub async fn start_work(
         &self,
         id: HandoffId,
         proof: Proof,
-        by: Option<AgentId>,
+        by: Option<Holder>,
     ) -> Result<Arc<Handoff>, Error> {
-        self.one_handoff(Command::Held { handoff: id, proof, by, act: Act::Start }).await
+        self.held(id, proof, by, Act::Start).await
+    }
+
+    async fn held(
+        &self,
+        handoff: HandoffId,
+        proof: Proof,
+        by: Option<Holder>,
+        act: Act,
+    ) -> Result<Arc<Handoff>, Error> {
+        self.check_acknowledgment(handoff, proof, by.as_ref(), &act).await?;
+        self.one_handoff(Command::Held { handoff, proof, by, act }).await
+    }
+
+    /// A signature that comes with an act must be the holder's, over this very act.
+    async fn check_acknowledgment(
+        &self,
+        id: HandoffId,
+        proof: Proof,
+        by: Option<&Holder>,
+        act: &Act,
+    ) -> Result<(), Error> {
+        let Some((by, signed)) = by.and_then(|by| Some((by, by.signed.as_ref()?))) else {
+            return Ok(());
+        };
+        let Some((word, body)) = act.acknowledgment() else { return Ok(()) };
+        let handoff = self.handoff(id).await?;
+        let (claim, fence) = (proof.claim_id, proof.fence);
+        let text = statement::acknowledgment(id, handoff.envelope, claim, fence, word, body);
+        self.check_signature(&by.agent, signed, &text)
+    }
+
+    /// A signature must be one of a key of the agent that counts now.
+    pub(crate) fn check_signature(
+        &self,
+        agent: &AgentId,
+        signed: &Signed,
+        text: &[u8],
+    ) -> Result<(), Error> {
+        let registry = self.registry();
+        let found = registry.holder_of(signed.key_id, self.now());
+        let right = found.is_some_and(|(holder, key)| {
+            holder.id == *agent && key.verify(text, &signed.signature)
+        });
+        if right { Ok(()) } else { Err(denied(format!("the signature is not one of {agent}'s"))) }
     }
 
     /// Extends the lease. Returns how much of it is left.
@@ -304,7 +371,7 @@ impl Engine {
         &self,
         id: HandoffId,
         proof: Proof,
-        by: Option<AgentId>,
+        by: Option<Holder>,
     ) -> Result<Granted, Error> {
         let command = Command::Held { handoff: id, proof, by, act: Act::Heartbeat };
         let handoff = self.one_handoff(command).await?;
@@ -315,14 +382,14 @@ impl Engine {
         }
         let lease_left_ms = claim.map_or(0, |claim| claim.ends_at().ms_after(now));
         let work_left_ms = claim.map_or(0, |claim| claim.hard_until.ms_after(now));
-        Ok(Granted { handoff, envelope: None, lease_left_ms, work_left_ms })
+        Ok(Granted { handoff, envelope: None, lease_left_ms, work_left_ms, delivery: None })
     }
 
     pub async fn progress(
         &self,
         id: HandoffId,
         proof: Proof,
-        by: Option<AgentId>,
+        by: Option<Holder>,
         percent: Option<u8>,
         note: Option<String>,
     ) -> Result<Arc<Handoff>, Error> {
@@ -379,6 +446,7 @@ impl Engine {
             self.follow_ups(id, request.follow_ups).await?
         };
         let act = Act::Complete { result, follow_ups };
+        self.check_acknowledgment(id, request.proof, request.by.as_ref(), &act).await?;
         Ok(Command::Held { handoff: id, proof: request.proof, by: request.by, act })
     }
 
@@ -408,14 +476,14 @@ impl Engine {
             entropy: self.ids.entropy(),
         };
         let FailRequest { handoff, proof, by, .. } = request;
-        self.one_handoff(Command::Held { handoff, proof, by, act }).await
+        self.held(handoff, proof, by, act).await
     }
 
     pub async fn release(
         &self,
         id: HandoffId,
         proof: Proof,
-        by: Option<AgentId>,
+        by: Option<Holder>,
     ) -> Result<Arc<Handoff>, Error> {
         self.one_handoff(Command::Held { handoff: id, proof, by, act: Act::Release }).await
     }
@@ -426,7 +494,7 @@ impl Engine {
         id: HandoffId,
         agent: AgentId,
         proof: Option<Proof>,
-        by: Option<AgentId>,
+        by: Option<Holder>,
         reason: Option<String>,
     ) -> Result<Arc<Handoff>, Error> {
         let reason = self.note(reason)?;

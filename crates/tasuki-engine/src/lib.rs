@@ -37,9 +37,9 @@ pub use ids::{IdSource, SystemIds};
 pub use people::{Enrolled, Issued, NewToken};
 pub use queries::{ChainEntry, DeadLetter};
 pub use requests::{
-    ClaimOneRequest, ClaimRequest, CompleteRequest, CounterRequest, FailRequest, FollowUp, Granted,
-    NewOffer, NewTask, Offered, PeekRequest, Proof, TermsWish, Until, WaitFor, WaitMode,
-    WaitRequest, Waited,
+    ClaimOneRequest, ClaimRequest, CompleteRequest, CounterRequest, Delivery, FailRequest,
+    FollowUp, Granted, Holder, NewOffer, NewTask, Offered, PeekRequest, Proof, TermsWish, Until,
+    WaitFor, WaitMode, WaitRequest, Waited,
 };
 pub use schemas::Fault;
 pub use tasuki_store::Error as StoreError;

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use tasuki_core::canonical::Body;
 use tasuki_core::command::{Command, Offer, OfferTask};
-use tasuki_core::envelope::{Control, Envelope, VERSION};
+use tasuki_core::envelope::{Control, Envelope, VERSION, authored};
 use tasuki_core::event::Key;
 use tasuki_core::handoff::PRIORITY_DEFAULT;
+use tasuki_core::identity::statement;
 use tasuki_core::ids::{CorrelationId, IdempotencyKey};
 use tasuki_core::report::Intent;
 use tasuki_core::{AgentId, Handoff, HandoffId, Hash, Refusal, Task, TaskId, Timestamp};
@@ -208,6 +209,17 @@ impl Engine {
         let now = self.store.clock().now();
         let expires_at = self.expiry(now, &hop)?;
         let settled = self.settle(&place.from, &hop).await?;
+        if let Some(signed) = &hop.signed {
+            let said = authored(
+                &place.from,
+                &hop.to,
+                hop.action,
+                hop.control,
+                &place.intent,
+                &hop.payload,
+            );
+            self.check_signature(&place.from, signed, &statement::envelope(said))?;
+        }
         let envelope = Envelope {
             envelope_version: VERSION.into(),
             task_id: place.task.id(),
@@ -217,6 +229,7 @@ impl Engine {
             previous: place.previous,
             from_agent: place.from.clone(),
             to: settled.to.clone(),
+            asked_to: (settled.to != hop.to).then(|| hop.to.clone()),
             action: hop.action,
             control: hop.control,
             idempotency_key,
@@ -225,6 +238,7 @@ impl Engine {
             payload: hop.payload,
             metadata: hop.metadata,
             created_at: now,
+            signed: hop.signed,
             more: settled.more,
         };
         Ok(Offer {

@@ -14,7 +14,8 @@ use tasuki_core::{
 
 use crate::contracts::Route;
 
-pub use tasuki_core::command::Proof;
+pub use tasuki_core::command::{Holder, Proof};
+use tasuki_core::registry::Signed;
 
 /// Opens a task without handing it to anybody yet.
 #[derive(Debug, Clone, Serialize)]
@@ -65,6 +66,9 @@ pub struct FollowUp {
     pub majors: Vec<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget_tokens: Option<u32>,
+    /// The sender's signature over what it says.
+    #[serde(skip)]
+    pub signed: Option<Signed>,
     /// When the work must be finished; the earlier of the two counts.
     pub deadline: Option<Timestamp>,
     pub expires_in_ms: Option<u64>,
@@ -117,6 +121,15 @@ pub struct Granted {
     /// How much of the lease and of the attempt's time is left, by the store's clock.
     pub lease_left_ms: u64,
     pub work_left_ms: u64,
+    /// The broker's word that it gave this to its holder.
+    pub delivery: Option<Delivery>,
+}
+
+/// The broker's signature over a delivery, and the time that it covers.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    pub at: Timestamp,
+    pub signed: Signed,
 }
 
 #[derive(Debug, Clone)]
@@ -124,7 +137,9 @@ pub struct CompleteRequest {
     pub handoff: HandoffId,
     pub proof: Proof,
     /// Who asks, where that is certain.
-    pub by: Option<AgentId>,
+    pub by: Option<Holder>,
+    /// Its signature over what it does.
+    pub signed: Option<Signed>,
     pub action: Action,
     pub payload: Payload,
     pub metadata: Object,
@@ -170,7 +185,9 @@ pub struct FailRequest {
     pub handoff: HandoffId,
     pub proof: Proof,
     /// Who asks, where that is certain.
-    pub by: Option<AgentId>,
+    pub by: Option<Holder>,
+    /// Its signature over what it does.
+    pub signed: Option<Signed>,
     pub class: FailureClass,
     pub kind: String,
     pub message: String,

@@ -286,7 +286,7 @@ fn handoff_routes() -> Vec<Route> {
 
 fn held_routes() -> Vec<Route> {
     vec![
-        does::<wire::Held, wire::Moved, _, _>(
+        does::<wire::Start, wire::Moved, _, _>(
             "/v1/handoffs/{id}/start",
             "handoff_start",
             "Say that work on a claimed handoff has begun",

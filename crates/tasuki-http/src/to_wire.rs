@@ -3,6 +3,7 @@
 
 use serde_json::value::RawValue;
 use tasuki_core::handoff::Review;
+use tasuki_core::identity::PublicKey;
 use tasuki_core::manifest::Manifest;
 use tasuki_core::observe::Track;
 use tasuki_core::{Body, Capability, Handoff, State, Task, Timestamp};
@@ -46,6 +47,11 @@ pub(crate) fn claimed(granted: &engine::Granted) -> Result<wire::Claimed, Proble
         lease_left_ms: granted.lease_left_ms,
         work_left_ms: granted.work_left_ms,
         envelope: raw(envelope),
+        envelope_hash: handoff.envelope,
+        delivery: granted
+            .delivery
+            .as_ref()
+            .map(|delivery| wire::Delivery { at: delivery.at, signed: delivery.signed.clone() }),
     })
 }
 
@@ -309,7 +315,10 @@ fn observed(
     }
 }
 
-pub(crate) fn catalogue(found: &[tasuki_engine::SeenAgent]) -> wire::Catalogue {
+pub(crate) fn catalogue(
+    found: &[tasuki_engine::SeenAgent],
+    broker_key: Option<PublicKey>,
+) -> wire::Catalogue {
     let entry = |seen: &tasuki_engine::SeenAgent| {
         let manifest: Manifest = serde_json::from_str(seen.manifest.as_ref()?.text()).ok()?;
         Some(wire::CatalogueEntry {
@@ -320,7 +329,7 @@ pub(crate) fn catalogue(found: &[tasuki_engine::SeenAgent]) -> wire::Catalogue {
             live: seen.live,
         })
     };
-    wire::Catalogue { agents: found.iter().filter_map(entry).collect() }
+    wire::Catalogue { broker_key, agents: found.iter().filter_map(entry).collect() }
 }
 
 pub(crate) fn token(token: &tasuki_core::registry::Token) -> wire::TokenInfo {

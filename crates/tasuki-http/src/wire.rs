@@ -12,6 +12,7 @@ use tasuki_core::canonical::Object;
 use tasuki_core::envelope::{Action, Control, Payload};
 use tasuki_core::event::FailureClass;
 use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey, RequestId};
+use tasuki_core::registry::Signed;
 use tasuki_core::route::{Policy, Why};
 use tasuki_core::{
     AgentId, Capability, ClaimId, Fence, HandoffId, Hash, Target, TaskId, Timestamp,
@@ -84,6 +85,9 @@ pub struct Offer {
     /// How many tokens the work may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_tokens: Option<u32>,
+    /// The sender's signature over what it says, which travels in the envelope.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed: Option<Signed>,
     /// When the work must be finished; past it the handoff is dead-lettered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
@@ -193,6 +197,9 @@ pub struct FollowUp {
     /// How many tokens the work may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_tokens: Option<u32>,
+    /// The sender's signature over what it says, which travels in the envelope.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed: Option<Signed>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -311,6 +318,18 @@ pub struct Claimed {
     /// The envelope, exactly as it was stored.
     #[schemars(with = "tasuki_core::Envelope")]
     pub envelope: Box<RawValue>,
+    /// The address of the envelope.
+    pub envelope_hash: Hash,
+    /// The broker's word that it gave this to its holder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<Delivery>,
+}
+
+/// The broker's signature over a delivery, and the time that it covers.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Delivery {
+    pub at: Timestamp,
+    pub signed: Signed,
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -333,6 +352,17 @@ pub struct Waiting {
 pub struct Held {
     pub claim_id: ClaimId,
     pub fence: Fence,
+}
+
+/// Says that work has begun.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Start {
+    pub claim_id: ClaimId,
+    pub fence: Fence,
+    /// The holder's signature over its acceptance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed: Option<Signed>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -362,6 +392,9 @@ pub struct Complete {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     pub follow_ups: Vec<FollowUp>,
+    /// The holder's signature over its result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed: Option<Signed>,
 }
 
 fn completed() -> Action {
@@ -403,6 +436,9 @@ pub struct Fail {
     pub retry_after_ms: Option<u64>,
     #[serde(default)]
     pub details: Object,
+    /// The holder's signature over its failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed: Option<Signed>,
 }
 
 /// Declines: with the claim as its holder, or without one before claiming.

@@ -4,29 +4,29 @@
 
 use super::{Decision, NewEvent, View, claim, find_handoff, offer};
 use crate::canonical::Body;
-use crate::command::{Act, FOLLOW_UPS_MAX, Offer, OfferTask, Outcome, Proof};
+use crate::command::{Act, FOLLOW_UPS_MAX, Holder, Offer, OfferTask, Outcome, Proof};
 use crate::envelope::Control;
-use crate::event::{Actor, DeadReason, Event, FailureClass};
+use crate::event::{Acknowledged, Actor, DeadReason, Event, FailureClass};
 use crate::handoff::{Attempt, AttemptEnd, Claim, Handoff, State};
-use crate::ids::{AgentId, HandoffId, Timestamp};
+use crate::ids::{HandoffId, Timestamp};
 use crate::quota;
 use crate::refusal::Refusal;
 
 pub(super) fn held(
     id: HandoffId,
     proof: Proof,
-    by: Option<&AgentId>,
+    by: Option<Holder>,
     act: Act,
     view: &dyn View,
     now: Timestamp,
 ) -> Result<Decision, Refusal> {
-    let handoff = match by {
-        Some(by) => find_handoff(view, id, by)?,
+    let handoff = match &by {
+        Some(by) => find_handoff(view, id, &by.agent)?,
         None => view.handoff(id).ok_or(Refusal::HandoffNotFound(id))?,
     };
     // A claim that leaked is of no use to others: to them the handoff is not there.
-    if let Some(by) = by {
-        let mut theirs = handoff.attempts.iter().filter(|attempt| attempt.agent == *by).peekable();
+    if let Some(Holder { agent, .. }) = &by {
+        let mut theirs = handoff.attempts.iter().filter(|a| a.agent == *agent).peekable();
         if theirs.peek().is_none() {
             return Err(Refusal::HandoffNotFound(id));
         }
@@ -40,10 +40,31 @@ pub(super) fn held(
             && claim.fence.epoch() == view.epoch()
             && now < claim.hard_until
     });
+    let acknowledged = by.and_then(|by| acknowledged(handoff, proof, by, &act));
     match current {
-        Some(claim) => act_as_holder(handoff, claim, act, view, now),
+        Some(claim) => {
+            let mut decision = act_as_holder(handoff, claim, act, view, now)?;
+            // What was there already was acknowledged then.
+            if decision.outcome.as_ref().is_ok_and(|outcome| !outcome.repeated) {
+                decision.events.splice(0..0, acknowledged);
+            }
+            Ok(decision)
+        }
         None => Ok(stale(handoff, proof, act)),
     }
+}
+
+/// The holder's own signature over what it does, which stands in the log before what it did.
+fn acknowledged(handoff: &Handoff, proof: Proof, by: Holder, act: &Act) -> Option<NewEvent> {
+    let (word, body) = act.acknowledgment()?;
+    let event = Event::Acknowledged(Acknowledged {
+        act: word.to_owned(),
+        claim_id: proof.claim_id,
+        fence: proof.fence,
+        body,
+        signed: by.signed?,
+    });
+    Some(NewEvent::on(handoff, Actor::Agent(by.agent), event))
 }
 
 fn act_as_holder(

@@ -169,9 +169,7 @@ pub fn decide(command: Command, view: &dyn View, now: Timestamp) -> Decision {
         Command::Claim(wish) => Ok(claim::claim(&wish, view, now)),
         Command::ClaimOne { handoff, claim } => claim::claim_one(handoff, &claim, view, now),
         Command::Peek { seeker, max } => Ok(claim::peek(&seeker, max, view)),
-        Command::Held { handoff, proof, by, act } => {
-            held::held(handoff, proof, by.as_ref(), act, view, now)
-        }
+        Command::Held { handoff, proof, by, act } => held::held(handoff, proof, by, act, view, now),
         Command::Decline { handoff, agent, reason } => claim::decline(handoff, agent, reason, view),
         Command::Counter { handoff, seeker, terms, budget_tokens, reason } => {
             counter::counter(handoff, &seeker, terms, budget_tokens, reason, view)

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use tasuki_core::contract::Contract;
 use tasuki_core::event::{
-    Actor, Claimed, Countered, DeadReason, Event, FailureClass, LossCause, Offered, Opened, Record,
-    Redrive,
+    Acknowledged, Actor, Claimed, Countered, DeadReason, Event, FailureClass, LossCause, Offered,
+    Opened, Record, Redrive,
 };
 use tasuki_core::identity::SecretKey;
 use tasuki_core::ids::{ClaimId, Fence, HandoffId, Position, TaskId, Timestamp, TokenId};
@@ -41,7 +41,19 @@ fn example_after(event: &Event) -> Option<Event> {
             redrive_of: None,
             ..offered_with_everything()
         })),
-        Event::CallOffered(offered) if !offered.contract.is_empty() => return None,
+        Event::CallOffered(offered) if !offered.contract.is_empty() => {
+            Event::Acknowledged(Acknowledged {
+                act: "completed".into(),
+                claim_id: CLAIM,
+                fence: FENCE,
+                body: Some(body("done").hash),
+                signed: Signed {
+                    key_id: secret(1).public().id(),
+                    signature: secret(1).sign(b"ack"),
+                },
+            })
+        }
+        Event::Acknowledged(_) => return None,
         Event::CallOffered(_) => Event::Approved,
         Event::Approved => Event::Delivered { agent: agent("coder") },
         Event::Delivered { .. } => Event::Readied,

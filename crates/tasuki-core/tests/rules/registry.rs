@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Who is known: manifests, keys, tokens.
 
-use tasuki_core::command::{Command, Outcome, RegistryWish};
+use tasuki_core::command::{Command, Holder, Outcome, RegistryWish};
 use tasuki_core::event::Actor;
 use tasuki_core::handoff::StateName;
 use tasuki_core::identity::SecretKey;
 use tasuki_core::ids::TokenId;
 use tasuki_core::registry::rules::{Permission, Rule};
-use tasuki_core::registry::{Purpose, Standing, Token};
+use tasuki_core::registry::{Purpose, Signed, Standing, Token};
 use tasuki_core::{Hash, Refusal};
 
 use crate::support::{Stage, agent, body, complete};
@@ -179,11 +179,31 @@ fn a_claim_that_leaked_is_of_no_use_to_others() {
     let mut stage = Stage::new();
     let handoff = stage.offered();
     let proof = stage.claim(handoff, "coder");
-    let held =
-        |by: &str| Command::Held { handoff, proof, by: Some(agent(by)), act: complete("done") };
+    let held = |by: &str| Command::Held {
+        handoff,
+        proof,
+        by: Some(Holder { agent: agent(by), signed: None }),
+        act: complete("done"),
+    };
     let before = stage.world.log.len();
     assert_eq!(stage.run(held("thief")), Err(Refusal::HandoffNotFound(handoff)));
     assert_eq!(stage.world.log.len(), before, "and leaves no trace in the task");
     stage.run(held("coder")).unwrap();
     assert_eq!(stage.state(handoff), StateName::Completed);
+}
+
+#[test]
+fn a_holders_signature_stands_in_the_log_before_what_it_did() {
+    let mut stage = Stage::new();
+    let handoff = stage.offered();
+    let proof = stage.claim(handoff, "coder");
+    let signature = secret(1).sign(b"what was agreed");
+    let signed = Some(Signed { key_id: secret(1).public().id(), signature });
+    let by = Some(Holder { agent: agent("coder"), signed });
+    let complete = Command::Held { handoff, proof, by, act: complete("done") };
+    stage.run(complete.clone()).unwrap();
+    assert!(stage.run(complete).unwrap().repeated);
+    let kinds: Vec<_> = stage.world.log.iter().map(|e| e.record.event.kind()).collect();
+    assert_eq!(kinds[kinds.len() - 2..], ["acknowledged", "completed"]);
+    assert_eq!(kinds.iter().filter(|kind| **kind == "acknowledged").count(), 1);
 }

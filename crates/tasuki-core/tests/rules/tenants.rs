@@ -55,7 +55,7 @@ fn every_call_about_another_tenants_handoff_finds_nothing() {
     let held = Command::Held {
         handoff: id,
         proof,
-        by: Some(by()),
+        by: Some(tasuki_core::command::Holder { agent: by(), signed: None }),
         act: tasuki_core::command::Act::Release,
     };
     assert_eq!(stage.run(held), nothing);

@@ -122,6 +122,7 @@ pub(crate) fn failure(handoff: HandoffId, proof: Proof, class: FailureClass) -> 
         handoff,
         proof,
         by: None,
+        signed: None,
         class,
         kind: "broken".into(),
         message: "it broke".into(),

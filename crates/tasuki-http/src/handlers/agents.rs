@@ -63,7 +63,8 @@ async fn found(desk: &Desk, search: wire::Search) -> Answer {
 
 pub(crate) async fn catalogue(At(desk): At) -> Answer {
     let search = wire::Search { limit: Some(1000), ..wire::Search::default() };
-    Ok(ok(&to_wire::catalogue(&desk.discover(from_wire::search(search)).await?)))
+    let found = desk.discover(from_wire::search(search)).await?;
+    Ok(ok(&to_wire::catalogue(&found, desk.broker_key())))
 }
 
 pub(crate) async fn manifest_schema() -> Answer {

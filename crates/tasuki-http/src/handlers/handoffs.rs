@@ -191,9 +191,10 @@ pub(crate) async fn envelope(At(desk): At, PathId(id): PathId<HandoffId>) -> Ans
 pub(crate) async fn start(
     At(desk): At,
     PathId(id): PathId<HandoffId>,
-    Json(body): Json<wire::Held>,
+    Json(body): Json<wire::Start>,
 ) -> Answer {
-    let handoff = desk.start_work(id, proof(&body)).await?;
+    let proof = Proof { claim_id: body.claim_id, fence: body.fence };
+    let handoff = desk.start_work(id, proof, body.signed).await?;
     Ok(ok(&to_wire::moved(&handoff)))
 }
 

@@ -242,6 +242,9 @@ pub struct Observed {
 /// Who can be reached here, for programs that look around.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Catalogue {
+    /// The key with which the broker signs what it delivers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broker_key: Option<PublicKey>,
     pub agents: Vec<CatalogueEntry>,
 }
 

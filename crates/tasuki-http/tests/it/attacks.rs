@@ -16,6 +16,7 @@ on_both_stores! { closed:
     a_signature_by_another_algorithm_is_refused
     a_signature_out_of_its_time_is_refused
     a_signature_that_covers_less_is_refused
+    a_body_that_the_signature_does_not_cover_is_refused
     a_signature_by_a_key_that_is_not_known_is_refused
     a_key_of_small_order_cannot_be_enrolled
 }
@@ -105,8 +106,9 @@ async fn a_request_that_was_altered_is_refused(stage: Stage) {
     let listed = || scene.planner.getting(list);
     scene.stage.send(&listed()).await.done();
     let to = |path: &str| Draft { path: path.into(), ..listed() };
+    let head = Draft { method: "HEAD", ..listed() };
+    assert_eq!(scene.stage.send(&head).await.status, 401);
     for draft in [
-        Draft { method: "HEAD", ..listed() },
         Draft { host: "127.0.0.1", ..listed() },
         Draft { host: "localhost:8788", ..listed() },
         to("/v1/tasks?limit=1&state=pending"),
@@ -284,6 +286,35 @@ async fn a_signature_that_covers_less_is_refused(stage: Stage) {
     }
 }
 
+async fn a_body_that_the_signature_does_not_cover_is_refused(stage: Stage) {
+    let scene = Scene::new(stage).await;
+    let without_body = || {
+        let empty = Draft { body: Vec::new(), ..scene.draft() };
+        Draft { body: scene.draft().body, ..scene.planner.shown(empty) }
+    };
+    let digest = scene.good().header("content-digest");
+    let head = scene.stage.store.head();
+    scene.refused(&without_body(), "digest_missing").await;
+    let added = without_body().with("content-digest", digest.clone());
+    scene.refused(&added, "signature_components").await;
+    // However the body comes: in pieces, or without a word about its length.
+    for pieces in [true, false] {
+        for digest in [None, Some(&digest)] {
+            let mut request = without_body().request();
+            request.headers_mut().remove("content-length");
+            if pieces {
+                request.headers_mut().insert("transfer-encoding", "chunked".parse().unwrap());
+            }
+            if let Some(digest) = digest {
+                request.headers_mut().insert("content-digest", digest.parse().unwrap());
+            }
+            let reply = scene.stage.call(request).await;
+            assert_eq!(reply.status, 401, "{pieces} {digest:?}: {}", reply.body);
+        }
+    }
+    assert_eq!(scene.stage.store.head(), head);
+}
+
 async fn a_signature_by_a_key_that_is_not_known_is_refused(stage: Stage) {
     let scene = Scene::new(stage).await;
     let now = scene.stage.now_s();
@@ -294,6 +325,13 @@ async fn a_signature_by_a_key_that_is_not_known_is_refused(stage: Stage) {
     let one = scene.stage.send(&forged).await.refused(401, "signature_wrong");
     let other = scene.stage.send(&unknown).await.refused(401, "signature_wrong");
     assert_eq!(one["message"], other["message"], "who is known is not told to strangers");
+    // Nor by what is found wrong first.
+    let now = now - 600;
+    let (known, unknown) = (scene.planner.key(), new_key());
+    let known = scene.draft().signed(known, now, NONCE);
+    let unknown = scene.draft().signed(&unknown, now, NONCE);
+    let known = scene.stage.send(&known).await.body;
+    assert_eq!(known["code"], scene.stage.send(&unknown).await.body["code"]);
 }
 
 /// The eight points of small order, and the second spellings of those that have one.

@@ -118,6 +118,14 @@ async fn every_operation_takes_and_gives_what_the_document_says() {
     walk.post(&format!("{path}/fail"), held.with(fail)).await;
     walk.get(&path).await;
     walk.get(&format!("{path}/envelope")).await;
+    let countered = walk.stage.offer("*x", json!({})).await;
+    let counter = json!({
+        "agent": "coder", "capabilities": ["x"], "terms": { "work_ms": 90_000 },
+        "budget_tokens": 1000, "reason": "more time",
+    });
+    walk.post(&format!("/v1/handoffs/{countered}/counter"), counter).await;
+    let settle = json!({ "by": "planner", "agent": "coder", "accept": false });
+    walk.post(&format!("/v1/handoffs/{countered}/settle"), settle).await;
     walk.get("/v1/handoffs?limit=1").await;
     walk.get("/v1/dead-letters").await;
     walk.get(&format!("/v1/dead-letters/{id}")).await;
@@ -215,6 +223,10 @@ async fn who_is_known(walk: &mut Walk) {
     });
     walk.post("/v1/join", join).await;
     walk.get("/v1/agents/coder").await;
+    walk.get("/v1/agents?capability=review&limit=10").await;
+    let search = json!({ "capability": "review", "tags": [], "reliability": 0 });
+    assert_eq!(walk.post("/v1/agents/search", search).await["agents"][0]["agent_id"], "coder");
+    walk.get("/.well-known/agents.json").await;
     walk.get("/v1/tokens").await;
     walk.post(&format!("/v1/tokens/{}/revoke", text(&token["token_id"])), json!({})).await;
     walk.post("/v1/agents/coder/deregister", json!({})).await;

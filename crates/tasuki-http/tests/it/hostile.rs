@@ -228,6 +228,25 @@ async fn an_id_that_is_none_is_refused_wherever_it_stands() {
 }
 
 #[tokio::test]
+async fn a_name_that_is_none_is_refused_wherever_it_stands() {
+    let stage = Stage::volatile().await;
+    let key = "key_00000000000000000000000007";
+    for name in ["%00", "%ff%fe", "a%20b", "..%2f..", "acme%2F", "%2Fa", "default%2Fcoder"] {
+        let get = Request::get(format!("/v1/agents/{name}")).body(Body::empty()).unwrap();
+        refused(&stage, get, 400, "invalid_request").await;
+        for path in [
+            format!("/v1/agents/{name}/drain"),
+            format!("/v1/agents/{name}/keys/{key}/revoke"),
+            format!("/v1/agents/coder/keys/{name}/revoke"),
+            format!("/v1/tokens/{name}/revoke"),
+            format!("/v1/tenants/{name}"),
+        ] {
+            refused(&stage, post(&path, "{}"), 400, "invalid_request").await;
+        }
+    }
+}
+
+#[tokio::test]
 async fn the_chain_of_the_store_itself_is_nobodys_task() {
     let stage = Stage::volatile().await;
     let store = "task_00000000000000000000000000";

@@ -18,6 +18,7 @@ on_both_stores! { closed:
     a_key_is_enrolled_only_by_who_can_sign_with_it
     an_administrator_enrolls_keys_and_nobody_else_does
     a_key_belongs_to_one_agent_for_ever
+    an_agent_has_two_keys_at_most_however_it_gets_them
     a_replaced_key_counts_until_its_grace_ends
     only_a_key_of_ones_own_is_replaced
 }
@@ -187,11 +188,21 @@ async fn a_key_belongs_to_one_agent_for_ever(stage: Stage) {
         admin.post(&path, json!({})).await.done();
     }
     coder.get("/v1/agents/coder").await.refused(401, "signature_wrong");
-    for _ in 0..2 {
-        admin.enroll("coder", may(&[])).await;
-    }
-    let third = json!({ "key": new_key().public() });
-    admin.post("/v1/agents/coder/keys", third).await.refused(409, "too_many_keys");
+}
+
+async fn an_agent_has_two_keys_at_most_however_it_gets_them(stage: Stage) {
+    let admin = stage.administrator().await;
+    let one = admin.enroll("coder", may(&[])).await;
+    let two = stranger(&admin);
+    rotate(&one, &two, json!({})).await.done();
+    let three = stranger(&admin);
+    let (_, token) = admin.token("join", "coder", may(&[])).await;
+    let enroll = json!({ "key": three.key().public() });
+    admin.post("/v1/agents/coder/keys", enroll).await.refused(409, "too_many_keys");
+    join(&three, &token, json!({})).await.refused(409, "too_many_keys");
+    rotate(&two, &three, json!({})).await.refused(409, "too_many_keys");
+    stage.pass(10 * SECOND).await;
+    rotate(&two, &three, json!({})).await.done();
 }
 
 async fn rotate(who: &Client, new: &Client, change: Value) -> Reply {

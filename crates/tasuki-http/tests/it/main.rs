@@ -9,6 +9,7 @@ mod support;
 
 mod attacks;
 mod audit;
+mod borders;
 mod claims;
 mod completions;
 mod contract;

@@ -19,12 +19,12 @@ fn manifest(agent: &str, capability: &str) -> Value {
     json!({ "agent_id": agent, "capabilities": [{ "name": capability }] })
 }
 
-fn signed(key: &SecretKey, manifest: &Value) -> Value {
+pub(crate) fn signed(key: &SecretKey, manifest: &Value) -> Value {
     let signature = key.sign(&statement::manifest(Body::of(manifest).hash));
     json!({ "key_id": key.public().id(), "signature": signature })
 }
 
-async fn publish(who: &Client, manifest: &Value, signed: Option<Value>) -> Reply {
+pub(crate) async fn publish(who: &Client, manifest: &Value, signed: Option<Value>) -> Reply {
     let body = match signed {
         Some(signed) => json!({ "manifest": manifest, "signed": signed }),
         None => json!({ "manifest": manifest }),

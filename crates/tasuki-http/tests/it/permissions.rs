@@ -28,9 +28,19 @@ const OPENED: [(&str, &[&str]); 10] = [
             "handoff_offer_batch",
             "handoff_cancel",
             "handoff_abort",
+            "handoff_settle",
         ],
     ),
-    ("claim", &["handoff_claim", "handoff_peek", "handoff_claim_one", "handoff_decline"]),
+    (
+        "claim",
+        &[
+            "handoff_claim",
+            "handoff_peek",
+            "handoff_claim_one",
+            "handoff_counter",
+            "handoff_decline",
+        ],
+    ),
     (
         "complete",
         &[
@@ -83,8 +93,11 @@ const OPENED: [(&str, &[&str]); 10] = [
 ];
 
 /// Served to everybody, or to everybody known about what is its own. Whether agents see each other
-/// is told below.
-const ALWAYS: [&str; 8] = [
+/// is told in `rules.rs`.
+const ALWAYS: [&str; 11] = [
+    "agent_list",
+    "agent_search",
+    "agent_catalogue",
     "task_list",
     "handoff_list",
     "dead_letter_list",
@@ -160,7 +173,7 @@ async fn samples_for(
 ) -> Samples {
     let sender = match operation {
         // These are for who offered it.
-        "task_cancel" | "handoff_cancel" | "handoff_abort" => mei,
+        "task_cancel" | "handoff_cancel" | "handoff_abort" | "handoff_settle" => mei,
         _ => planner,
     };
     let handoff = match operation {
@@ -168,7 +181,7 @@ async fn samples_for(
             sender.offer("coder", json!({ "needs_approval": true })).await
         }
         "handoff_show" | "handoff_envelope" | "handoff_wait" | "handoff_cancel"
-        | "handoff_abort" => sender.offer("coder", json!({})).await,
+        | "handoff_abort" | "handoff_settle" => sender.offer("coder", json!({})).await,
         _ => sender.offer("mei", json!({})).await,
     };
     let held = match operation {

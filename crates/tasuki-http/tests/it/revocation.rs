@@ -15,6 +15,7 @@ on_both_stores! { closed:
     an_agent_that_was_taken_out_is_refused_until_it_is_let_in_again
     a_revoked_agent_that_waits_for_work_gets_none
     a_stream_ends_with_the_key_that_opened_it
+    what_a_stolen_key_made_ends_with_it
 }
 
 struct Cast {
@@ -160,4 +161,12 @@ async fn a_stream_ends_with_the_key_that_opened_it(stage: Stage) {
     cast.planner.offer("coder", json!({})).await;
     let heard = follower.next().await;
     assert!(heard.is_none(), "{heard:?}");
+}
+
+async fn what_a_stolen_key_made_ends_with_it(stage: Stage) {
+    let cast = cast(&stage).await;
+    let (_, token) = cast.coder.token("bearer", "coder", may(&["claim", "complete"])).await;
+    let thief = cast.coder.with_token("coder", &token);
+    cast.revoke(&cast.coder).await;
+    thief.get("/v1/agents/coder").await.refused(401, "token_invalid");
 }

@@ -60,6 +60,11 @@ impl Samples {
             (_, "progress") => self.held.with(json!({ "percent": 5, "note": "n" })),
             (_, "complete") => self.held.with(completion),
             (_, "fail") => self.held.with(failure("retryable")),
+            (_, "counter") => json!({
+                "agent": worker, "capabilities": ["review"], "terms": { "work_ms": 90_000 },
+                "budget_tokens": 1000, "reason": "because",
+            }),
+            (_, "settle") => json!({ "by": self.sender, "agent": worker, "accept": true }),
             (_, "decline") => self.held.with(json!({ "agent": worker })),
             (_, "start" | "heartbeat" | "release") => self.held.with(json!({})),
             (_, "approve" | "reject" | "redrive") => json!({ "by": judge }),
@@ -75,6 +80,11 @@ impl Samples {
         match (template, name) {
             ("/v1/agents", _) => json!({
                 "manifest": { "agent_id": self.agent, "capabilities": [{ "name": "review" }] },
+            }),
+            ("/v1/agents/search", _) => json!({
+                "capability": "review", "tags": ["careful"], "role": "reviewer", "version": "1",
+                "input": { "type": "object" }, "output": { "type": "object" },
+                "live": false, "reliability": 50, "limit": 10,
             }),
             ("/v1/join", _) => json!({
                 "token": self.join, "agent_id": self.agent,

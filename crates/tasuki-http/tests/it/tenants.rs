@@ -1,38 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tenants: what one of them has is not there for another, and what one of them does disturbs no
-//! other.
+//! Tenants: each has names, agents and work of its own, and what one of them does disturbs no other.
+//! What becomes of requests across tenants is in `borders.rs`.
 
 use axum::http::header;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-use crate::contract;
 use crate::events::Follower;
 use crate::samples::Samples;
 use crate::support::{
-    Client, Draft, Held, Reply, Stage, everything, failure, may, merged, new_key, on_both_stores,
-    segment, text,
+    Client, Draft, Held, Stage, everything, failure, may, new_key, on_both_stores, segment, text,
 };
 
 on_both_stores! { closed:
-    what_belongs_to_another_tenant_is_refused_as_if_it_had_never_been
-    nothing_in_a_request_tells_whether_another_tenant_has_something
     the_same_name_in_two_tenants_is_two_agents
-    a_capability_of_another_tenant_gives_no_work
-    work_stays_within_its_tenant
     lists_show_only_what_is_ones_own
     a_reader_of_one_tenant_hears_nothing_of_another
     an_administrator_looks_after_its_tenant_and_that_of_the_default_one_after_all
     a_tenant_that_asks_too_often_is_told_to_wait_and_others_are_not
 }
 
-struct Tenant {
-    boss: Client,
-    samples: Samples,
+pub(crate) struct Tenant {
+    pub(crate) boss: Client,
+    pub(crate) worker: Client,
+    pub(crate) samples: Samples,
 }
 
 /// A tenant with one of each thing; all of it is its boss's doing.
-async fn tenant(admin: &Client, name: &str) -> Tenant {
+pub(crate) async fn tenant(admin: &Client, name: &str) -> Tenant {
     let qualified = |agent: &str| match name {
         "default" => agent.to_owned(),
         _ => format!("{name}/{agent}"),
@@ -59,155 +54,7 @@ async fn tenant(admin: &Client, name: &str) -> Tenant {
         join,
         tenant: name.into(),
     };
-    Tenant { boss, samples }
-}
-
-/// Things that were never there, for somebody to ask about.
-fn nothing(me: &str, tenant: &str) -> Samples {
-    let id = |kind: &str| format!("{kind}_00000000000000000000000abc");
-    Samples {
-        sender: me.into(),
-        worker: me.into(),
-        judge: me.into(),
-        held: Held { handoff: id("handoff"), claim_id: id("claim"), fence: 1 },
-        dead: format!("{}d", &id("handoff")[..33]),
-        task: id("task"),
-        agent: if tenant == "default" { "nobody".into() } else { format!("{tenant}/nobody") },
-        key: id("key"),
-        token: id("token"),
-        join: String::new(),
-        tenant: tenant.into(),
-    }
-}
-
-/// A reply without what may differ: the ids that were asked for, and the request's own.
-fn bare(reply: &Reply, asked: &Samples) -> String {
-    let mut bytes = reply.text().to_owned();
-    if let Some(request) = reply.body["request_id"].as_str() {
-        bytes = bytes.replace(request, "REQUEST");
-    }
-    for (id, word) in [
-        (&asked.held.handoff, "HANDOFF"),
-        (&asked.dead, "HANDOFF"),
-        (&asked.task, "TASK"),
-        (&asked.agent, "AGENT"),
-        (&asked.key, "KEY"),
-        (&asked.token, "TOKEN"),
-    ] {
-        bytes = bytes.replace(&**id, word);
-    }
-    let known = |name: &&header::HeaderName| *name != "x-request-id";
-    let mut headers: Vec<_> = reply.headers.keys().filter(known).map(ToString::to_string).collect();
-    headers.sort();
-    format!("{} {headers:?} {bytes}", reply.status)
-}
-
-async fn what_belongs_to_another_tenant_is_refused_as_if_it_had_never_been(stage: Stage) {
-    let admin = stage.administrator().await;
-    let acme = tenant(&admin, "acme").await;
-    for name in ["umbra", "default"] {
-        let theirs = tenant(&admin, name).await;
-        let me = &acme.boss.name;
-        let theirs = Samples {
-            sender: me.clone(),
-            worker: me.clone(),
-            judge: me.clone(),
-            // A bare name would be one of our own.
-            agent: if name == "default" { "acme/nobody".into() } else { theirs.samples.agent },
-            ..theirs.samples
-        };
-        let never = match name {
-            "default" => Samples { agent: "acme/no-one".into(), ..nothing(me, name) },
-            _ => nothing(me, name),
-        };
-        let head = stage.store.head();
-        let mut compared = 0;
-        for (method, template, id) in contract::table() {
-            let by_id = template.contains("{id}")
-                || matches!(&*id, "handoff_wait" | "handoff_complete_batch");
-            if !by_id {
-                continue;
-            }
-            let mut found = Vec::new();
-            for asked in [&theirs, &never] {
-                let path = asked.path(&template);
-                let reply = match &*method {
-                    "get" => acme.boss.get(&path).await,
-                    _ => acme.boss.post(&path, asked.body(&template)).await,
-                };
-                assert!(reply.status >= 400 || id == "handoff_complete_batch", "{id}");
-                found.push(bare(&reply, asked));
-            }
-            assert_eq!(found[0], found[1], "{id} tells what is there in {name}");
-            compared += 1;
-        }
-        assert!(compared > 25, "{compared}");
-        stage.unmoved_since(head).await;
-    }
-}
-
-async fn nothing_in_a_request_tells_whether_another_tenant_has_something(stage: Stage) {
-    let admin = stage.administrator().await;
-    let acme = tenant(&admin, "acme").await.boss;
-    let theirs = tenant(&admin, "umbra").await.samples;
-    let never = nothing(&acme.name, "umbra");
-    let hop = |change: Value| {
-        let hop = json!({ "to": { "agent": "tester" }, "payload": { "type": "t" } });
-        json!({ "payload": { "type": "d" }, "follow_ups": [merged(hop, change)] })
-    };
-    let requests = |asked: &Samples| {
-        let (task, held) = (json!(asked.task), &asked.held);
-        let offer =
-            |change: Value| acme.offering("coder", merged(json!({ "task_id": task }), change));
-        let complete = format!("/v1/handoffs/{}/complete", held.handoff);
-        vec![
-            ("/v1/handoffs".to_owned(), offer(json!({}))),
-            ("/v1/handoffs".into(), offer(json!({ "intent": null }))),
-            ("/v1/handoffs".into(), offer(json!({ "intent": "Add GET /users/{id}." }))),
-            ("/v1/handoffs".into(), offer(json!({ "intent": "another" }))),
-            ("/v1/handoffs".into(), offer(json!({ "intent": null, "control": "awaited" }))),
-            ("/v1/handoffs".into(), offer(json!({ "intent": null, "expires_in_ms": 0 }))),
-            ("/v1/handoffs".into(), offer(json!({ "intent": null, "priority": 10 }))),
-            ("/v1/handoffs".into(), offer(json!({ "intent": null, "to": { "agent": "umbra/x" } }))),
-            ("/v1/handoffs/batch".into(), json!({ "offers": [offer(json!({}))] })),
-            (
-                "/v1/tasks".into(),
-                json!({ "from_agent": acme.name, "intent": "i", "parent_task_id": task }),
-            ),
-            ("/v1/wait".into(), json!({ "handoffs": [held.handoff], "timeout_ms": 0 })),
-            ("/v1/wait".into(), json!({ "tasks": [task], "timeout_ms": 0 })),
-            (complete.clone(), held.with(hop(json!({})))),
-            (complete.clone(), held.with(hop(json!({ "expires_in_ms": 0 })))),
-            (complete.clone(), held.with(hop(json!({ "priority": 10 })))),
-            (complete, held.with(hop(json!({ "to": { "agent": "umbra/tester" } })))),
-        ]
-    };
-    let head = stage.store.head();
-    let mut told = Vec::new();
-    for ((path, there), (other, not)) in requests(&theirs).into_iter().zip(requests(&never)) {
-        let one = acme.post(&path, there.clone()).await;
-        let two = acme.post(&other, not).await;
-        if bare(&one, &theirs) != bare(&two, &never) {
-            told.push(format!("{there}: {} or {}", one.body, two.body));
-        }
-    }
-    let lists = |asked: &Samples| {
-        [
-            format!("/v1/handoffs?task={}", asked.task),
-            format!("/v1/tasks?parent={}", asked.task),
-            format!("/v1/handoffs?to_agent={}", segment(&asked.agent)),
-            format!("/v1/handoffs?from_agent={}", segment(&asked.agent)),
-            format!("/v1/tasks?owner={}", segment(&asked.agent)),
-        ]
-    };
-    for (there, not) in lists(&theirs).into_iter().zip(lists(&never)) {
-        let (one, two) = (acme.get(&there).await, acme.get(&not).await);
-        if bare(&one, &theirs) != bare(&two, &never) {
-            told.push(there);
-        }
-    }
-    assert!(told.is_empty(), "{told:#?}");
-    stage.unmoved_since(head).await;
+    Tenant { boss, worker, samples }
 }
 
 async fn the_same_name_in_two_tenants_is_two_agents(stage: Stage) {
@@ -247,54 +94,6 @@ async fn the_same_name_in_two_tenants_is_two_agents(stage: Stage) {
     }
 }
 
-async fn a_capability_of_another_tenant_gives_no_work(stage: Stage) {
-    let admin = stage.administrator().await;
-    let acme = admin.enroll("acme/coder", everything()).await;
-    let umbra = admin.enroll("umbra/coder", everything()).await;
-    let default = admin.enroll("coder", everything()).await;
-    let theirs = umbra.offer("*review", json!({})).await;
-    let head = stage.store.head();
-    for thief in [&acme, &default] {
-        for path in ["/v1/claims", "/v1/claims/peek"] {
-            let wish = json!({ "agent": thief.name, "capabilities": ["umbra/review", "review"] });
-            let reply = thief.post(path, wish).await;
-            let got =
-                ["claims", "waiting"].map(|name| reply.body[name].as_array().map_or(0, Vec::len));
-            assert_eq!(got, [0, 0], "{} got {}", thief.name, reply.body);
-        }
-        let wish = json!({ "agent": thief.name, "capabilities": ["umbra/review"] });
-        let one = thief.post(&format!("/v1/handoffs/{theirs}/claim"), wish).await;
-        assert!(matches!(one.status, 403 | 404 | 422), "{}", one.body);
-    }
-    stage.unmoved_since(head).await;
-    let wish = json!({ "agent": "coder", "capabilities": ["review"] });
-    let claims = umbra.post("/v1/claims", wish).await.done();
-    assert_eq!(claims["claims"][0]["handoff_id"], theirs);
-}
-
-async fn work_stays_within_its_tenant(stage: Stage) {
-    let admin = stage.administrator().await;
-    let acme = admin.enroll("acme/coder", everything()).await;
-    let default = admin.enroll("coder", everything()).await;
-    let held = acme.claimed(&acme.offer("coder", json!({})).await).await;
-    let head = stage.store.head();
-    for (who, to) in [
-        (&acme, json!({ "agent": "umbra/coder" })),
-        (&acme, json!({ "capability": "umbra/review" })),
-        (&default, json!({ "agent": "acme/coder" })),
-        (&default, json!({ "capability": "acme/review" })),
-        (&admin, json!({ "agent": "acme/coder" })),
-    ] {
-        let body = who.offering("x", json!({ "to": to }));
-        who.post("/v1/handoffs", body).await.refused(422, "other_tenant");
-    }
-    let hop = json!({ "to": { "agent": "umbra/coder" }, "payload": { "type": "next" } });
-    let done = json!({ "payload": { "type": "done" }, "follow_ups": [hop] });
-    acme.act(&held, "complete", done).await.refused(422, "other_tenant");
-    stage.unmoved_since(head).await;
-    acme.completed(&held).await;
-}
-
 async fn lists_show_only_what_is_ones_own(stage: Stage) {
     let admin = stage.administrator().await;
     let tenants = [
@@ -302,7 +101,7 @@ async fn lists_show_only_what_is_ones_own(stage: Stage) {
         tenant(&admin, "umbra").await,
         tenant(&admin, "default").await,
     ];
-    for Tenant { boss, samples } in &tenants {
+    for Tenant { boss, samples, .. } in &tenants {
         let listed = boss.get("/v1/handoffs").await.done();
         let mut ids: Vec<_> = listed["handoffs"].as_array().unwrap().iter().collect();
         ids.sort_by_key(|handoff| text(&handoff["handoff_id"]));

@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
+use tasuki_core::identity::SecretKey;
 use tasuki_engine::{Engine, SystemIds};
 use tasuki_store::key::SigningKey;
 use tasuki_store::postgres::{self, DatabaseClock};
@@ -48,6 +49,10 @@ impl Serve {
             // Nothing was promised to anybody yet.
             name = signals.next() => end_at_once(name),
         };
+        if !config.settings.open {
+            let key = own_key(&config.data)?;
+            config.settings.signer = Some(Arc::new(SecretKey::from_seed(key.to_bytes())));
+        }
         let engine = Engine::start(store, Arc::new(SystemIds), config.settings.clone());
         let listener = match listen(config.listen).await {
             Ok(listener) => listener,

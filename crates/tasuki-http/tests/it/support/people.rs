@@ -271,7 +271,7 @@ impl Client {
 
     /// An offer of its own; the story may change it.
     pub(crate) fn offering(&self, to: &str, change: Value) -> Value {
-        offer(to, merged(json!({ "from_agent": self.name }), change))
+        merged(offer(to, json!({ "from_agent": self.name })), change)
     }
 
     pub(crate) async fn offer(&self, to: &str, change: Value) -> String {

@@ -127,6 +127,7 @@ impl Complete {
             payload: json("--payload", &self.payload)?,
             metadata: metadata.unwrap_or_default(),
             follow_ups: follow_ups.collect::<Result<_, _>>()?,
+            signed: None,
         };
         act(client, output, self.handoff, "complete", &body).await
     }
@@ -178,6 +179,7 @@ impl Fail {
             hint: self.hint,
             retry_after_ms: self.retry_after,
             details: details.unwrap_or_default(),
+            signed: None,
         };
         act(client, output, self.handoff, "fail", &body).await
     }

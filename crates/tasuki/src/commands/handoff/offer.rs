@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 use clap::{ArgGroup, Args};
-use tasuki_core::envelope::{Action, Control};
+use tasuki_core::envelope::{Action, Control, authored};
+use tasuki_core::identity::statement;
 use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey};
 use tasuki_core::route::Policy;
 use tasuki_core::{AgentId, Capability, Target, TaskId, Timestamp};
@@ -169,12 +170,14 @@ impl Offer {
             output_schema: schema,
             majors: Vec::new(),
             budget_tokens: self.contract.budget_tokens,
+            signed: None,
             deadline: self.deadline,
             expires_in_ms: self.expires_in,
             start_in_ms: self.start_in,
             needs_approval: self.needs_approval,
             ordering_key: self.ordering_key,
         };
+        let body = signed(body, client);
         let reply = client.post("/v1/handoffs", &body).await?;
         if let Some(wait) = wait {
             let offered: wire::Offered = serde_json::from_str(&reply)?;
@@ -183,6 +186,16 @@ impl Offer {
         output.reply(&reply, |offered| for_people(&offered, client))?;
         Ok(Exit::Done)
     }
+}
+
+/// Signs what the sender says, if it has a key and says all of it: words that the broker carries
+/// are not the sender's to sign.
+fn signed(body: wire::Offer, client: &Client) -> wire::Offer {
+    let (Some(key), Some(intent)) = (client.key(), &body.intent) else { return body };
+    let wire::Offer { from_agent, to, action, control, payload, .. } = &body;
+    let said = authored(from_agent, to, *action, *control, intent, payload);
+    let signed = Some(key.sign(&statement::envelope(said)));
+    wire::Offer { signed, ..body }
 }
 
 fn for_people(offered: &wire::Offered, client: &Client) -> String {
