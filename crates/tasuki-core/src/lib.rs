@@ -25,6 +25,7 @@ pub mod route;
 pub mod table;
 pub mod task;
 pub mod terms;
+pub mod trust;
 pub mod world;
 
 pub use canonical::Body;

@@ -18,6 +18,9 @@ pub enum Error {
     /// A payload does not fit the schema that it must fit.
     #[error("the payload does not fit {what}")]
     Payload { what: String, faults: Vec<crate::schemas::Fault> },
+    /// Parts of a payload claim more trust than they have.
+    #[error("a part of the payload claims more trust than it has")]
+    Trust(Vec<tasuki_core::trust::Fault>),
     /// Terms that the receiver's manifest does not allow.
     #[error("{0}")]
     OutOfRange(String),

@@ -6,13 +6,16 @@ use std::sync::Arc;
 
 use tasuki_core::canonical::Body;
 use tasuki_core::command::{Command, Offer, OfferTask};
-use tasuki_core::envelope::{Control, Envelope, VERSION, authored};
+use tasuki_core::envelope::{Control, Envelope, Payload, VERSION, authored};
 use tasuki_core::event::Key;
 use tasuki_core::handoff::PRIORITY_DEFAULT;
 use tasuki_core::identity::statement;
 use tasuki_core::ids::{CorrelationId, IdempotencyKey};
 use tasuki_core::report::Intent;
+use tasuki_core::trust::{self, Part, Trust};
 use tasuki_core::{AgentId, Handoff, HandoffId, Hash, Refusal, Task, TaskId, Timestamp};
+
+use tasuki_store::{HandoffFilter, PAGE_MAX};
 
 use crate::engine::{Engine, check_intent};
 use crate::error::{Error, invalid};
@@ -209,6 +212,7 @@ impl Engine {
         let now = self.store.clock().now();
         let expires_at = self.expiry(now, &hop)?;
         let settled = self.settle(&place.from, &hop).await?;
+        self.check_trust(&hop.payload, &place).await?;
         if let Some(signed) = &hop.signed {
             let said = authored(
                 &place.from,
@@ -259,6 +263,40 @@ impl Engine {
             ordering_key: hop.ordering_key,
             key: place.key,
         })
+    }
+
+    /// What the parts of a payload claim about themselves must be so.
+    async fn check_trust(&self, payload: &Payload, place: &Place) -> Result<(), Error> {
+        let parts = trust::parts(payload).map_err(Error::Trust)?;
+        if parts.is_empty() {
+            return Ok(());
+        }
+        // Only the first envelope of a chain is by the one who gives the task.
+        let ceiling = if place.hop == 0 { Trust::Operator } else { Trust::Agent };
+        let before = match place.previous {
+            None => Vec::new(),
+            Some(hash) => self.parts_before(place, hash).await?,
+        };
+        trust::check(&parts, &before, ceiling).map_err(Error::Trust)
+    }
+
+    /// The parts of the envelope that a new one follows. Whether it still is the last one, the
+    /// command finds out.
+    async fn parts_before(&self, place: &Place, hash: Hash) -> Result<Vec<Part>, Error> {
+        let task = match &place.task {
+            OfferTask::Existing(task) => Some(*task),
+            OfferTask::New { parent, .. } => *parent,
+        };
+        let filter = HandoffFilter { task, max: PAGE_MAX, ..HandoffFilter::default() };
+        let handoffs = self.store.list_handoffs(filter).await?;
+        let Some(last) = handoffs.iter().find(|handoff| handoff.envelope == hash) else {
+            return Ok(Vec::new());
+        };
+        let body = self.store.bodies(vec![last.envelope_at]).await?.pop().flatten();
+        let envelope: Option<Envelope> =
+            body.and_then(|body| serde_json::from_str(body.text()).ok());
+        let parts = envelope.and_then(|envelope| trust::parts(&envelope.payload).ok());
+        Ok(parts.unwrap_or_default())
     }
 
     fn expiry(&self, now: Timestamp, hop: &FollowUp) -> Result<Timestamp, Error> {

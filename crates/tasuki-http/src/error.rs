@@ -101,6 +101,7 @@ codes! {
     "token_refused" 403,
     "too_many_counters" 409,
     "too_many_keys" 409,
+    "trust_raised" 422,
     "unauthenticated" 401,
     "unsupported_media_type" 415,
     "wrong_state" 409,
@@ -236,6 +237,21 @@ impl From<Error> for Problem {
                 let message = format!("the payload does not fit {what}{first}");
                 Self::new("invalid_payload", message, "correct the payload and send it again")
                     .detail("faults", named)
+            }
+            Error::Trust(faults) => {
+                let named: Vec<serde_json::Value> = faults
+                    .iter()
+                    .map(|fault| serde_json::json!({"path": fault.path, "problem": fault.problem}))
+                    .collect();
+                let first = faults.first().map_or_else(String::new, |fault| {
+                    format!(": {} {}", fault.path, fault.problem)
+                });
+                Self::new(
+                    "trust_raised",
+                    format!("a part of the payload claims more trust than it has{first}"),
+                    "pass parts on with the labels they came with, or lower ones",
+                )
+                .detail("faults", named)
             }
             Error::OutOfRange(message) => Self::new(
                 "terms_out_of_range",
