@@ -58,6 +58,9 @@ pub struct Enrolled {
 impl Engine {
     /// Takes a request of a caller in, unless its tenant makes more of them than it may.
     pub fn admit(&self, caller: &Caller) -> Result<(), Error> {
+        if let Some(agent) = caller.agent() {
+            self.presence.heard(agent, self.now());
+        }
         let tenant = caller.tenant();
         let registry = self.registry();
         let Some(rate) = registry.quotas(tenant.as_str()).and_then(|q| q.requests_per_second)
@@ -290,6 +293,7 @@ impl Desk {
 
     pub async fn set_rules(&self, named: &AgentId, rules: Vec<Rule>) -> Result<Arc<Agent>, Error> {
         let agent = self.administered(named)?;
+        self.engine.known_agent(&agent)?;
         let wish = RegistryWish::SetRules { agent: agent.clone(), rules };
         self.engine.change(&self.caller, vec![wish]).await?;
         self.engine.known_agent(&agent)

@@ -472,7 +472,7 @@ fn agent_routes() -> Vec<Route> {
         .query::<agents::List>()
         .errors(&["invalid_request"]),
         does::<wire::Search, wire::Agents, _, _>(
-            "/v1/agents/search",
+            "/v1/discover",
             "agent_search",
             "Find agents, also by what goes in and what comes out",
             agents::search,

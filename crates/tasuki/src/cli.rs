@@ -4,7 +4,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    agent, audit, backup, bench, completions, dlq, doctor, handoff, keys, migrate, rebuild,
+    agent, audit, backup, bench, completions, dlq, doctor, handoff, keys, migrate, ready, rebuild,
     reference, restore, serve, stats, task, tenant, token,
 };
 use crate::exit::Exit;
@@ -45,6 +45,8 @@ enum Command {
     Tenant(tenant::Tenant),
     /// Verify, export and follow the audit log
     Audit(audit::Audit),
+    /// Ask whether the broker would take a command now
+    Ready(ready::Ready),
     /// Show what the broker holds and how it does
     Stats(stats::Stats),
     /// Copy the data to a file, while the broker goes on
@@ -79,6 +81,7 @@ impl Cli {
             Command::Token(token) => token.run(output).await,
             Command::Tenant(tenant) => tenant.run(output).await,
             Command::Audit(audit) => audit.run(output).await,
+            Command::Ready(ready) => ready.run(output).await,
             Command::Stats(stats) => stats.run(output).await,
             Command::Backup(backup) => backup.run(output).await,
             Command::Restore(restore) => restore.run(output),

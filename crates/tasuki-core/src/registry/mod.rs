@@ -230,9 +230,7 @@ impl Registry {
                 };
                 self.change_agent(agent, sealed, |agent| {
                     agent.manifest = Some(published);
-                    if agent.standing == Standing::Deregistered {
-                        agent.standing = Standing::Active;
-                    }
+                    agent.come_back();
                 })
             }
             Change::StandingSet { agent, standing } => {
@@ -246,7 +244,10 @@ impl Registry {
                     changed.push(self.put(Entry::Token(token)));
                 }
                 let new = AgentKey { key: *key, enrolled_at: now, ends_at: None };
-                changed.extend(self.change_agent(agent, sealed, |agent| agent.keys.push(new)));
+                changed.extend(self.change_agent(agent, sealed, |agent| {
+                    agent.keys.push(new);
+                    agent.come_back();
+                }));
                 changed
             }
             Change::KeyRotated { agent, old, new, until } => {
@@ -337,6 +338,13 @@ impl Agent {
             rules: Vec::new(),
             since,
             at: Position(0),
+        }
+    }
+
+    /// Who was taken out and is let in again has work again.
+    fn come_back(&mut self) {
+        if self.standing == Standing::Deregistered {
+            self.standing = Standing::Active;
         }
     }
 

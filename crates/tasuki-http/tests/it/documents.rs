@@ -225,7 +225,7 @@ async fn who_is_known(walk: &mut Walk) {
     walk.get("/v1/agents/coder").await;
     walk.get("/v1/agents?capability=review&limit=10").await;
     let search = json!({ "capability": "review", "tags": [], "reliability": 0 });
-    assert_eq!(walk.post("/v1/agents/search", search).await["agents"][0]["agent_id"], "coder");
+    assert_eq!(walk.post("/v1/discover", search).await["agents"][0]["agent_id"], "coder");
     walk.get("/.well-known/agents.json").await;
     walk.get("/v1/tokens").await;
     walk.post(&format!("/v1/tokens/{}/revoke", text(&token["token_id"])), json!({})).await;

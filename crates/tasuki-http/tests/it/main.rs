@@ -37,4 +37,5 @@ mod tasks;
 mod tenants;
 mod tokens;
 mod waits;
+mod weak_keys;
 mod wire;

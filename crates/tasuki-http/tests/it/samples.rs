@@ -81,7 +81,7 @@ impl Samples {
             ("/v1/agents", _) => json!({
                 "manifest": { "agent_id": self.agent, "capabilities": [{ "name": "review" }] },
             }),
-            ("/v1/agents/search", _) => json!({
+            ("/v1/discover", _) => json!({
                 "capability": "review", "tags": ["careful"], "role": "reviewer", "version": "1",
                 "input": { "type": "object" }, "output": { "type": "object" },
                 "live": false, "reliability": 50, "limit": 10,

@@ -11,6 +11,7 @@ pub(crate) mod doctor;
 pub(crate) mod handoff;
 pub(crate) mod keys;
 pub(crate) mod migrate;
+pub(crate) mod ready;
 pub(crate) mod rebuild;
 pub(crate) mod reference;
 pub(crate) mod restore;

@@ -202,13 +202,15 @@ async fn identify(engine: &Engine, config: &Config) -> anyhow::Result<Option<Pat
 
 /// Writes a file that only its owner can read.
 fn private(path: &Path, text: &str) -> std::io::Result<()> {
-    use std::os::unix::fs::OpenOptionsExt;
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
     let mut file = std::fs::OpenOptions::new()
         .write(true)
         .create(true)
         .truncate(true)
         .mode(0o600)
         .open(path)?;
+    // One that was there before keeps its mode otherwise.
+    file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
     std::io::Write::write_all(&mut file, format!("{token}\n", token = text).as_bytes())?;
     file.sync_all()
 }

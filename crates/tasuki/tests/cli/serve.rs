@@ -96,12 +96,12 @@ fn a_second_broker_keeps_its_hands_off() {
 }
 
 #[test]
-fn an_address_that_others_reach_needs_consent() {
+fn an_address_that_others_reach_needs_authentication() {
     let stage = Stage::new();
     let open = ["serve", "--data", "data", "--listen", "0.0.0.0:0"];
-    stage.run(&open).ends(2, &["no authentication", "--insecure-listen"]);
-    let mut broker = Broker::start(stage.command(&[&open[..], &["--insecure-listen"]].concat()));
-    broker.wait_for_log("WARNING");
+    stage.run(&open).ends(2, &["without authentication", "--auth required"]);
+    let broker = Broker::start(stage.command(&[&open[..], &["--auth", "required"]].concat()));
+    drop(broker);
 }
 
 #[test]
