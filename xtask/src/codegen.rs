@@ -7,6 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use schemars::{JsonSchema, generate::SchemaSettings};
+use tasuki_core::manifest::Manifest;
 use tasuki_core::{Envelope, Record, table};
 
 /// Every generated file: where it is, from the root of the repository, and what it says.
@@ -16,6 +17,7 @@ fn files() -> anyhow::Result<Vec<(&'static str, String)>> {
         ("api/openapi.json", tasuki_http::document_text().to_owned()),
         ("api/schemas/envelope.json", schema::<Envelope>()?),
         ("api/schemas/event.json", schema::<Record>()?),
+        ("api/schemas/manifest.json", schema::<Manifest>()?),
     ])
 }
 

@@ -12,10 +12,18 @@ pub(crate) struct Spread {
 #[derive(Serialize)]
 pub(crate) struct Goal {
     text: String,
-    ratio_min: f64,
+    #[serde(flatten)]
+    bound: Bound,
     /// None where one of the two was not measured.
     ratio: Option<f64>,
     met: Option<bool>,
+}
+
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Bound {
+    RatioMin(f64),
+    RatioMax(f64),
 }
 
 impl Spread {
@@ -37,21 +45,31 @@ impl Spread {
 
 impl Goal {
     pub(crate) fn new(text: &str, ratio_min: f64, of: Option<f64>, to: Option<f64>) -> Self {
-        let ratio = of.zip(to).map(|(of, to)| of / to);
-        let met = ratio.map(|ratio| ratio >= ratio_min);
-        Self { text: text.to_owned(), ratio_min, ratio, met }
+        Self::within(text, Bound::RatioMin(ratio_min), of.zip(to).map(|(of, to)| of / to))
+    }
+
+    pub(crate) fn at_most(text: &str, ratio_max: f64, ratio: Option<f64>) -> Self {
+        Self::within(text, Bound::RatioMax(ratio_max), ratio)
+    }
+
+    fn within(text: &str, bound: Bound, ratio: Option<f64>) -> Self {
+        let met = ratio.map(|ratio| match bound {
+            Bound::RatioMin(min) => ratio >= min,
+            Bound::RatioMax(max) => ratio <= max,
+        });
+        Self { text: text.to_owned(), bound, ratio, met }
     }
 
     pub(crate) fn line(&self) -> String {
-        let Self { text, ratio_min, .. } = self;
+        let text = &self.text;
+        let goal = match self.bound {
+            Bound::RatioMin(min) => format!("goal ≥ {min}×"),
+            Bound::RatioMax(max) => format!("goal ≤ {max}×"),
+        };
         match (self.met, self.ratio) {
-            (Some(true), Some(ratio)) => {
-                format!("met     {text}: {ratio:.2}×, goal ≥ {ratio_min}×")
-            }
-            (Some(false), Some(ratio)) => {
-                format!("missed  {text}: {ratio:.2}×, goal ≥ {ratio_min}×")
-            }
-            _ => format!("–       {text}: not measured, goal ≥ {ratio_min}×"),
+            (Some(true), Some(ratio)) => format!("met     {text}: {ratio:.2}×, {goal}"),
+            (Some(false), Some(ratio)) => format!("missed  {text}: {ratio:.2}×, {goal}"),
+            _ => format!("–       {text}: not measured, {goal}"),
         }
     }
 }
@@ -84,6 +102,15 @@ mod tests {
         assert_eq!(line(Some(9.0), Some(3.0)), "met     ours to theirs: 3.00×, goal ≥ 3×");
         assert_eq!(line(Some(8.0), Some(4.0)), "missed  ours to theirs: 2.00×, goal ≥ 3×");
         assert_eq!(line(Some(8.0), None), "–       ours to theirs: not measured, goal ≥ 3×");
+    }
+
+    #[test]
+    fn a_goal_with_an_upper_bound_is_met_up_to_its_ratio() {
+        let goal = |ratio| Goal::at_most("beside to alone", 3.0, ratio);
+        assert_eq!(goal(Some(3.0)).line(), "met     beside to alone: 3.00×, goal ≤ 3×");
+        assert_eq!(goal(Some(4.0)).line(), "missed  beside to alone: 4.00×, goal ≤ 3×");
+        let json = serde_json::to_value(goal(None)).unwrap();
+        assert_eq!((&json["ratio_max"], &json["met"]), (&3.0.into(), &serde_json::Value::Null));
     }
 
     #[test]

@@ -183,15 +183,15 @@ impl Tally {
     }
 }
 
-fn histogram() -> Result<Histogram<u64>> {
+pub(crate) fn histogram() -> Result<Histogram<u64>> {
     Ok(Histogram::new_with_bounds(1, STEP_MICROSECONDS_MAX, 3)?)
 }
 
-fn record(histogram: &mut Histogram<u64>, step: Duration) {
+pub(crate) fn record(histogram: &mut Histogram<u64>, step: Duration) {
     histogram.saturating_record(u64::try_from(step.as_micros()).unwrap_or(u64::MAX));
 }
 
-fn latency(histogram: &Histogram<u64>) -> Latency {
+pub(crate) fn latency(histogram: &Histogram<u64>) -> Latency {
     let at = |quantile| histogram.value_at_quantile(quantile) as f64 / 1000.0;
     Latency { p50_ms: at(0.50), p95_ms: at(0.95), p99_ms: at(0.99) }
 }

@@ -1,5 +1,6 @@
 //! Runs one cycle (offer a message, claim it, complete it) on Tasuki and on other durable queues,
-//! in one run and in turns, so that the ratios between them mean something.
+//! or on Tasuki in several settings, in one run and in turns, so that the ratios between them mean
+//! something.
 //!
 //! It starts every server itself, on loopback, and ends only what it started.
 #![allow(
@@ -11,6 +12,7 @@
 mod beanstalkd;
 mod brokers;
 mod figures;
+mod identity;
 mod load;
 mod machine;
 mod nodes;
@@ -36,7 +38,10 @@ enum Benchmark {
     /// promise.
     Queues(queues::Options),
     /// Measures one, two and three brokers on one PostgreSQL beside a plain queue on the same.
-    Nodes(options::Common),
+    Nodes(options::WithPostgres),
+    /// Measures what it costs to know who asks, a quiet tenant beside a flooding one, and finding
+    /// agents among many.
+    Identity(identity::Options),
 }
 
 #[tokio::main]
@@ -54,6 +59,7 @@ async fn main() -> Result<()> {
 async fn run(benchmark: &Benchmark) -> Result<()> {
     match benchmark {
         Benchmark::Queues(options) => queues::run(options).await,
-        Benchmark::Nodes(common) => nodes::run(common).await,
+        Benchmark::Nodes(options) => nodes::run(options).await,
+        Benchmark::Identity(options) => identity::run(options).await,
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     figures::Goal,
     load::Load,
     machine::Machine,
-    options::Common,
+    options::WithPostgres,
     plain_queue,
     postgres::{Database, Postgres},
     report::{self, Line, Report},
@@ -100,16 +100,17 @@ impl fmt::Display for System {
     }
 }
 
-pub(crate) async fn run(common: &Common) -> Result<()> {
+pub(crate) async fn run(options: &WithPostgres) -> Result<()> {
+    let common = &options.common;
     let load = common.load();
-    let in_turns = System::in_turns(&common.postgres_connections());
+    let in_turns = System::in_turns(&options.postgres_connections());
     // Declared before the servers so that it is removed after they have ended.
     let scratch = Scratch::new(&common.scratch)?;
     let machine = Machine::observe(scratch.path())?;
     report::print_machine(&machine, &load, common.rounds);
 
     let tasuki = common.tasuki()?;
-    let programs = &common.postgres_bin;
+    let programs = &options.postgres_bin;
     let versions = [Tasuki::version(&tasuki)?, Postgres::version(programs)?];
     let lines = [&in_turns[..], &[System::BeforeTrouble, System::AfterTrouble]].concat();
     let report = Report::new(machine, &load, common.rounds, &lines, &versions);

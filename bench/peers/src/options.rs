@@ -21,13 +21,6 @@ pub(crate) struct Common {
     /// Bytes in a message.
     #[arg(long, default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     payload: u32,
-    /// Connections that the clients of PostgreSQL share; each count is measured, the best one is
-    /// compared with.
-    #[arg(long, value_delimiter = ',', default_values_t = [16, 64])]
-    postgres_connections: Vec<u16>,
-    /// Where PostgreSQL's programs are.
-    #[arg(long, default_value = "/usr/lib/postgresql/15/bin")]
-    pub(crate) postgres_bin: PathBuf,
     /// Our binary; unless told, the one beside this program.
     #[arg(long)]
     tasuki: Option<PathBuf>,
@@ -37,6 +30,20 @@ pub(crate) struct Common {
     /// Writes everything that was measured to this file.
     #[arg(long)]
     pub(crate) json: Option<PathBuf>,
+}
+
+/// Besides, where there is a PostgreSQL.
+#[derive(Args)]
+pub(crate) struct WithPostgres {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// Connections that the clients of PostgreSQL share; each count is measured, the best one is
+    /// compared with.
+    #[arg(long, value_delimiter = ',', default_values_t = [16, 64])]
+    postgres_connections: Vec<u16>,
+    /// Where PostgreSQL's programs are.
+    #[arg(long, default_value = "/usr/lib/postgresql/15/bin")]
+    pub(crate) postgres_bin: PathBuf,
 }
 
 impl Common {
@@ -51,9 +58,11 @@ impl Common {
         let this = std::env::current_exe().context("cannot tell where this program is")?;
         Ok(this.with_file_name("tasuki"))
     }
+}
 
+impl WithPostgres {
     pub(crate) fn postgres_connections(&self) -> Vec<u16> {
-        within(&self.postgres_connections, self.clients)
+        within(&self.postgres_connections, self.common.clients)
     }
 }
 

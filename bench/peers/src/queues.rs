@@ -6,7 +6,7 @@ use clap::Args;
 use crate::{
     figures::Goal,
     machine::Machine,
-    options::Common,
+    options::WithPostgres,
     report::{self, Report},
     scratch::Scratch,
     systems::{BATCH, Choice, Servers, System},
@@ -15,7 +15,7 @@ use crate::{
 #[derive(Args)]
 pub(crate) struct Options {
     #[command(flatten)]
-    pub(crate) common: Common,
+    with_postgres: WithPostgres,
     /// Measure only these.
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Choice>,
@@ -24,15 +24,16 @@ pub(crate) struct Options {
 const NOTES: &[&str] = &["beanstalkd keeps claims in RAM only."];
 
 pub(crate) async fn run(options: &Options) -> Result<()> {
-    let common = &options.common;
+    let with_postgres = &options.with_postgres;
+    let common = &with_postgres.common;
     let load = common.load();
-    let systems = System::chosen(&options.only, &common.postgres_connections());
+    let systems = System::chosen(&options.only, &with_postgres.postgres_connections());
     // Declared before the servers so that it is removed after they have ended.
     let scratch = Scratch::new(&common.scratch)?;
     let machine = Machine::observe(scratch.path())?;
     report::print_machine(&machine, &load, common.rounds);
 
-    let servers = Servers::start(&systems, &load, common, &scratch).await?;
+    let servers = Servers::start(&systems, &load, with_postgres, &scratch).await?;
     let mut report = Report::new(machine, &load, common.rounds, &systems, servers.versions());
     for round in 1..=common.rounds {
         for &system in &systems {

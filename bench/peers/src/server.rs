@@ -49,6 +49,10 @@ impl Server {
         Ok(Self { name: name.to_owned(), child, log, stop_signal })
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends a signal and waits until the process has ended of it.
     pub(crate) async fn stop(&mut self, signal: Signal) -> Result<()> {
         self.signal(signal);

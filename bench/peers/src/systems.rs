@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use crate::{
     beanstalkd::Beanstalkd,
     load::{Load, Measured},
-    options::Common,
+    options::WithPostgres,
     plain_queue,
     postgres::{Database, Postgres},
     redis::Redis,
@@ -99,13 +99,13 @@ impl Servers {
     pub(crate) async fn start(
         systems: &[System],
         load: &Load,
-        common: &Common,
+        options: &WithPostgres,
         scratch: &Scratch,
     ) -> Result<Self> {
         let mut servers = Self::default();
-        let tasuki = common.tasuki()?;
+        let tasuki = options.common.tasuki()?;
         for &system in systems {
-            servers.start_for(system, load, common, &tasuki, scratch).await?;
+            servers.start_for(system, load, options, &tasuki, scratch).await?;
         }
         Ok(servers)
     }
@@ -137,7 +137,7 @@ impl Servers {
         &mut self,
         system: System,
         load: &Load,
-        common: &Common,
+        options: &WithPostgres,
         tasuki: &Path,
         scratch: &Scratch,
     ) -> Result<()> {
@@ -156,7 +156,7 @@ impl Servers {
                 self.redis = Some(Redis::start(scratch).await?);
             }
             System::Postgres { .. } if self.postgres.is_none() => {
-                let programs = &common.postgres_bin;
+                let programs = &options.postgres_bin;
                 self.versions.push(Postgres::version(programs)?);
                 // Cleaning would fall into others' rounds; each round has a new table instead.
                 let settings = &["autovacuum=off"];

@@ -67,6 +67,14 @@ impl Tasuki {
     pub(crate) fn bench(&self) -> &Bench {
         &self.bench
     }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.bench.address
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.server.pid()
+    }
 }
 
 impl Bench {

@@ -46,8 +46,18 @@ impl Wire {
 
     /// The next `bytes` bytes; the line end after them is dropped.
     pub(crate) async fn block(&mut self, bytes: usize) -> Result<&[u8]> {
-        self.block.resize(bytes + 2, 0);
+        Ok(&self.exactly(bytes + 2).await?[..bytes])
+    }
+
+    /// The next `bytes` bytes, whatever comes after them.
+    pub(crate) async fn exactly(&mut self, bytes: usize) -> Result<&[u8]> {
+        self.block.resize(bytes, 0);
         self.stream.read_exact(&mut self.block).await.context("cannot receive")?;
-        Ok(&self.block[..bytes])
+        Ok(&self.block)
+    }
+
+    /// The bytes that were read last, once more.
+    pub(crate) fn last(&self) -> &[u8] {
+        &self.block
     }
 }

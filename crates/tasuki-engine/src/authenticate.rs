@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use tasuki_core::Timestamp;
 use tasuki_core::identity::{Fault, Presented, Request};
 use tasuki_core::ids::TokenId;
-use tasuki_core::registry::{Purpose, Standing};
+use tasuki_core::registry::{Agent, Purpose, Standing};
 use tasuki_store::{Nonce, Spent};
 
 use crate::caller::{Caller, Known, ShownBy};
@@ -67,6 +67,32 @@ impl SecurityLog {
 }
 
 impl Engine {
+    /// Notes that nobody stood behind a request, as a door found out.
+    pub fn note_stranger(&self, from: &str, code: &'static str, path: &str) {
+        self.security.note(Refused {
+            at: self.store.clock().now(),
+            from: from.to_owned(),
+            code,
+            named: None,
+            path: path.chars().take(200).collect(),
+        });
+    }
+
+    /// Whether somebody who was let in would still be.
+    pub(crate) fn still_known(&self, caller: &Caller) -> bool {
+        let Caller::Known(known) = caller else { return true };
+        let now = self.store.clock().now();
+        let registry = self.registry();
+        let stands = |agent: &Agent| agent.standing != Standing::Deregistered;
+        match known.proof {
+            ShownBy::Key(key) => registry.holder_of(key, now).is_some_and(|(a, _)| stands(a)),
+            ShownBy::Token(id) => {
+                let counts = registry.tokens.get(&id).is_some_and(|token| token.counts(now));
+                counts && registry.agents.get(&known.agent).is_some_and(|agent| stands(agent))
+            }
+        }
+    }
+
     /// Finds out who asks.
     pub async fn authenticate(&self, shown: Shown<'_>) -> Result<Caller, Error> {
         let found = match (shown.signature_input, shown.signature, shown.authorization) {
@@ -102,12 +128,14 @@ impl Engine {
         let presented = Presented::parse(input, signature)?;
         let named = presented.key_id().to_string();
         let now = self.store.clock().now();
+        let checked = presented.check(&shown.request, now, SKEW_S);
+        checked.map_err(|fault| Refusal::from(fault).naming(&named))?;
         let registry = self.registry();
         // An unknown key and a wrong signature look the same from outside.
         let unknown = || Refusal::new("signature_wrong").naming(&named);
         let (agent, key) = registry.holder_of(presented.key_id(), now).ok_or_else(unknown)?;
         let verified = presented.verify(&shown.request, &key, now, SKEW_S);
-        verified.map_err(|fault| Refusal::from(fault).naming(&named))?;
+        verified.map_err(|_| unknown())?;
         if agent.standing == Standing::Deregistered {
             return Err(unknown());
         }

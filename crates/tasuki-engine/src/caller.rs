@@ -41,6 +41,20 @@ impl Known {
         Self { agent: agent.id.clone(), tenant, proof, rules: agent.rules.clone(), token_rules }
     }
 
+    /// Whether something is allowed towards everything, without any exception.
+    fn allows_all(&self, permission: Permission) -> bool {
+        let all = |rules: &[Rule]| rules::allow_all(rules, permission);
+        all(&self.rules) && self.token_rules.as_deref().is_none_or(all)
+    }
+
+    /// Whether the caller acts with all that its agent has: by a key, or by a token that takes
+    /// nothing away.
+    fn is_whole(&self) -> bool {
+        self.token_rules
+            .as_ref()
+            .is_none_or(|token| *token == self.rules || token.contains(&Rule::everything()))
+    }
+
     fn allows(&self, wish: &Wish<'_>) -> bool {
         // A token narrows what its agent may do and never widens it.
         rules::allow(&self.rules, wish)
@@ -119,8 +133,24 @@ impl Caller {
         match self {
             Self::Anyone => true,
             Self::Known(known) => {
-                known.tenant == TenantId::default() && self.may(Permission::Administer, None)
+                known.tenant == TenantId::default() && known.allows_all(Permission::Administer)
             }
+        }
+    }
+
+    /// Whether something is allowed towards everything, without any exception.
+    pub(crate) fn may_all(&self, permission: Permission) -> bool {
+        match self {
+            Self::Anyone => true,
+            Self::Known(known) => known.allows_all(permission),
+        }
+    }
+
+    /// Whether the caller may look after itself. A token that was made narrower may not.
+    pub(crate) fn is_whole(&self) -> bool {
+        match self {
+            Self::Anyone => true,
+            Self::Known(known) => known.is_whole(),
         }
     }
 }

@@ -188,12 +188,17 @@ impl Engine {
     }
 
     /// Holds a result against what was agreed, before it goes anywhere.
-    pub(crate) async fn check_result(&self, id: HandoffId, payload: &Payload) -> Result<(), Error> {
+    pub(crate) async fn check_result(
+        &self,
+        id: HandoffId,
+        by: Option<&AgentId>,
+        payload: &Payload,
+    ) -> Result<(), Error> {
         if !self.contracts.load(Ordering::Acquire) {
             return Ok(());
         }
         // Whether the handoff is there, and whose it is, is the command's to find out.
-        let Some(handoff) = self.store.handoff(id).await? else { return Ok(()) };
+        let Ok(handoff) = self.held_handoff(id, by).await else { return Ok(()) };
         if let Some(schema) = self.agreed_output(&handoff).await? {
             self.fits("the output schema of the offer", &schema, payload)?;
         }

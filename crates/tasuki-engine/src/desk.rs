@@ -13,7 +13,7 @@ use tasuki_core::{
     AgentId, Body, Handoff, HandoffId, Position, Refusal, Target, Task, TaskId, Terms, Timestamp,
 };
 use tasuki_store::audit::Verdict;
-use tasuki_store::{Entry, HandoffFilter, Stats, TaskFilter};
+use tasuki_store::{Entry, HandoffFilter, PAGE_MAX, Stats, TaskFilter};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -145,10 +145,15 @@ impl Desk {
     ) -> Result<(AgentId, Vec<tasuki_core::Capability>), Error> {
         let agent = self.caller.speaks_for(agent)?;
         self.caller.must(Permission::Claim, Some(agent.name()))?;
+        let capabilities: Vec<_> =
+            capabilities.iter().map(|capability| self.caller.capability(capability)).collect();
         for capability in &capabilities {
+            if capability.tenant() != agent.tenant() {
+                return Err(Refusal::OtherTenant.into());
+            }
             self.caller.must(Permission::Claim, Some(capability.name()))?;
         }
-        Ok((agent, capabilities.iter().map(|c| self.caller.capability(c)).collect()))
+        Ok((agent, capabilities))
     }
 
     pub async fn start_work(
@@ -157,12 +162,12 @@ impl Desk {
         proof: Proof,
         signed: Option<Signed>,
     ) -> Result<Arc<Handoff>, Error> {
-        self.caller.must(Permission::Complete, None)?;
+        self.may_report(id).await?;
         self.engine.start_work(id, proof, self.holder(signed)).await
     }
 
     pub async fn heartbeat(&self, id: HandoffId, proof: Proof) -> Result<Granted, Error> {
-        self.caller.must(Permission::Complete, None)?;
+        self.may_report(id).await?;
         self.engine.heartbeat(id, proof, self.holder(None)).await
     }
 
@@ -173,12 +178,26 @@ impl Desk {
         percent: Option<u8>,
         note: Option<String>,
     ) -> Result<Arc<Handoff>, Error> {
-        self.caller.must(Permission::Complete, None)?;
+        self.may_report(id).await?;
         self.engine.progress(id, proof, self.holder(None), percent, note).await
     }
 
-    fn completion(&self, request: CompleteRequest) -> Result<CompleteRequest, Error> {
+    /// Who reports on a handoff needs leave for its target.
+    async fn may_report(&self, id: HandoffId) -> Result<(), Error> {
+        let (Some(me), false) = (self.caller.agent(), self.caller.may_all(Permission::Complete))
+        else {
+            return Ok(());
+        };
         self.caller.must(Permission::Complete, None)?;
+        let handoff = self.engine.handoff(id).await?;
+        if !handoff.attempts.iter().any(|attempt| attempt.agent == *me) {
+            return Err(Refusal::HandoffNotFound(id).into());
+        }
+        self.caller.must(Permission::Complete, Some(handoff.to.name()))
+    }
+
+    async fn completion(&self, request: CompleteRequest) -> Result<CompleteRequest, Error> {
+        self.may_report(request.handoff).await?;
         let follow_ups = request.follow_ups.into_iter().map(|hop| self.hop(hop));
         let follow_ups = follow_ups.collect::<Result<_, _>>()?;
         let by = self.holder(request.signed.clone());
@@ -189,20 +208,23 @@ impl Desk {
         &self,
         requests: Vec<CompleteRequest>,
     ) -> Result<Vec<Result<Arc<Handoff>, Error>>, Error> {
-        let checked: Vec<_> = requests.into_iter().map(|one| self.completion(one)).collect();
+        let mut checked = Vec::with_capacity(requests.len());
+        for request in requests {
+            checked.push(self.completion(request).await);
+        }
         let (good, slots) = part(checked);
         let mut answers = self.engine.complete(good).await?.into_iter();
         Ok(slots.into_iter().map(|slot| fill(slot, &mut answers)).collect())
     }
 
     pub async fn fail(&self, request: FailRequest) -> Result<Arc<Handoff>, Error> {
-        self.caller.must(Permission::Complete, None)?;
+        self.may_report(request.handoff).await?;
         let by = self.holder(request.signed.clone());
         self.engine.fail(FailRequest { by, ..request }).await
     }
 
     pub async fn release(&self, id: HandoffId, proof: Proof) -> Result<Arc<Handoff>, Error> {
-        self.caller.must(Permission::Complete, None)?;
+        self.may_report(id).await?;
         self.engine.release(id, proof, self.holder(None)).await
     }
 
@@ -313,10 +335,21 @@ impl Desk {
             && (part || self.caller.may(Permission::Read, Some(handoff.to.name())))
     }
 
-    fn sees_task(&self, task: &Task) -> bool {
-        let Some(me) = self.caller.agent() else { return task.owner.tenant() == TENANT_DEFAULT };
+    /// Whether a caller is part of a task, or may read of every handoff that it went through.
+    async fn sees_task(&self, task: &Task) -> Result<bool, Error> {
+        let Some(me) = self.caller.agent() else {
+            return Ok(task.owner.tenant() == TENANT_DEFAULT);
+        };
+        if task.owner.tenant() != me.tenant() {
+            return Ok(false);
+        }
         let part = task.owner == *me || task.opened_by == *me;
-        task.owner.tenant() == me.tenant() && (part || self.caller.may(Permission::Read, None))
+        if part || self.caller.may_all(Permission::Read) {
+            return Ok(true);
+        }
+        let of_task = HandoffFilter { task: Some(task.id), max: PAGE_MAX, ..Default::default() };
+        let handoffs = self.engine.list_handoffs(of_task).await?;
+        Ok(!handoffs.is_empty() && handoffs.iter().all(|handoff| self.sees(handoff)))
     }
 
     pub async fn handoff(&self, id: HandoffId) -> Result<Arc<Handoff>, Error> {
@@ -326,7 +359,10 @@ impl Desk {
 
     pub async fn task(&self, id: TaskId) -> Result<Arc<Task>, Error> {
         let task = self.engine.task(id).await?;
-        if self.sees_task(&task) { Ok(task) } else { Err(Refusal::TaskNotFound(id).into()) }
+        if self.sees_task(&task).await? {
+            return Ok(task);
+        }
+        Err(Refusal::TaskNotFound(id).into())
     }
 
     pub async fn envelope(&self, id: HandoffId) -> Result<(Arc<Handoff>, Option<Body>), Error> {
@@ -372,9 +408,14 @@ impl Desk {
             owner: filter.owner.map(|owner| self.caller.agent_named(&owner)),
             ..filter
         };
-        let mut items = self.engine.list_tasks(filter).await?;
-        let next = (items.len() == max).then(|| items.last().map(|last| last.id)).flatten();
-        items.retain(|task| self.sees_task(task));
+        let found = self.engine.list_tasks(filter).await?;
+        let next = (found.len() == max).then(|| found.last().map(|last| last.id)).flatten();
+        let mut items = Vec::with_capacity(found.len());
+        for task in found {
+            if self.sees_task(&task).await? {
+                items.push(task);
+            }
+        }
         Ok(Page { items, next })
     }
 

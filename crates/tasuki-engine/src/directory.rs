@@ -80,6 +80,9 @@ impl Directory {
             let tenant = id.tenant().parse().unwrap_or_default();
             for entry in &listed.manifest.capabilities {
                 let name = entry.name.seen_from(&tenant);
+                if name.tenant() != id.tenant() {
+                    continue;
+                }
                 by_capability.entry(name).or_default().push(listed.clone());
             }
         }

@@ -3,6 +3,7 @@
 //! they are there, and how they fare.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use tasuki_core::manifest::fits;
@@ -12,10 +13,13 @@ use tasuki_core::{AgentId, Body, Capability, Refusal, Target, Timestamp};
 
 use crate::desk::Desk;
 use crate::directory::Listed;
+use crate::engine::Engine;
 use crate::error::{Error, invalid};
 
 /// How many agents one search returns at most.
 const FOUND_MAX: usize = 1000;
+/// How long somebody who looks waits for the records.
+const CATCH_UP_MAX: Duration = Duration::from_secs(1);
 
 /// What is looked for. What is silent does not matter.
 #[derive(Debug, Clone, Default)]
@@ -58,6 +62,7 @@ impl Desk {
         let agent = self.engine.registry().agents.get(&id).cloned();
         let agent = agent.filter(|_| self.knows(&id) || self.caller.is_operator());
         let agent = agent.ok_or(Refusal::AgentNotFound(id))?;
+        self.engine.observed().await;
         self.seen(agent).await
     }
 
@@ -73,7 +78,7 @@ impl Desk {
         let tracks = tracks.map(|((_, able), track)| (able.clone(), track.clone())).collect();
         Ok(SeenAgent {
             manifest,
-            trusted: self.looked_after(&agent.id).is_ok(),
+            trusted: self.looks_after(&agent.id).is_ok(),
             live: self.engine.presence.is_live(&target, self.now()),
             last_seen: self.engine.presence.last(&target),
             holding: records.holding(&agent.id),
@@ -92,6 +97,7 @@ impl Desk {
             return Err(invalid("capability", "is needed to compare schemas"));
         }
         let capability = search.capability.as_ref().map(|it| self.caller.capability(it));
+        self.engine.observed().await;
         let listing = self.engine.listing().await?;
         let candidates: Vec<Arc<Listed>> = match &capability {
             Some(capability) => listing.able(capability).to_vec(),
@@ -161,6 +167,18 @@ impl Desk {
         let track = records.tracks.get(&(listed.agent.id.clone(), capability.cloned()));
         let (successes, tries) = track.map_or((0, 0), Track::recent);
         u64::from(successes) * 100 >= u64::from(tries) * u64::from(percent)
+    }
+}
+
+impl Engine {
+    /// Lets the records catch up with what is committed, so that whoever asks after its work was
+    /// done finds it there.
+    async fn observed(&self) {
+        let head = self.store.head();
+        let mut seen = self.head.clone();
+        let caught_up = seen.wait_for(|seen| *seen >= head);
+        // Records are worth a moment's wait and no more.
+        let _ = tokio::time::timeout(CATCH_UP_MAX, caught_up).await;
     }
 }
 

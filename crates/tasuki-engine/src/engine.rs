@@ -15,7 +15,7 @@ use tasuki_core::ids::TENANT_DEFAULT;
 use tasuki_core::observe::Records;
 use tasuki_core::registry::{Registry, Signed};
 use tasuki_core::report::{FailureReport, Intent, Note, ResultReport};
-use tasuki_core::{AgentId, Handoff, HandoffId, Position, Task, TaskId, Terms, Timestamp};
+use tasuki_core::{AgentId, Handoff, HandoffId, Position, Refusal, Task, TaskId, Terms, Timestamp};
 use tasuki_store::{Done, Reply, Store};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -345,10 +345,24 @@ impl Engine {
             return Ok(());
         };
         let Some((word, body)) = act.acknowledgment() else { return Ok(()) };
-        let handoff = self.handoff(id).await?;
+        let handoff = self.held_handoff(id, Some(&by.agent)).await?;
         let (claim, fence) = (proof.claim_id, proof.fence);
         let text = statement::acknowledgment(id, handoff.envelope, claim, fence, word, body);
         self.check_signature(&by.agent, signed, &text)
+    }
+
+    /// A handoff for somebody who is or was its holder. To others it is not there.
+    pub(crate) async fn held_handoff(
+        &self,
+        id: HandoffId,
+        by: Option<&AgentId>,
+    ) -> Result<Arc<Handoff>, Error> {
+        let handoff = self.handoff(id).await?;
+        let theirs = |by: &AgentId| handoff.attempts.iter().any(|attempt| attempt.agent == *by);
+        if by.is_none_or(theirs) {
+            return Ok(handoff);
+        }
+        Err(Refusal::HandoffNotFound(id).into())
     }
 
     /// A signature must be one of a key of the agent that counts now.
@@ -433,7 +447,8 @@ impl Engine {
             let problem = "expected completed, needs_review, changes_requested or escalated";
             return Err(invalid("action", problem));
         }
-        self.check_result(id, &request.payload).await?;
+        let by = request.by.as_ref().map(|by| &by.agent);
+        self.check_result(id, by, &request.payload).await?;
         let result = Body::of(&ResultReport {
             handoff_id: id,
             action: request.action,
@@ -443,7 +458,8 @@ impl Engine {
         let follow_ups = if request.follow_ups.is_empty() {
             Vec::new()
         } else {
-            self.follow_ups(id, request.follow_ups).await?
+            let by = request.by.as_ref().map(|by| &by.agent);
+            self.follow_ups(id, by, request.follow_ups).await?
         };
         let act = Act::Complete { result, follow_ups };
         self.check_acknowledgment(id, request.proof, request.by.as_ref(), &act).await?;
@@ -511,6 +527,9 @@ impl Engine {
         let reason =
             reason.ok_or_else(|| invalid("reason", "expected why other terms are needed"))?;
         let handoff = self.handoff(wish.handoff).await?;
+        if handoff.from.tenant() != wish.agent.tenant() {
+            return Err(Refusal::HandoffNotFound(wish.handoff).into());
+        }
         let terms = wish.terms.over(handoff.terms);
         let seeker = Seeker { agent: wish.agent, capabilities: wish.capabilities };
         let budget_tokens = wish.budget_tokens;

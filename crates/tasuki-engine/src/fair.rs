@@ -154,7 +154,8 @@ mod tests {
         assert!((&mut stays).now_or_never().is_none());
         drop(gone);
         turns.pop();
-        assert!(stays.now_or_never().is_some());
+        let kept = stays.now_or_never();
+        assert!(kept.is_some());
         // It came, and its owner goes away before it looks.
         let mut unaware = Box::pin(fair.turn("flood"));
         assert!((&mut unaware).now_or_never().is_none());

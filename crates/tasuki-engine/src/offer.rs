@@ -128,7 +128,9 @@ impl Engine {
         id: TaskId,
         key: Option<Key>,
     ) -> Result<Place, Error> {
-        let task = self.store.task(id).await?.ok_or(Refusal::TaskNotFound(id))?;
+        let task = self.store.task(id).await?;
+        let task = task.filter(|task| task.owner.tenant() == new.from.tenant());
+        let task = task.ok_or(Refusal::TaskNotFound(id))?;
         if let Some(given) = &new.intent {
             task.keeps_intent(given)?;
         }
@@ -168,9 +170,10 @@ impl Engine {
     pub(crate) async fn follow_ups(
         &self,
         id: HandoffId,
+        by: Option<&AgentId>,
         hops: Vec<FollowUp>,
     ) -> Result<Vec<Offer>, Error> {
-        let handoff = self.store.handoff(id).await?.ok_or(Refusal::HandoffNotFound(id))?;
+        let handoff = self.held_handoff(id, by).await?;
         let task = self.store.task(handoff.task_id).await?;
         let task = task.ok_or(Refusal::TaskNotFound(handoff.task_id))?;
         let intent = self.intent_of(&task).await?;

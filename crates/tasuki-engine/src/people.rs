@@ -9,8 +9,8 @@ use tasuki_core::command::{Command, RegistryWish};
 use tasuki_core::event::Actor;
 use tasuki_core::identity::{PublicKey, Signature, statement};
 use tasuki_core::ids::{KeyId, TENANT_DEFAULT, TenantId, TokenId};
-use tasuki_core::manifest::Manifest;
-use tasuki_core::registry::rules::{Permission, Rule};
+use tasuki_core::manifest::{Manifest, Problem};
+use tasuki_core::registry::rules::{Effect, Permission, Rule};
 use tasuki_core::registry::{Agent, Purpose, Quotas, Signed, Standing, Tenant, Token};
 use tasuki_core::{AgentId, Refusal};
 
@@ -185,26 +185,73 @@ fn possesses(key: PublicKey, agent: &AgentId, proof: &Signature) -> Result<(), E
     Err(invalid("proof", "is no signature of this key over the agent's name and the key"))
 }
 
+/// Capabilities and fallbacks of a manifest that belong to another tenant than its agent.
+fn names_of_others(manifest: &Manifest, agent: &AgentId) -> Vec<Problem> {
+    let tenant: TenantId = agent.tenant().parse().unwrap_or_default();
+    let problem = |path: String| Problem { path, problem: "belongs to another tenant".into() };
+    let capabilities = manifest.capabilities.iter().enumerate();
+    let mut problems: Vec<_> = capabilities
+        .filter(|(_, entry)| entry.name.seen_from(&tenant).tenant() != agent.tenant())
+        .map(|(number, _)| problem(format!("capabilities[{number}].name")))
+        .collect();
+    let fallbacks = manifest.fallbacks.iter().enumerate();
+    problems.extend(
+        fallbacks
+            .filter(|(_, name)| name.seen_from(&tenant).tenant() != agent.tenant())
+            .map(|(number, _)| problem(format!("fallbacks[{number}]"))),
+    );
+    problems
+}
+
 impl Desk {
-    /// The agent that a request is about. What belongs to others is not there.
-    pub(crate) fn looked_after(&self, named: &AgentId) -> Result<AgentId, Error> {
+    /// Writes into the audit log that a part of a batch was refused.
+    pub async fn note_denied(&self, code: &str, operation: &str) {
+        self.engine.note_denied(&self.caller, code, operation).await;
+    }
+
+    /// Whether the caller would still be let in.
+    #[must_use]
+    pub fn still_known(&self) -> bool {
+        self.engine.still_known(&self.caller)
+    }
+
+    /// The agent that a request names, which the caller must look after.
+    fn named(&self, named: &AgentId) -> Result<AgentId, Error> {
         let agent = self.caller.agent_named(named);
-        let own = self.caller.agent() == Some(&agent);
-        let tenant = self.caller.tenant();
-        let within = agent.tenant() == tenant.as_str() || self.caller.is_operator();
-        if !within {
-            return Err(Refusal::AgentNotFound(agent).into());
-        }
-        if !own {
-            self.caller.must(Permission::Administer, Some(agent.name()))?;
-        }
+        self.looks_after(&agent)?;
         Ok(agent)
     }
 
+    /// Whether the caller looks after an agent, by its full name. What belongs to others is not
+    /// there.
+    pub(crate) fn looks_after(&self, agent: &AgentId) -> Result<(), Error> {
+        let own = self.caller.agent() == Some(agent);
+        let tenant = self.caller.tenant();
+        let within = agent.tenant() == tenant.as_str() || self.caller.is_operator();
+        if !within {
+            return Err(Refusal::AgentNotFound(agent.clone()).into());
+        }
+        if own && self.caller.is_whole() {
+            return Ok(());
+        }
+        self.caller.must(Permission::Administer, Some(agent.name()))
+    }
+
     fn administered(&self, named: &AgentId) -> Result<AgentId, Error> {
-        let agent = self.looked_after(named)?;
+        let agent = self.named(named)?;
         self.caller.must(Permission::Administer, Some(agent.name()))?;
         Ok(agent)
+    }
+
+    /// Who administers only some makes nobody an administrator: of whom would it be?
+    fn may_grant(&self, rules: &[Rule]) -> Result<(), Error> {
+        let administers = |rule: &Rule| {
+            rule.effect == Effect::Allow && rule.permissions.contains(&Permission::Administer)
+        };
+        if rules.iter().any(administers) && !self.caller.may_all(Permission::Administer) {
+            return Err(denied("only who administers everybody makes others administrators"));
+        }
+        Ok(())
     }
 
     /// Publishes a manifest. It must bear the agent's signature if the agent has a key.
@@ -216,7 +263,11 @@ impl Desk {
     ) -> Result<Arc<Agent>, Error> {
         let body = Body::of(&manifest);
         let manifest = Manifest::parse(manifest).map_err(Error::Manifest)?;
-        let agent = self.looked_after(&manifest.agent_id)?;
+        let agent = self.named(&manifest.agent_id)?;
+        let foreign = names_of_others(&manifest, &agent);
+        if !foreign.is_empty() {
+            return Err(Error::Manifest(foreign));
+        }
         let now = self.now();
         let known = self.engine.registry().agents.get(&agent).cloned();
         let mut keys = known.iter().flat_map(|agent| agent.keys_at(now));
@@ -245,7 +296,7 @@ impl Desk {
         named: &AgentId,
         standing: Standing,
     ) -> Result<Arc<Agent>, Error> {
-        let agent = self.looked_after(named)?;
+        let agent = self.named(named)?;
         let wish = RegistryWish::SetStanding { agent: agent.clone(), standing };
         self.engine.change(&self.caller, vec![wish]).await?;
         self.engine.known_agent(&agent)
@@ -259,6 +310,7 @@ impl Desk {
         rules: Option<Vec<Rule>>,
     ) -> Result<Enrolled, Error> {
         let agent = self.administered(named)?;
+        self.may_grant(rules.as_deref().unwrap_or_default())?;
         let wish = RegistryWish::Enroll { agent: agent.clone(), key, rules };
         self.engine.change(&self.caller, vec![wish]).await?;
         Ok(Enrolled { agent: self.engine.known_agent(&agent)?, key_id: key.id() })
@@ -273,7 +325,7 @@ impl Desk {
         proof: &Signature,
         grace_ms: u64,
     ) -> Result<Enrolled, Error> {
-        let agent = self.looked_after(named)?;
+        let agent = self.named(named)?;
         possesses(new, &agent, proof)?;
         if grace_ms > GRACE_MS_MAX {
             return Err(invalid("grace_ms", format!("is {grace_ms}, at most {GRACE_MS_MAX}")));
@@ -285,7 +337,7 @@ impl Desk {
 
     /// Revokes a key at once. With its last key an agent loses what it holds.
     pub async fn revoke(&self, named: &AgentId, key: KeyId) -> Result<Arc<Agent>, Error> {
-        let agent = self.looked_after(named)?;
+        let agent = self.named(named)?;
         let wish = RegistryWish::Revoke { agent: agent.clone(), key };
         self.engine.change(&self.caller, vec![wish]).await?;
         self.engine.known_agent(&agent)
@@ -294,6 +346,7 @@ impl Desk {
     pub async fn set_rules(&self, named: &AgentId, rules: Vec<Rule>) -> Result<Arc<Agent>, Error> {
         let agent = self.administered(named)?;
         self.engine.known_agent(&agent)?;
+        self.may_grant(&rules)?;
         let wish = RegistryWish::SetRules { agent: agent.clone(), rules };
         self.engine.change(&self.caller, vec![wish]).await?;
         self.engine.known_agent(&agent)
@@ -303,8 +356,11 @@ impl Desk {
     /// its own; who may join is an administrator's to say.
     pub async fn issue_token(&self, new: NewToken) -> Result<Issued, Error> {
         let agent = match new.purpose {
-            Purpose::Join => self.administered(&new.agent)?,
-            Purpose::Bearer => self.looked_after(&new.agent)?,
+            Purpose::Join => {
+                self.may_grant(&new.rules)?;
+                self.administered(&new.agent)?
+            }
+            Purpose::Bearer => self.named(&new.agent)?,
         };
         let (usual, max) = match new.purpose {
             Purpose::Join => (JOIN_MS, JOIN_MS_MAX),
@@ -327,7 +383,7 @@ impl Desk {
         let found = |engine: &Engine| engine.registry().tokens.get(&id).cloned();
         let token = found(&self.engine).ok_or(Refusal::TokenNotFound(id))?;
         // Somebody else's token is not there.
-        self.looked_after(&token.agent).map_err(|_| Refusal::TokenNotFound(id))?;
+        self.looks_after(&token.agent).map_err(|_| Refusal::TokenNotFound(id))?;
         self.engine.change(&self.caller, vec![RegistryWish::RevokeToken(id)]).await?;
         Ok(found(&self.engine).unwrap_or(token))
     }
@@ -337,7 +393,7 @@ impl Desk {
     pub fn tokens(&self) -> Vec<Arc<Token>> {
         let registry = self.engine.registry();
         let mut tokens: Vec<_> = registry.tokens.values().cloned().collect();
-        tokens.retain(|token| self.looked_after(&token.agent).is_ok());
+        tokens.retain(|token| self.looks_after(&token.agent).is_ok());
         tokens.sort_by_key(|token| std::cmp::Reverse((token.issued_at, token.id)));
         tokens
     }
@@ -371,11 +427,16 @@ impl Desk {
         Ok(self.engine.security.read())
     }
 
-    /// Whether a caller may know an agent: all of one tenant know each other.
+    /// Whether a caller may know an agent: itself, and those of its tenant that it may read of.
     pub(crate) fn knows(&self, agent: &AgentId) -> bool {
         match &self.caller {
             Caller::Anyone => agent.tenant() == TENANT_DEFAULT,
-            Caller::Known(known) => agent.tenant() == known.tenant.as_str(),
+            Caller::Known(known) => {
+                let allowed = [Permission::Read, Permission::Administer]
+                    .iter()
+                    .any(|permission| self.caller.may(*permission, Some(agent.name())));
+                agent.tenant() == known.tenant.as_str() && (known.agent == *agent || allowed)
+            }
         }
     }
 }

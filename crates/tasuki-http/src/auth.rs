@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, header};
+use axum::http::{Extensions, HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tasuki_core::identity::{Request as SignedRequest, message};
@@ -15,9 +15,10 @@ use tasuki_engine::{Caller, Desk, Shown};
 use crate::App;
 use crate::error::Problem;
 
-/// The digest that a signature covers; whoever reads the body has to check it.
+/// What a signature covers of the body: its digest, or that there is none. Whoever reads the body has
+/// to check it.
 #[derive(Clone)]
-pub(crate) struct Covered(pub(crate) String);
+pub(crate) struct Covered(pub(crate) Option<String>);
 
 /// Serves the caller of a request.
 pub(crate) struct At(pub(crate) Desk);
@@ -47,9 +48,10 @@ pub(crate) async fn check(State(app): State<App>, request: Request, next: Next) 
         return Problem::from(error).into_response();
     }
     let mut request = Request::from_parts(parts, body);
-    let signed = request.headers().contains_key("signature-input");
-    if let Some(digest) = one(request.headers(), "content-digest").filter(|_| signed) {
-        let digest = digest.to_owned();
+    if request.headers().contains_key("signature-input") {
+        let covered = has_body(request.headers());
+        let digest = one(request.headers(), "content-digest").filter(|_| covered);
+        let digest = digest.map(str::to_owned);
         request.extensions_mut().insert(Covered(digest));
     }
     let operation = format!("{} {}", request.method(), request.uri().path());
@@ -63,8 +65,10 @@ pub(crate) async fn check(State(app): State<App>, request: Request, next: Next) 
 
 async fn authenticate(app: &App, request: &Parts) -> Result<Caller, Problem> {
     let headers = &request.headers;
+    let from = from(&request.extensions);
     for name in ["signature", "signature-input", "content-digest", "authorization", "host"] {
         if headers.get_all(name).iter().count() > 1 {
+            app.engine.note_stranger(&from, "signature_malformed", request.uri.path());
             return Err(Problem::new(
                 "signature_malformed",
                 format!("the header {name} is there more than once"),
@@ -72,8 +76,6 @@ async fn authenticate(app: &App, request: &Parts) -> Result<Caller, Problem> {
             ));
         }
     }
-    let from = request.extensions.get::<ConnectInfo<SocketAddr>>();
-    let from = from.map_or_else(String::new, |info| info.0.ip().to_string());
     let host = one(headers, "host").or_else(|| request.uri.authority().map(|a| a.as_str()));
     let authority = message::authority(host.unwrap_or_default(), 80);
     let shown = Shown {
@@ -90,6 +92,7 @@ async fn authenticate(app: &App, request: &Parts) -> Result<Caller, Problem> {
         from: &from,
     };
     if shown.signature.is_some() && has_body(headers) && shown.request.content_digest.is_none() {
+        app.engine.note_stranger(&from, "digest_missing", request.uri.path());
         return Err(Problem::new(
             "digest_missing",
             "a signed request with a body needs the header content-digest",
@@ -97,6 +100,12 @@ async fn authenticate(app: &App, request: &Parts) -> Result<Caller, Problem> {
         ));
     }
     Ok(app.engine.authenticate(shown).await?)
+}
+
+/// From where a request came.
+pub(crate) fn from(extensions: &Extensions) -> String {
+    let info = extensions.get::<ConnectInfo<SocketAddr>>();
+    info.map_or_else(String::new, |info| info.0.ip().to_string())
 }
 
 fn one<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {

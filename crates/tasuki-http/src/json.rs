@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use tasuki_core::{canonical, identity};
 
 use crate::App;
-use crate::auth::Covered;
+use crate::auth::{self, Covered};
 use crate::error::Problem;
 
 /// How long a client may take to send a body.
@@ -67,7 +67,10 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
             }
         };
         if let Some(Covered(digest)) = parts.extensions.get() {
-            identity::digest::check(digest, &bytes).map_err(|fault| {
+            let checked = identity::digest::covering(digest.as_deref(), &bytes);
+            checked.map_err(|fault| {
+                let from = auth::from(&parts.extensions);
+                app.engine.note_stranger(&from, fault.code(), parts.uri.path());
                 Problem::new(fault.code(), fault.to_string(), "send the body that was signed")
             })?;
         }

@@ -55,9 +55,10 @@ pub fn document() -> Value {
 
 fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
     let mut parameters = Vec::new();
-    if route.path.contains("{id}") {
+    for name in route.path.split('/').filter_map(|part| part.strip_prefix('{')) {
+        let name = name.trim_end_matches('}');
         parameters.push(json!({
-            "name": "id", "in": "path", "required": true, "schema": { "type": "string" },
+            "name": name, "in": "path", "required": true, "schema": { "type": "string" },
         }));
     }
     if let Some(query) = route.query {

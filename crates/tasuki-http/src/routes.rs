@@ -41,6 +41,7 @@ pub(crate) enum Response {
 pub(crate) const COMMON_ERRORS: &[&str] = &[
     "not_permitted",
     "unauthenticated",
+    "signature_missing",
     "signature_malformed",
     "signature_expired",
     "signature_not_yet_valid",
@@ -253,13 +254,15 @@ fn handoff_routes() -> Vec<Route> {
             "handoff_claim",
             "Claim the next work for an agent, waiting for it if there is none",
             claims::claim,
-        ),
+        )
+        .errors(&["other_tenant"]),
         does::<wire::Peek, wire::Peeked, _, _>(
             "/v1/claims/peek",
             "handoff_peek",
             "Look at what waits for an agent without claiming it",
             claims::peek,
-        ),
+        )
+        .errors(&["other_tenant"]),
         does::<wire::ClaimOne, wire::Claimed, _, _>(
             "/v1/handoffs/{id}/claim",
             "handoff_claim_one",
@@ -268,6 +271,7 @@ fn handoff_routes() -> Vec<Route> {
         )
         .errors(&[
             "handoff_not_found",
+            "other_tenant",
             "already_claimed",
             "wrong_state",
             "not_target",
@@ -356,6 +360,7 @@ fn held_routes() -> Vec<Route> {
         )
         .errors(&[
             "handoff_not_found",
+            "other_tenant",
             "wrong_state",
             "not_target",
             "already_declined",
@@ -462,7 +467,7 @@ fn agent_routes() -> Vec<Route> {
             agents::publish,
         )
         .creates()
-        .errors(&["invalid_manifest", "manifest_moved", "not_permitted"]),
+        .errors(&["agent_not_found", "invalid_manifest", "manifest_moved"]),
         reads::<wire::Agents, _, _>(
             "/v1/agents",
             "agent_list",

@@ -48,7 +48,7 @@ pub(crate) async fn events(
     desk.may_follow()?;
     let watcher = desk.clone();
     let pages = stream::unfold((desk, after), |(desk, after)| async move {
-        if !desk.more_events(after).await {
+        if !desk.more_events(after).await || !desk.still_known() {
             return None;
         }
         let entries = desk.events(after, PAGE).await.ok()?;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Taking work, looking at it, and saying no to it.
 
+use std::sync::Arc;
+
 use super::{Decision, NewEvent, View, find_handoff};
 use crate::canonical::Body;
 use crate::command::{Claim, Outcome, Seeker};
@@ -9,6 +11,7 @@ use crate::event::{Actor, Claimed, DeadReason, Event};
 use crate::handoff::{Handoff, State};
 use crate::ids::{AgentId, ClaimId, HandoffId, Timestamp};
 use crate::refusal::Refusal;
+use crate::registry::{Purpose, Standing, Token};
 use crate::terms::{LEASE_MS_MAX, LEASE_MS_MIN};
 
 pub(super) fn claim(wish: &Claim, view: &dyn View, now: Timestamp) -> Decision {
@@ -16,10 +19,12 @@ pub(super) fn claim(wish: &Claim, view: &dyn View, now: Timestamp) -> Decision {
         return repeat;
     }
     let waiting = view.waiting(&wish.seeker, wish.claim_ids.len());
+    let welcome = welcome(&wish.seeker.agent, view, now);
     let in_time = waiting
         .into_iter()
         .filter_map(|id| view.handoff(id))
-        .filter(|handoff| now < handoff.expires_at);
+        .filter(|handoff| handoff.from.tenant() == wish.seeker.agent.tenant())
+        .filter(|handoff| welcome && now < handoff.expires_at);
     let (handoffs, events) = in_time
         .zip(&wish.claim_ids)
         .map(|(handoff, &claim_id)| (handoff.id, claimed(handoff, wish, claim_id, view, now)))
@@ -58,6 +63,9 @@ pub(super) fn claim_one(
         }
     }
     may_take(handoff, &wish.seeker)?;
+    if !welcome(&wish.seeker.agent, view, now) {
+        return Err(Refusal::HandoffNotFound(id));
+    }
     // Its hard deadline would have passed too: the claim could not even be completed.
     if now >= handoff.expires_at {
         return Err(Refusal::DeadlinePassed);
@@ -99,6 +107,18 @@ fn claimed(
     NewEvent::on(handoff, Actor::Agent(wish.seeker.agent.clone()), event)
 }
 
+/// Whether somebody may still take work: who was known and is no longer may not, not even if it
+/// asked before that and waited.
+fn welcome(agent: &AgentId, view: &dyn View, now: Timestamp) -> bool {
+    let Some(known) = view.registry().agents.get(agent) else { return true };
+    let has_key = known.keys.is_empty() || known.keys_at(now).next().is_some();
+    let mut tokens = view.registry().tokens.values();
+    let bears = |token: &Arc<Token>| {
+        token.purpose == Purpose::Bearer && token.agent == *agent && token.counts(now)
+    };
+    known.standing != Standing::Deregistered && (has_key || tokens.any(bears))
+}
+
 /// Whether a handoff is meant for somebody.
 pub(super) fn may_take(handoff: &Handoff, seeker: &Seeker) -> Result<(), Refusal> {
     let meant = match &handoff.to {
@@ -115,7 +135,11 @@ pub(super) fn may_take(handoff: &Handoff, seeker: &Seeker) -> Result<(), Refusal
 }
 
 pub(super) fn peek(seeker: &Seeker, max: usize, view: &dyn View) -> Decision {
-    let waiting = view.waiting(seeker, max);
+    let mut waiting = view.waiting(seeker, max);
+    waiting.retain(|id| {
+        let handoff = view.handoff(*id);
+        handoff.is_some_and(|handoff| handoff.from.tenant() == seeker.agent.tenant())
+    });
     let events = waiting
         .iter()
         .filter_map(|&id| view.handoff(id))

@@ -48,10 +48,13 @@ pub(super) fn change(
             if find(known, &agent)?.standing == standing {
                 return Ok(Decision::unchanged(repeated()));
             }
+            let mut changes = Vec::new();
             if standing == Standing::Deregistered {
                 released = Some(agent.clone());
+                changes.extend(tokens_of(known, &agent, now));
             }
-            vec![Change::StandingSet { agent, standing }]
+            changes.push(Change::StandingSet { agent, standing });
+            changes
         }
         RegistryWish::Enroll { agent, key, rules } => {
             new_key(known, &agent, key, now)?;
@@ -81,9 +84,7 @@ pub(super) fn change(
             if !keys.any(|key| key.key.id() == old && key.ends_at.is_none()) {
                 return Err(Refusal::KeyNotFound { agent, key: old });
             }
-            if known.knows_key(new.id()) {
-                return Err(Refusal::KeyTaken(new.id()));
-            }
+            new_key(known, &agent, new, now)?;
             vec![Change::KeyRotated { agent, old, new, until: now.plus_ms(grace_ms) }]
         }
         RegistryWish::Revoke { agent, key } => {
@@ -97,7 +98,10 @@ pub(super) fn change(
             if agent.keys_at(now).all(|known| known.key.id() == key) {
                 released = Some(agent.id.clone());
             }
-            vec![Change::KeyRevoked { agent: agent.id.clone(), key }]
+            // Whoever had the key may have made itself tokens with it.
+            let mut changes = vec![Change::KeyRevoked { agent: agent.id.clone(), key }];
+            changes.extend(tokens_of(known, &agent.id, now));
+            changes
         }
         RegistryWish::SetRules { agent, rules } => {
             vec![Change::RulesSet { agent, rules: checked(rules)? }]
@@ -123,6 +127,15 @@ pub(super) fn change(
         events.extend(release(&agent, view));
     }
     Ok(Decision::of(events, Outcome::default()))
+}
+
+/// The end of every bearer token of an agent.
+fn tokens_of(known: &Registry, agent: &AgentId, now: Timestamp) -> Vec<Change> {
+    let theirs = |token: &&Token| {
+        token.purpose == Purpose::Bearer && token.agent == *agent && token.counts(now)
+    };
+    let tokens = known.tokens.values().map(|token| &**token).filter(theirs);
+    tokens.map(|token| Change::TokenRevoked { token: token.id }).collect()
 }
 
 fn repeated() -> Outcome {

@@ -153,6 +153,19 @@ pub fn allow(rules: &[Rule], wish: &Wish<'_>) -> bool {
     !about(Effect::Deny) && about(Effect::Allow)
 }
 
+/// Whether rules allow something towards everything, without any exception.
+#[must_use]
+pub fn allow_all(rules: &[Rule], permission: Permission) -> bool {
+    let about = |effect: Effect| {
+        rules
+            .iter()
+            .filter(move |rule| rule.effect == effect && rule.permissions.contains(&permission))
+    };
+    let is_any = |patterns: &[String]| patterns.iter().any(|pattern| pattern == "*");
+    about(Effect::Deny).next().is_none()
+        && about(Effect::Allow).any(|rule| is_any(&rule.targets) && is_any(&rule.projects))
+}
+
 /// Whether a pattern with `*` and `?` matches a whole name. Linear but for the last star.
 #[must_use]
 pub fn matches(pattern: &str, name: &str) -> bool {

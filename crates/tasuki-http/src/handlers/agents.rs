@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{Extensions, StatusCode};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tasuki_core::ids::{KeyId, TenantId, TokenId};
@@ -10,7 +11,7 @@ use tasuki_core::{AgentId, Capability};
 use tasuki_engine::{Desk, NewToken};
 
 use super::Answer;
-use crate::auth::At;
+use crate::auth::{self, At};
 use crate::error::Problem;
 use crate::json::{Json, Params, PathId, ok, reply};
 use crate::{App, from_wire, to_wire, wire};
@@ -115,8 +116,20 @@ pub(crate) async fn enroll(
 }
 
 /// The one call that changes something and asks nobody who it is: the token is the proof.
-pub(crate) async fn join(State(app): State<App>, Json(body): Json<wire::Join>) -> Answer {
-    let enrolled = app.engine.join(&body.token, body.agent_id, body.key, &body.proof).await?;
+pub(crate) async fn join(
+    State(app): State<App>,
+    extensions: Extensions,
+    Json(body): Json<wire::Join>,
+) -> Answer {
+    let joined = app.engine.join(&body.token, body.agent_id, body.key, &body.proof).await;
+    let enrolled = joined.map_err(|error| {
+        let problem = Problem::from(error);
+        if problem.code == "token_refused" {
+            let from = auth::from(&extensions);
+            app.engine.note_stranger(&from, "token_refused", "/v1/join");
+        }
+        problem
+    })?;
     Ok(reply(StatusCode::CREATED, &to_wire::own_agent(&enrolled.agent)))
 }
 
@@ -131,9 +144,10 @@ pub(crate) async fn rotate(
 
 pub(crate) async fn revoke(
     At(desk): At,
-    Path((agent, key)): Path<(String, String)>,
+    path: Result<Path<(String, String)>, PathRejection>,
     Json(_): Json<wire::Nothing>,
 ) -> Answer {
+    let Path((agent, key)) = path.map_err(|error| Problem::invalid("path", error.body_text()))?;
     let agent: AgentId = parse("id", &agent)?;
     let key: KeyId = parse("key", &key)?;
     let agent = desk.revoke(&agent, key).await?;

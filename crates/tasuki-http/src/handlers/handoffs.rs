@@ -26,12 +26,22 @@ pub(crate) async fn offer_batch(At(desk): At, Json(body): Json<wire::OfferBatch>
     let terms = desk.terms();
     let offers = body.offers.into_iter().map(|offer| from_wire::offer(offer, terms)).collect();
     let results = desk.offer_many(offers).await?;
-    let results = results
+    let results: Vec<_> = results
         .into_iter()
         .map(|result| result.map(|offered| to_wire::offered(&offered.handoff, offered.listening)))
         .map(|result| to_wire::part(result.map_err(Problem::from)))
         .collect();
+    note_refused(&desk, &results, "POST /v1/handoffs/batch").await;
     Ok(ok(&wire::Batch::<wire::Offered> { results }))
+}
+
+/// What may not be done is recorded, also as a part of many.
+async fn note_refused<T>(desk: &Desk, results: &[wire::Part<T>], operation: &str) {
+    for part in results {
+        if let wire::Part::Failed { error } = part {
+            desk.note_denied(&error.code, operation).await;
+        }
+    }
 }
 
 pub(crate) const BATCH_MAX: usize = 1000;
@@ -241,11 +251,12 @@ pub(crate) async fn complete_batch(At(desk): At, Json(body): Json<wire::Complete
         .map(|one| from_wire::complete(one.handoff_id, one.complete, terms))
         .collect();
     let results = desk.complete(requests).await?;
-    let results = results
+    let results: Vec<_> = results
         .into_iter()
         .map(|result| result.map(|handoff| to_wire::moved(&handoff)))
         .map(|result| to_wire::part(result.map_err(Problem::from)))
         .collect();
+    note_refused(&desk, &results, "POST /v1/completions").await;
     Ok(ok(&wire::Batch::<wire::Moved> { results }))
 }
 

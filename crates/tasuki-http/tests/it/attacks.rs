@@ -5,8 +5,7 @@ use serde_json::json;
 use tasuki_core::identity::{SecretKey, Signature, message};
 
 use crate::support::{
-    Backend, Client, Draft, SECOND, Stage, everything, may, new_key, new_nonce, on_both_stores,
-    possession,
+    Backend, Client, Draft, SECOND, Stage, everything, new_key, new_nonce, on_both_stores,
 };
 
 on_both_stores! { closed:

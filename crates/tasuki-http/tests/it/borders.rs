@@ -252,8 +252,11 @@ async fn a_manifest_that_names_a_capability_of_another_tenant_attracts_no_work(s
         // Only who is there is chosen.
         who.post("/v1/claims/peek", json!({ "agent": who.name })).await.done();
     }
-    let found = boss.get("/v1/agents?capability=review").await.done();
-    assert_eq!(found["agents"].as_array().unwrap().len(), 1);
+    for path in ["/v1/agents?capability=review", "/.well-known/agents.json"] {
+        let found = boss.get(path).await.done();
+        let found = found["agents"].as_array().unwrap();
+        assert_eq!((found.len(), &found[0]["agent_id"]), (1, &json!("umbra/coder")), "{path}");
+    }
     for policy in ["least_loaded", "most_reliable", "round_robin", "round_robin"] {
         let change = json!({ "route": { "policy": policy } });
         let offer = boss.offering("*review", change);

@@ -118,12 +118,10 @@ async fn lists_show_only_what_is_ones_own(stage: Stage) {
         let next = format!("/v1/handoffs?limit=1&before={}", text(&page["next"]));
         assert_eq!(boss.get(&next).await.done()["handoffs"].as_array().unwrap().len(), 1);
         if samples.tenant != "default" {
-            for path in ["/v1/agents", "/.well-known/agents.json"] {
-                let agents = boss.get(path).await.done();
-                let agents = agents["agents"].as_array().unwrap().iter();
-                let agents: Vec<_> = agents.map(|agent| text(&agent["agent_id"])).collect();
-                assert_eq!(agents, [&*boss.name, &samples.agent]);
-            }
+            let agents = boss.get("/v1/agents").await.done();
+            let agents = agents["agents"].as_array().unwrap().iter();
+            let agents: Vec<_> = agents.map(|agent| text(&agent["agent_id"])).collect();
+            assert_eq!(agents, [&*boss.name, &samples.agent]);
         }
         let tokens = boss.get("/v1/tokens").await.done();
         let coder = |token: &&Value| token["agent_id"] == *samples.agent;
