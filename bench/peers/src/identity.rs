@@ -123,8 +123,10 @@ impl Report {
                 println!("{line}");
             }
         }
-        println!();
-        println!("Goals");
+        if !self.goals.is_empty() {
+            println!();
+            println!("Goals");
+        }
         for goal in &self.goals {
             println!("  {}", goal.line());
         }

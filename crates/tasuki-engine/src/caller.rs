@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tasuki_core::ids::{KeyId, TenantId, TokenId};
 use tasuki_core::registry::Agent;
-use tasuki_core::registry::rules::{self, Permission, Rule, Wish};
+use tasuki_core::registry::rules::{self, Effect, Permission, Rule, Wish};
 use tasuki_core::{AgentId, Capability, Target};
 
 use crate::error::{Error, denied};
@@ -50,9 +50,11 @@ impl Known {
     /// Whether the caller acts with all that its agent has: by a key, or by a token that takes
     /// nothing away.
     fn is_whole(&self) -> bool {
-        self.token_rules
-            .as_ref()
-            .is_none_or(|token| *token == self.rules || token.contains(&Rule::everything()))
+        let takes_nothing = |token: &Vec<Rule>| {
+            let all = token.contains(&Rule::everything());
+            *token == self.rules || (all && token.iter().all(|r| r.effect == Effect::Allow))
+        };
+        self.token_rules.as_ref().is_none_or(takes_nothing)
     }
 
     fn allows(&self, wish: &Wish<'_>) -> bool {
@@ -63,6 +65,17 @@ impl Known {
 }
 
 impl Caller {
+    /// The token that the caller showed, if it was one.
+    pub(crate) fn token(&self) -> Option<TokenId> {
+        match self {
+            Self::Known(known) => match known.proof {
+                ShownBy::Token(id) => Some(id),
+                ShownBy::Key(_) => None,
+            },
+            Self::Anyone => None,
+        }
+    }
+
     /// The agent, where that is certain.
     #[must_use]
     pub fn agent(&self) -> Option<&AgentId> {

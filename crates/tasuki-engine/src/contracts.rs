@@ -52,10 +52,14 @@ impl Engine {
     }
 
     pub(crate) async fn settle(&self, from: &AgentId, hop: &FollowUp) -> Result<Settled, Error> {
-        let listing = self.listing().await?;
         let capability = match &hop.to {
             Target::Capability(capability) => Some(capability.clone()),
             Target::Agent(_) => hop.capability.clone(),
+        };
+        // Who names an agent and nothing else asks nobody's manifest.
+        let listing = match capability {
+            Some(_) => self.listing().await?,
+            None => Arc::default(),
         };
         let mut contract = Contract {
             capability: hop.capability.clone(),

@@ -91,8 +91,14 @@ impl Desk {
 
     fn hop(&self, hop: FollowUp) -> Result<FollowUp, Error> {
         let to = self.caller.target(&hop.to);
-        self.caller.must(Permission::Send, Some(to.name()))?;
         let capability = hop.capability.map(|capability| self.caller.capability(&capability));
+        // Before anything of another tenant is looked at: its manifests are not ours to quote.
+        let tenant = self.caller.tenant();
+        let ours = capability.as_ref().is_none_or(|it| it.tenant() == tenant.as_str());
+        if to.tenant() != tenant.as_str() || !ours {
+            return Err(Refusal::OtherTenant.into());
+        }
+        self.caller.must(Permission::Send, Some(to.name()))?;
         Ok(FollowUp { to, capability, ..hop })
     }
 

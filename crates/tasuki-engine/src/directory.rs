@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tasuki_core::manifest::{CapabilityEntry, Manifest};
 use tasuki_core::registry::{Agent, Registry, Standing};
-use tasuki_core::{AgentId, Capability, Position};
+use tasuki_core::{AgentId, Body, Capability, Position};
 use tasuki_store::Store;
 use tokio::sync::Mutex;
 
@@ -18,6 +18,8 @@ use crate::observer::Declared;
 pub(crate) struct Listed {
     pub(crate) agent: Arc<Agent>,
     pub(crate) manifest: Manifest,
+    /// As it was published.
+    pub(crate) body: Body,
 }
 
 impl Listed {
@@ -31,7 +33,7 @@ impl Listed {
 pub(crate) struct Listing {
     at: Position,
     pub(crate) agents: BTreeMap<AgentId, Arc<Listed>>,
-    by_capability: HashMap<Capability, Vec<Arc<Listed>>>,
+    by_capability: Arc<HashMap<Capability, Vec<Arc<Listed>>>>,
 }
 
 impl Listing {
@@ -58,22 +60,31 @@ impl Directory {
             return Ok(kept.clone());
         }
         let mut agents = BTreeMap::new();
+        let mut changed = false;
         for agent in registry.agents.values() {
             let Some(published) = &agent.manifest else { continue };
             if agent.standing == Standing::Deregistered {
                 continue;
             }
             let same = |listed: &&Arc<Listed>| {
-                let before = listed.agent.manifest.as_ref();
-                before.is_some_and(|before| before.hash == published.hash)
+                let before = &listed.agent;
+                let hash = before.manifest.as_ref().map(|manifest| manifest.hash);
+                hash == Some(published.hash) && before.standing == agent.standing
             };
-            let manifest = match kept.agents.get(&agent.id).filter(same) {
-                Some(listed) => Some(listed.manifest.clone()),
-                None => read(store, &agent.id).await?,
+            let listed = match kept.agents.get(&agent.id).filter(same) {
+                Some(listed) => Some(listed.clone()),
+                None => {
+                    changed = true;
+                    read(store, agent).await?
+                }
             };
-            let Some(manifest) = manifest else { continue };
-            let listed = Arc::new(Listed { agent: agent.clone(), manifest });
-            agents.insert(agent.id.clone(), listed);
+            agents.extend(listed.map(|listed| (agent.id.clone(), listed)));
+        }
+        // Tokens, rules and quotas change too, and mean nothing here.
+        if !changed && agents.len() == kept.agents.len() {
+            let by_capability = kept.by_capability.clone();
+            *kept = Arc::new(Listing { at: registry.at, agents, by_capability });
+            return Ok(kept.clone());
         }
         let mut by_capability: HashMap<Capability, Vec<Arc<Listed>>> = HashMap::new();
         for (id, listed) in &agents {
@@ -97,14 +108,16 @@ impl Directory {
             }
         }
         *self.declared.write().expect("no holder of this lock panics") = declared;
+        let by_capability = Arc::new(by_capability);
         *kept = Arc::new(Listing { at: registry.at, agents, by_capability });
         Ok(kept.clone())
     }
 }
 
 /// A manifest that was stored and cannot be read any more is nobody's: it was checked before.
-async fn read(store: &dyn Store, agent: &AgentId) -> Result<Option<Manifest>, Error> {
-    let Some(body) = store.manifest(agent).await? else { return Ok(None) };
+async fn read(store: &dyn Store, agent: &Arc<Agent>) -> Result<Option<Arc<Listed>>, Error> {
+    let Some(body) = store.manifest(&agent.id).await? else { return Ok(None) };
     let parsed = serde_json::from_str(body.text()).ok().map(Manifest::parse);
-    Ok(parsed.and_then(Result::ok))
+    let listed = |manifest| Arc::new(Listed { agent: agent.clone(), manifest, body });
+    Ok(parsed.and_then(Result::ok).map(listed))
 }

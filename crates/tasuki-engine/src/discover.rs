@@ -63,20 +63,20 @@ impl Desk {
         let agent = agent.filter(|_| self.knows(&id) || self.caller.is_operator());
         let agent = agent.ok_or(Refusal::AgentNotFound(id))?;
         self.engine.observed().await;
-        self.seen(agent).await
-    }
-
-    async fn seen(&self, agent: Arc<Agent>) -> Result<SeenAgent, Error> {
         let manifest = match agent.manifest {
             Some(_) => self.engine.store.manifest(&agent.id).await?,
             None => None,
         };
+        Ok(self.seen(agent, manifest))
+    }
+
+    fn seen(&self, agent: Arc<Agent>, manifest: Option<Body>) -> SeenAgent {
         let target = Target::Agent(agent.id.clone());
         let records = self.engine.records.lock().expect("no holder of this lock panics");
         let from = (agent.id.clone(), None);
         let tracks = records.tracks.range(from..).take_while(|((id, _), _)| *id == agent.id);
         let tracks = tracks.map(|((_, able), track)| (able.clone(), track.clone())).collect();
-        Ok(SeenAgent {
+        SeenAgent {
             manifest,
             trusted: self.looks_after(&agent.id).is_ok(),
             live: self.engine.presence.is_live(&target, self.now()),
@@ -84,7 +84,7 @@ impl Desk {
             holding: records.holding(&agent.id),
             tracks,
             agent,
-        })
+        }
     }
 
     /// Everybody of the caller's tenant who is what is looked for, by name.
@@ -110,7 +110,10 @@ impl Desk {
             }
             if self.knows(&listed.agent.id) && self.is_sought(&listed, &search, capability.as_ref())
             {
-                found.push(self.seen(listed.agent.clone()).await?);
+                // Rules and keys may be newer than the manifest.
+                let agent = self.engine.registry().agents.get(&listed.agent.id).cloned();
+                let agent = agent.unwrap_or_else(|| listed.agent.clone());
+                found.push(self.seen(agent, Some(listed.body.clone())));
             }
         }
         // Who has a key and published nothing is known all the same, unless something it would have
@@ -123,7 +126,7 @@ impl Desk {
                     && self.knows(&agent.id)
             });
             for agent in silent.take(max - found.len()) {
-                found.push(self.seen(agent.clone()).await?);
+                found.push(self.seen(agent.clone(), None));
             }
             found.sort_by(|one, other| one.agent.id.cmp(&other.agent.id));
         }

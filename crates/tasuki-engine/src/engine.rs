@@ -13,7 +13,7 @@ use tasuki_core::handoff::Claim;
 use tasuki_core::identity::{SecretKey, statement};
 use tasuki_core::ids::TENANT_DEFAULT;
 use tasuki_core::observe::Records;
-use tasuki_core::registry::{Registry, Signed};
+use tasuki_core::registry::{Agent, Registry, Signed};
 use tasuki_core::report::{FailureReport, Intent, Note, ResultReport};
 use tasuki_core::{AgentId, Handoff, HandoffId, Position, Refusal, Task, TaskId, Terms, Timestamp};
 use tasuki_store::{Done, Reply, Store};
@@ -106,7 +106,8 @@ impl Engine {
         let (tell_head, head) = watch::channel(store.head());
         let presence = Arc::new(Presence::default());
         let records = Arc::new(Mutex::new(Records::default()));
-        let known = !store.registry().borrow().agents.is_empty();
+        let published = |agent: &Arc<Agent>| agent.manifest.is_some();
+        let known = store.registry().borrow().agents.values().any(published);
         let contracts = Arc::new(AtomicBool::new(known));
         let directory = Directory::default();
         let declared = directory.declared.clone();

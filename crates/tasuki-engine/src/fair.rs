@@ -7,19 +7,33 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::oneshot;
+use tokio::time::{Duration, Instant};
 
 /// How many calls of one tenant are on their way while others have some, too.
 const SHARE: usize = 8;
+/// How long a tenant counts as there after its last call.
+const THERE: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
 pub(crate) struct Fair {
     lines: Mutex<HashMap<String, Line>>,
 }
 
-#[derive(Default)]
 struct Line {
+    /// When it was last heard of: somebody who comes and goes is there in between, too.
+    heard: Instant,
     running: usize,
     waiting: VecDeque<oneshot::Sender<()>>,
+}
+
+impl Line {
+    fn new() -> Self {
+        Self { heard: Instant::now(), running: 0, waiting: VecDeque::new() }
+    }
+
+    fn is_there(&self) -> bool {
+        self.running > 0 || !self.waiting.is_empty() || self.heard.elapsed() < THERE
+    }
 }
 
 /// A place on the way; giving it up lets the next one of the same tenant go.
@@ -35,11 +49,13 @@ impl Fair {
     pub(crate) async fn turn(self: &Arc<Self>, tenant: &str) -> Turn {
         let waiting = {
             let mut lines = self.lines.lock().expect("no holder of this lock panics");
-            let others = lines.iter().any(|(name, line)| name != tenant && line.running > 0);
             if !lines.contains_key(tenant) {
-                lines.insert(tenant.to_owned(), Line::default());
+                lines.retain(|_, line| line.is_there());
+                lines.insert(tenant.to_owned(), Line::new());
             }
+            let others = lines.iter().any(|(name, line)| name != tenant && line.is_there());
             let line = lines.get_mut(tenant).expect("it was just put there");
+            line.heard = Instant::now();
             if (others && line.running >= SHARE) || !line.waiting.is_empty() {
                 let (go, gone) = oneshot::channel();
                 line.waiting.push_back(go);
@@ -92,7 +108,7 @@ impl Drop for Turn {
             return;
         }
         let mut lines = self.fair.lines.lock().expect("no holder of this lock panics");
-        let others = lines.iter().any(|(name, line)| *name != self.tenant && line.running > 0);
+        let others = lines.iter().any(|(name, line)| *name != self.tenant && line.is_there());
         let Some(line) = lines.get_mut(&self.tenant) else { return };
         line.running -= 1;
         // While others wait it is one for one; alone, the whole line may go.
@@ -103,9 +119,6 @@ impl Drop for Turn {
             if next.send(()).is_ok() {
                 line.running += 1;
             }
-        }
-        if line.running == 0 && line.waiting.is_empty() {
-            lines.remove(&self.tenant);
         }
     }
 }
@@ -137,7 +150,8 @@ mod tests {
         turns.pop();
         let came = next.await;
         drop((came, turns, quiet));
-        assert!(fair.lines.lock().unwrap().is_empty());
+        let lines = fair.lines.lock().unwrap();
+        assert!(lines.values().all(|line| line.running == 0 && line.waiting.is_empty()));
     }
 
     #[tokio::test]

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use tasuki_core::event::Sealed;
 use tasuki_core::observe::{Records, Track};
+use tasuki_core::registry::Change;
 use tasuki_core::{AgentId, Capability, Event, Position};
 use tasuki_store::Store;
 
@@ -82,7 +83,9 @@ impl Observer {
 
     fn take(&self, events: &[Sealed]) {
         let contract = |event: &Sealed| match &event.record.event {
-            Event::RegistryChanged(_) => true,
+            Event::RegistryChanged(change) => {
+                matches!(**change, Change::ManifestPublished { .. })
+            }
             event => event.offered().is_some_and(|(offered, _)| !offered.contract.is_empty()),
         };
         if events.iter().any(contract) {

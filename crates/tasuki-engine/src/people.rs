@@ -373,7 +373,12 @@ impl Desk {
         if new.purpose == Purpose::Bearer {
             self.engine.known_agent(&agent)?;
         }
-        let (text, token) = self.engine.new_token(new.purpose, &agent, new.rules, Some(span));
+        let (text, mut token) = self.engine.new_token(new.purpose, &agent, new.rules, Some(span));
+        // What a token makes ends with it.
+        let own =
+            self.caller.token().and_then(|id| self.engine.registry().tokens.get(&id).cloned());
+        let own_end = own.filter(|_| new.purpose == Purpose::Bearer).and_then(|own| own.expires_at);
+        token.expires_at = token.expires_at.into_iter().chain(own_end).min();
         let wish = RegistryWish::IssueToken(token.clone());
         self.engine.change(&self.caller, vec![wish]).await?;
         Ok(Issued { token, text })

@@ -44,7 +44,9 @@ pub(crate) async fn check(State(app): State<App>, request: Request, next: Next) 
         Ok(caller) => caller,
         Err(problem) => return problem.into_response(),
     };
-    if let Err(error) = app.engine.admit(&caller) {
+    if let Err(error) = app.engine.admit(&caller)
+        && !finishes(parts.uri.path())
+    {
         return Problem::from(error).into_response();
     }
     let mut request = Request::from_parts(parts, body);
@@ -100,6 +102,12 @@ async fn authenticate(app: &App, request: &Parts) -> Result<Caller, Problem> {
         ));
     }
     Ok(app.engine.authenticate(shown).await?)
+}
+
+/// Work under way may always be finished, whatever its tenant has used up.
+fn finishes(path: &str) -> bool {
+    let acts = ["start", "heartbeat", "progress", "complete", "completions", "fail", "release"];
+    path.rsplit('/').next().is_some_and(|last| acts.contains(&last))
 }
 
 /// From where a request came.

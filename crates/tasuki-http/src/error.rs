@@ -323,8 +323,9 @@ impl IntoResponse for Problem {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = json::reply(status, &self);
         if matches!(status.as_u16(), 429 | 503 | 507) {
-            let seconds = axum::http::HeaderValue::from_static("1");
-            response.headers_mut().insert(axum::http::header::RETRY_AFTER, seconds);
+            let ms = self.details.0.get("retry_after_ms").and_then(serde_json::Value::as_u64);
+            let seconds = ms.unwrap_or(1000).div_ceil(1000).max(1);
+            response.headers_mut().insert(axum::http::header::RETRY_AFTER, seconds.into());
         }
         response.extensions_mut().insert(std::sync::Arc::new(self));
         response

@@ -543,7 +543,7 @@ fn agent_routes() -> Vec<Route> {
             "Replace a key; the old one still counts for a while",
             agents::rotate,
         )
-        .errors(&["agent_not_found", "not_permitted", "key_not_found", "key_taken"]),
+        .errors(&["agent_not_found", "key_not_found", "key_taken", "too_many_keys"]),
         does::<wire::Nothing, wire::Agent, _, _>(
             "/v1/agents/{id}/keys/{key}/revoke",
             "key_revoke",

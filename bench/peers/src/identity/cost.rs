@@ -67,10 +67,9 @@ struct Setting {
 }
 
 pub(super) async fn measure(stage: &Stage<'_>) -> Result<Cost> {
-    let mut settings = Vec::new();
-    for mode in Mode::ALL {
-        settings.push(Setting::make(stage, mode).await?);
-    }
+    let [open, bearer, signed] = Mode::ALL.map(|mode| Setting::make(stage, mode));
+    let (open, bearer, signed) = tokio::try_join!(open, bearer, signed)?;
+    let settings = [open, bearer, signed];
     let mut lines = Lines::new(&Mode::ALL);
     for round in 1..=stage.rounds {
         for setting in &settings {

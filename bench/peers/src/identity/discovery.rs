@@ -332,7 +332,7 @@ impl Asker {
                 let sought = &self.sought;
                 let body = format!(r#"{{"capability":"{shared}","input":{sought}}}"#);
                 let began = Instant::now();
-                self.http.post("/v1/agents/search", body.as_bytes()).await?;
+                self.http.post("/v1/discover", body.as_bytes()).await?;
                 Ok(began.elapsed())
             }
         }

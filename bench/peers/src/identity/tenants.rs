@@ -110,8 +110,8 @@ pub(super) async fn measure(stage: &Stage<'_>) -> Result<Tenants> {
 impl Setting {
     async fn make(stage: &Stage<'_>) -> Result<Self> {
         let clients = stage.load.clients;
-        let broker = Broker::closed(stage, "tenants").await?;
-        let elsewhere = Broker::closed(stage, "elsewhere").await?;
+        let (broker, elsewhere) =
+            tokio::try_join!(Broker::closed(stage, "tenants"), Broker::closed(stage, "elsewhere"))?;
         let quiet = broker.enroll(By::Token, Some(QUIET), 1).await?;
         Ok(Self {
             quiet: quiet.into_iter().next().context("there is no quiet agent")?,

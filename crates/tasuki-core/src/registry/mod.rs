@@ -201,7 +201,7 @@ pub enum Change {
         agent: AgentId,
         /// The error's code.
         code: String,
-        /// The operation, such as `handoff_offer`.
+        /// The request, such as `POST /v1/handoffs`.
         operation: String,
     },
 }

@@ -56,6 +56,7 @@ const OPENED: [(&str, &[&str]); 10] = [
     (
         "read",
         &[
+            "agent_show",
             "task_show",
             "task_events",
             "handoff_show",
@@ -71,6 +72,7 @@ const OPENED: [(&str, &[&str]); 10] = [
     (
         "administer",
         &[
+            "agent_show",
             "agent_publish",
             "agent_drain",
             "agent_resume",
@@ -92,9 +94,8 @@ const OPENED: [(&str, &[&str]); 10] = [
     ("write_shared_context", &[]),
 ];
 
-/// Served to everybody, or to everybody known about what is its own. Whether agents see each other
-/// is told in `rules.rs`.
-const ALWAYS: [&str; 11] = [
+/// Served to everybody, or to everybody known about what is its own.
+const ALWAYS: [&str; 10] = [
     "agent_list",
     "agent_search",
     "agent_catalogue",
@@ -103,7 +104,6 @@ const ALWAYS: [&str; 11] = [
     "dead_letter_list",
     "token_list",
     "agent_join",
-    "agent_show",
     "health",
     "ready",
 ];

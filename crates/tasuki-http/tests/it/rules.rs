@@ -30,7 +30,6 @@ async fn an_agent_without_rules_looks_after_itself_and_nothing_else(stage: Stage
     let mei = admin.enroll("mei", may(&[])).await;
     let others = planner.offer("coder", json!({})).await;
     planner.token("bearer", "planner", may(&[])).await;
-    let mine = planner.offer("mei", json!({})).await;
     assert_eq!(mei.get("/v1/agents/mei").await.done()["rules"], json!([]));
     for (path, field) in
         [("/v1/tasks", "tasks"), ("/v1/dead-letters", "handoffs"), ("/v1/tokens", "tokens")]
@@ -38,6 +37,7 @@ async fn an_agent_without_rules_looks_after_itself_and_nothing_else(stage: Stage
         assert_eq!(mei.get(path).await.done()[field], json!([]), "{path}");
     }
     // It sees what is addressed to it, and may not take it.
+    let mine = planner.offer("mei", json!({})).await;
     assert_eq!(mei.state_of(&mine).await, "pending");
     let listed = mei.get("/v1/handoffs").await.done();
     assert_eq!(listed["handoffs"].as_array().unwrap().len(), 1);
@@ -78,6 +78,10 @@ async fn other_agents_are_seen_only_by_who_may_read(stage: Stage) {
     assert!(shown.get("rules").is_none(), "what it may do is not for others to know");
     admin.set_rules("mei", may(&[])).await;
     mei.get("/v1/agents/planner").await.refused(404, "agent_not_found");
+    let listed = mei.get("/v1/agents").await.done();
+    let names: Vec<_> =
+        listed["agents"].as_array().unwrap().iter().map(|a| &a["agent_id"]).collect();
+    assert_eq!(names, ["mei"]);
 }
 
 async fn work_is_sent_only_towards_targets_that_a_rule_names(stage: Stage) {

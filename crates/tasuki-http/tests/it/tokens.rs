@@ -14,6 +14,7 @@ on_both_stores! { closed:
     a_token_allows_no_more_than_its_agent_may_do
     a_token_allows_no_more_than_its_own_rules
     a_narrow_token_cannot_make_a_wider_one
+    a_token_makes_none_that_outlives_it
     a_narrow_token_cannot_replace_the_keys_of_its_agent
     nobody_but_an_administrator_issues_a_token_for_somebody_else
     what_is_no_bearer_token_is_refused
@@ -123,20 +124,38 @@ async fn a_token_allows_no_more_than_its_own_rules(stage: Stage) {
 async fn a_narrow_token_cannot_make_a_wider_one(stage: Stage) {
     let admin = stage.administrator().await;
     let planner = admin.enroll("planner", everything()).await;
-    let narrow = json!({ "rules": may(&["read"]), "expires_in_ms": 60 * SECOND });
-    let narrow = text(&issue(&planner, narrow).await["text"]);
-    let narrow = planner.with_token("planner", &narrow);
+    let mut but_sending = everything();
+    let deny = json!({ "effect": "deny", "permissions": ["send"] });
+    but_sending.as_array_mut().unwrap().push(deny);
+    for rules in [may(&["read"]), but_sending] {
+        let (_, token) = planner.token("bearer", "planner", rules.clone()).await;
+        let narrow = planner.with_token("planner", &token);
+        let body = json!({ "purpose": "bearer", "agent_id": "planner", "rules": everything() });
+        let reply = narrow.post("/v1/tokens", body).await;
+        // It may be refused, or the new token may be as narrow as the one that made it.
+        if reply.status < 300 {
+            let wider = narrow.with_token("planner", &text(&reply.body["text"]));
+            let offer = wider.offering("coder", json!({}));
+            let sent = wider.post("/v1/handoffs", offer).await;
+            assert_eq!(sent.status, 403, "made by a token with {rules}");
+        } else {
+            reply.refused(403, "not_permitted");
+        }
+    }
+}
+
+async fn a_token_makes_none_that_outlives_it(stage: Stage) {
+    let admin = stage.administrator().await;
+    let planner = admin.enroll("planner", everything()).await;
+    let brief = issue(&planner, json!({ "expires_in_ms": 60 * SECOND })).await;
+    let brief = planner.with_token("planner", &text(&brief["text"]));
     let body = json!({ "purpose": "bearer", "agent_id": "planner", "rules": everything() });
-    let reply = narrow.post("/v1/tokens", body).await;
-    // It may be refused, or the new token may be as narrow as the one that made it.
-    if reply.status < 300 {
-        let wider = narrow.with_token("planner", &text(&reply.body["text"]));
-        let offer = wider.offering("coder", json!({}));
-        wider.post("/v1/handoffs", offer).await.refused(403, "not_permitted");
+    let made = brief.post("/v1/tokens", body).await;
+    // It may be refused, or the new token may end with the one that made it.
+    if made.status < 300 {
+        let made = brief.with_token("planner", &text(&made.body["text"]));
         stage.pass(60 * SECOND).await;
-        wider.get("/v1/stats").await.refused(401, "token_invalid");
-    } else {
-        reply.refused(403, "not_permitted");
+        made.get("/v1/stats").await.refused(401, "token_invalid");
     }
 }
 
