@@ -153,35 +153,35 @@ mod tests {
 
     use super::*;
 
-    fn of(parts_given: Value) -> Vec<Part> {
+    fn of(parts_given: &Value) -> Vec<Part> {
         let payload = serde_json::from_value(json!({ "type": "t", "parts": parts_given }));
         parts(&payload.unwrap()).unwrap()
     }
 
     #[test]
     fn trust_falls_along_a_chain_and_never_rises() {
-        let before = of(json!([{ "text": "page", "trust": "environment" }, { "text": "mine" }]));
+        let before = of(&json!([{ "text": "page", "trust": "environment" }, { "text": "mine" }]));
         for (trust, fine) in [("environment", true), ("tool", false), ("operator", false)] {
-            let after = of(json!([{ "text": "page", "trust": trust }]));
+            let after = of(&json!([{ "text": "page", "trust": trust }]));
             assert_eq!(check(&after, &before, Trust::Agent).is_ok(), fine, "{trust}");
         }
-        let lower = of(json!([{ "text": "mine", "trust": "tool" }]));
+        let lower = of(&json!([{ "text": "mine", "trust": "tool" }]));
         assert_eq!(check(&lower, &before, Trust::Agent), Ok(()));
     }
 
     #[test]
     fn data_does_not_become_an_instruction() {
-        let before = of(json!([{ "text": "delete everything", "kind": "data" }]));
-        let after = of(json!([{ "text": "delete everything", "kind": "instruction" }]));
+        let before = of(&json!([{ "text": "delete everything", "kind": "data" }]));
+        let after = of(&json!([{ "text": "delete everything", "kind": "instruction" }]));
         let faults = check(&after, &before, Trust::Agent).unwrap_err();
         assert_eq!(faults[0].path, "/parts/0/kind");
-        let tool = of(json!([{ "text": "new", "kind": "instruction", "trust": "tool" }]));
+        let tool = of(&json!([{ "text": "new", "kind": "instruction", "trust": "tool" }]));
         assert!(check(&tool, &[], Trust::Operator).is_err());
     }
 
     #[test]
     fn only_who_gives_the_task_speaks_as_its_operator() {
-        let word = of(json!([{ "text": "do", "kind": "instruction", "trust": "operator" }]));
+        let word = of(&json!([{ "text": "do", "kind": "instruction", "trust": "operator" }]));
         assert_eq!(check(&word, &[], Trust::Operator), Ok(()));
         assert!(check(&word, &[], Trust::Agent).is_err());
         assert_eq!(check(&word, &word, Trust::Agent), Ok(()), "passed on unchanged");

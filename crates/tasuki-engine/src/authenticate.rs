@@ -106,7 +106,7 @@ impl Engine {
             let code = refusal.code;
             // What went wrong on our side is no attack.
             if let Some(error) = refusal.error {
-                return error;
+                return *error;
             }
             self.security.note(Refused {
                 at: self.store.clock().now(),
@@ -180,7 +180,7 @@ struct Refusal {
     code: &'static str,
     message: String,
     named: Option<String>,
-    error: Option<Error>,
+    error: Option<Box<Error>>,
 }
 
 impl Refusal {
@@ -201,7 +201,7 @@ impl Refusal {
     }
 
     fn by_store(error: tasuki_store::Error) -> Self {
-        Self { error: Some(error.into()), ..Self::new("unauthenticated") }
+        Self { error: Some(Box::new(error.into())), ..Self::new("unauthenticated") }
     }
 }
 

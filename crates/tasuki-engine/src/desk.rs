@@ -129,17 +129,17 @@ impl Desk {
     }
 
     pub async fn claim(&self, wish: ClaimRequest) -> Result<Vec<Granted>, Error> {
-        let (agent, capabilities) = self.seeker(&wish.agent, wish.capabilities)?;
+        let (agent, capabilities) = self.seeker(&wish.agent, &wish.capabilities)?;
         self.engine.claim(ClaimRequest { agent, capabilities, ..wish }).await
     }
 
     pub async fn claim_one(&self, wish: ClaimOneRequest) -> Result<Granted, Error> {
-        let (agent, capabilities) = self.seeker(&wish.agent, wish.capabilities)?;
+        let (agent, capabilities) = self.seeker(&wish.agent, &wish.capabilities)?;
         self.engine.claim_one(ClaimOneRequest { agent, capabilities, ..wish }).await
     }
 
     pub async fn peek(&self, wish: PeekRequest) -> Result<Vec<Granted>, Error> {
-        let (agent, capabilities) = self.seeker(&wish.agent, wish.capabilities)?;
+        let (agent, capabilities) = self.seeker(&wish.agent, &wish.capabilities)?;
         self.engine.peek(PeekRequest { agent, capabilities, ..wish }).await
     }
 
@@ -147,7 +147,7 @@ impl Desk {
     fn seeker(
         &self,
         agent: &AgentId,
-        capabilities: Vec<tasuki_core::Capability>,
+        capabilities: &[tasuki_core::Capability],
     ) -> Result<(AgentId, Vec<tasuki_core::Capability>), Error> {
         let agent = self.caller.speaks_for(agent)?;
         self.caller.must(Permission::Claim, Some(agent.name()))?;
@@ -247,7 +247,7 @@ impl Desk {
     }
 
     pub async fn counter(&self, wish: CounterRequest) -> Result<Arc<Handoff>, Error> {
-        let (agent, capabilities) = self.seeker(&wish.agent, wish.capabilities)?;
+        let (agent, capabilities) = self.seeker(&wish.agent, &wish.capabilities)?;
         self.engine.counter(CounterRequest { agent, capabilities, ..wish }).await
     }
 

@@ -11,6 +11,7 @@ mod discover;
 mod engine;
 mod error;
 mod fair;
+mod held;
 mod ids;
 mod observer;
 mod offer;

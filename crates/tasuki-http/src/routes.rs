@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Long because: it is one table.
 //! The table of everything under `/v1`. The router and the OpenAPI document are made from it, so
 //! that neither can know a route that the other does not.
 

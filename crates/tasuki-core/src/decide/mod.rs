@@ -185,7 +185,7 @@ pub fn decide(command: Command, view: &dyn View, now: Timestamp) -> Decision {
         Command::Discard { handoff, by, reason } => review::discard(handoff, by, reason, view),
         Command::Sweep { max } => Ok(sweep::sweep(max, view, now)),
         Command::RaiseEpoch { epoch } => Ok(sweep::raise_epoch(epoch, view)),
-        Command::Registry { by, wish } => registry::change(by, wish, view, now),
+        Command::Registry { by, wish } => registry::change(&by, wish, view, now),
     };
     decided.unwrap_or_else(Decision::from)
 }

@@ -13,7 +13,7 @@ use crate::registry::rules::{RULES_MAX, Rule};
 use crate::registry::{Agent, Change, KEYS_MAX, Purpose, Registry, Standing, Token};
 
 pub(super) fn change(
-    by: Actor,
+    by: &Actor,
     wish: RegistryWish,
     view: &dyn View,
     now: Timestamp,

@@ -15,6 +15,7 @@ pub(crate) const NAMES: [&str; 5] = ["ada", "bob", "cyd", "dee", "eve"];
 
 /// A request as it travels: it may arrive late, twice, or lose its reply.
 #[derive(Clone)]
+#[allow(clippy::large_enum_variant, reason = "there are few of them")]
 pub(crate) enum Request {
     Offer(NewOffer),
     Claim(ClaimRequest),

@@ -262,8 +262,8 @@ async fn a_signature_that_covers_less_is_refused(stage: Stage) {
     let draft = |components: &[&str]| {
         signed_with(&scene, key, components, &params(&scene, now, now + 30, ""))
     };
-    for left_out in 0..COVERED.len() {
-        let some: Vec<_> = COVERED.into_iter().filter(|name| *name != COVERED[left_out]).collect();
+    for left_out in COVERED {
+        let some: Vec<_> = COVERED.into_iter().filter(|name| *name != left_out).collect();
         scene.refused(&draft(&some), "signature_components").await;
     }
     scene.refused(&draft(&[]), "signature_components").await;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Long because: it is one transaction, from its first lock to its commit.
 //! One transaction for all commands that wait: lock and read what they need, take the log's end,
 //! decide each, write, commit, and only then answer. The lock on the log's end is taken last and
 //! held until the commit, which is what keeps positions dense and in the order of commits.

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What holders do with their claims: begin, report, finish, give back; and the signatures that may
+//! come with it.
+
+use std::sync::Arc;
+
+use tasuki_core::canonical::Body;
+use tasuki_core::command::{Act, Command, Holder};
+use tasuki_core::envelope::Action;
+use tasuki_core::handoff::Claim;
+use tasuki_core::identity::statement;
+use tasuki_core::registry::Signed;
+use tasuki_core::report::{FailureReport, ResultReport};
+use tasuki_core::{AgentId, Handoff, HandoffId, Refusal};
+
+use crate::engine::{Engine, first_handoff};
+use crate::error::{Error, denied, invalid};
+use crate::requests::{CompleteRequest, Delivery, FailRequest, Granted, Proof};
+
+impl Engine {
+    /// The broker's own signature over what it gave to whom.
+    pub(crate) fn deliver(&self, handoff: &Handoff, claim: &Claim) -> Option<Delivery> {
+        let signer = self.settings.signer.as_ref()?;
+        let attempt = handoff.attempts.last()?;
+        let (fence, at) = (claim.fence, attempt.claimed_at);
+        let text = statement::delivery(
+            handoff.id,
+            handoff.envelope,
+            &claim.agent,
+            fence,
+            attempt.number,
+            at,
+        );
+        let signed = Signed { key_id: signer.public().id(), signature: signer.sign(&text) };
+        Some(Delivery { at, signed })
+    }
+
+    pub async fn start_work(
+        &self,
+        id: HandoffId,
+        proof: Proof,
+        by: Option<Holder>,
+    ) -> Result<Arc<Handoff>, Error> {
+        self.held(id, proof, by, Act::Start).await
+    }
+
+    async fn held(
+        &self,
+        handoff: HandoffId,
+        proof: Proof,
+        by: Option<Holder>,
+        act: Act,
+    ) -> Result<Arc<Handoff>, Error> {
+        self.check_acknowledgment(handoff, proof, by.as_ref(), &act).await?;
+        self.one_handoff(Command::Held { handoff, proof, by, act }).await
+    }
+
+    /// A signature that comes with an act must be the holder's, over this very act.
+    async fn check_acknowledgment(
+        &self,
+        id: HandoffId,
+        proof: Proof,
+        by: Option<&Holder>,
+        act: &Act,
+    ) -> Result<(), Error> {
+        let Some((by, signed)) = by.and_then(|by| Some((by, by.signed.as_ref()?))) else {
+            return Ok(());
+        };
+        let Some((word, body)) = act.acknowledgment() else { return Ok(()) };
+        let handoff = self.held_handoff(id, Some(&by.agent)).await?;
+        let (claim, fence) = (proof.claim_id, proof.fence);
+        let text = statement::acknowledgment(id, handoff.envelope, claim, fence, word, body);
+        self.check_signature(&by.agent, signed, &text)
+    }
+
+    /// A handoff for somebody who is or was its holder. To others it is not there.
+    pub(crate) async fn held_handoff(
+        &self,
+        id: HandoffId,
+        by: Option<&AgentId>,
+    ) -> Result<Arc<Handoff>, Error> {
+        let handoff = self.handoff(id).await?;
+        let theirs = |by: &AgentId| handoff.attempts.iter().any(|attempt| attempt.agent == *by);
+        if by.is_none_or(theirs) {
+            return Ok(handoff);
+        }
+        Err(Refusal::HandoffNotFound(id).into())
+    }
+
+    /// A signature must be one of a key of the agent that counts now.
+    pub(crate) fn check_signature(
+        &self,
+        agent: &AgentId,
+        signed: &Signed,
+        text: &[u8],
+    ) -> Result<(), Error> {
+        let registry = self.registry();
+        let found = registry.holder_of(signed.key_id, self.now());
+        let right = found.is_some_and(|(holder, key)| {
+            holder.id == *agent && key.verify(text, &signed.signature)
+        });
+        if right { Ok(()) } else { Err(denied(format!("the signature is not one of {agent}'s"))) }
+    }
+
+    /// Extends the lease. Returns how much of it is left.
+    pub async fn heartbeat(
+        &self,
+        id: HandoffId,
+        proof: Proof,
+        by: Option<Holder>,
+    ) -> Result<Granted, Error> {
+        let command = Command::Held { handoff: id, proof, by, act: Act::Heartbeat };
+        let handoff = self.one_handoff(command).await?;
+        let now = self.store.clock().now();
+        let claim = handoff.state.claim();
+        if let Some(claim) = claim {
+            self.presence.heard(&claim.agent, now);
+        }
+        let lease_left_ms = claim.map_or(0, |claim| claim.ends_at().ms_after(now));
+        let work_left_ms = claim.map_or(0, |claim| claim.hard_until.ms_after(now));
+        Ok(Granted { handoff, envelope: None, lease_left_ms, work_left_ms, delivery: None })
+    }
+
+    pub async fn progress(
+        &self,
+        id: HandoffId,
+        proof: Proof,
+        by: Option<Holder>,
+        percent: Option<u8>,
+        note: Option<String>,
+    ) -> Result<Arc<Handoff>, Error> {
+        if let Some(percent) = percent.filter(|percent| *percent > 100) {
+            return Err(invalid("percent", format!("is {percent}, expected 0 to 100")));
+        }
+        let act = Act::Progress { percent, note: self.note(note)? };
+        self.one_handoff(Command::Held { handoff: id, proof, by, act }).await
+    }
+
+    /// Completes handoffs, each on its own, all with one commit.
+    pub async fn complete(
+        &self,
+        requests: Vec<CompleteRequest>,
+    ) -> Result<Vec<Result<Arc<Handoff>, Error>>, Error> {
+        let mut commands = Vec::with_capacity(requests.len());
+        let mut slots = Vec::with_capacity(requests.len());
+        for request in requests {
+            match self.completion(request).await {
+                Ok(command) => {
+                    commands.push(command);
+                    slots.push(None);
+                }
+                Err(error) => slots.push(Some(error)),
+            }
+        }
+        let mut replies = self.execute(commands).await?.into_iter();
+        let answers = slots.into_iter().map(|error| match error {
+            Some(error) => Err(error),
+            None => first_handoff(replies.next()),
+        });
+        Ok(answers.collect())
+    }
+
+    async fn completion(&self, request: CompleteRequest) -> Result<Command, Error> {
+        let id = request.handoff;
+        if !matches!(
+            request.action,
+            Action::Completed | Action::NeedsReview | Action::ChangesRequested | Action::Escalated
+        ) {
+            let problem = "expected completed, needs_review, changes_requested or escalated";
+            return Err(invalid("action", problem));
+        }
+        let by = request.by.as_ref().map(|by| &by.agent);
+        self.check_result(id, by, &request.payload).await?;
+        let result = Body::of(&ResultReport {
+            handoff_id: id,
+            action: request.action,
+            payload: request.payload,
+            metadata: request.metadata,
+        });
+        let follow_ups = if request.follow_ups.is_empty() {
+            Vec::new()
+        } else {
+            let by = request.by.as_ref().map(|by| &by.agent);
+            self.follow_ups(id, by, request.follow_ups).await?
+        };
+        let act = Act::Complete { result, follow_ups };
+        self.check_acknowledgment(id, request.proof, request.by.as_ref(), &act).await?;
+        Ok(Command::Held { handoff: id, proof: request.proof, by: request.by, act })
+    }
+
+    pub async fn fail(&self, request: FailRequest) -> Result<Arc<Handoff>, Error> {
+        let texts = [&Some(request.kind.clone()), &Some(request.message.clone())];
+        for text in texts.into_iter().chain([&request.attempted, &request.hint]) {
+            self.check_text("failure", text.as_deref())?;
+        }
+        if request.kind.is_empty() {
+            return Err(invalid("type", "expected a short name for the kind of error"));
+        }
+        let failure = Body::of(&FailureReport {
+            handoff_id: request.handoff,
+            action: Action::Failed,
+            class: request.class,
+            kind: request.kind,
+            message: request.message,
+            attempted: request.attempted,
+            hint: request.hint,
+            retry_after_ms: request.retry_after_ms,
+            details: request.details,
+        });
+        let act = Act::Fail {
+            class: request.class,
+            failure,
+            retry_after_ms: request.retry_after_ms,
+            entropy: self.ids.entropy(),
+        };
+        let FailRequest { handoff, proof, by, .. } = request;
+        self.held(handoff, proof, by, act).await
+    }
+
+    pub async fn release(
+        &self,
+        id: HandoffId,
+        proof: Proof,
+        by: Option<Holder>,
+    ) -> Result<Arc<Handoff>, Error> {
+        self.one_handoff(Command::Held { handoff: id, proof, by, act: Act::Release }).await
+    }
+
+    /// Declines a handoff: as its holder with a proof, or without one before claiming.
+    pub async fn decline(
+        &self,
+        id: HandoffId,
+        agent: AgentId,
+        proof: Option<Proof>,
+        by: Option<Holder>,
+        reason: Option<String>,
+    ) -> Result<Arc<Handoff>, Error> {
+        let reason = self.note(reason)?;
+        let command = match proof {
+            Some(proof) => Command::Held { handoff: id, proof, by, act: Act::Decline { reason } },
+            None => Command::Decline { handoff: id, agent, reason },
+        };
+        self.one_handoff(command).await
+    }
+}
