@@ -231,7 +231,11 @@ impl Desk {
         if !within {
             return Err(Refusal::AgentNotFound(agent.clone()).into());
         }
-        if own && self.caller.is_whole() {
+        // A token that takes something away must not get it back by way of its agent.
+        if own && !self.caller.is_whole() {
+            return Err(denied("a token that is narrower than its agent does not look after it"));
+        }
+        if own {
             return Ok(());
         }
         self.caller.must(Permission::Administer, Some(agent.name()))

@@ -102,8 +102,8 @@ mod tests {
         signer.write("POST", "127.0.0.1:1", "/v1/x?y=z", b"{}", &mut headers).unwrap();
         let headers = String::from_utf8(headers).unwrap();
         let value = |name: &str| {
-            let line = headers.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-            line.strip_prefix(": ").unwrap().to_owned()
+            let value = |line: &str| line.strip_prefix(name)?.strip_prefix(": ").map(str::to_owned);
+            headers.lines().find_map(value).unwrap()
         };
         let presented = Presented::parse(&value("signature-input"), &value("signature")).unwrap();
         let digest = value("content-digest");

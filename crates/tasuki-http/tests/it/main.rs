@@ -33,6 +33,7 @@ mod reviews;
 mod revocation;
 mod rules;
 mod shutdown;
+mod signed;
 mod stale;
 mod strangers;
 mod tasks;

@@ -15,6 +15,7 @@ use axum::http::{HeaderMap, Request, header};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tasuki_core::Timestamp;
+use tasuki_core::identity::SecretKey;
 use tasuki_engine::{Engine, Settings, SystemIds};
 use tasuki_http::Limits;
 use tasuki_store::{Clock, ManualClock, Sqlite, SqliteOptions, Store, Sync, Volatile};
@@ -90,7 +91,8 @@ impl Stage {
 
     /// Where everybody has to say who it is.
     pub(crate) async fn closed(backend: Backend) -> Self {
-        let settings = Settings { open: false, ..Settings::default() };
+        let signer = Some(Arc::new(SecretKey::from_seed([0xb0; 32])));
+        let settings = Settings { open: false, signer, ..Settings::default() };
         Self::new(backend, settings, Limits::default()).await
     }
 
