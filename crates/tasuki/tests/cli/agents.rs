@@ -143,6 +143,9 @@ fn a_key_is_replaced_by_its_successor() {
     broker.run("task list --key coder.key").ok();
 
     let rotate = "keys rotate --agent coder --key second.key --grace 0ms --out";
+    broker.run(&format!("{rotate} third.key")).ends(4, &["too_many_keys"]);
+    let first = text(&broker.run("keys show coder.key --json").json()["key_id"]);
+    broker.run(&format!("keys revoke {first} --agent coder --key second.key")).ok();
     broker.run(&format!("{rotate} third.key")).ok();
     broker.run("task list --key second.key").ends(1, &["signature_wrong"]);
     broker.run("task list --key third.key").ok();

@@ -43,6 +43,7 @@ fn every_command_prints_one_document() {
     what_others_decide(&mut checked, &talk);
     everything_about_tasks(&mut checked);
     everything_about_agents(&mut checked);
+    checked.run("ready");
     checked.run("stats");
     checked.run("audit verify");
     checked.run("audit export --to log.jsonl");
