@@ -35,6 +35,10 @@ pub struct Record {
     pub handoff_id: Option<HandoffId>,
     pub at: Timestamp,
     pub actor: Actor,
+    /// Whose turn it is by this in the queue that the handoff enters; without it, the position of
+    /// the event is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<Position>,
     #[serde(flatten)]
     pub event: Event,
 }

@@ -9,6 +9,7 @@ use crate::ids::{
     AgentId, ClaimId, Fence, HandoffId, Hash, OrderingKey, Position, RequestId, TaskId, Timestamp,
 };
 use crate::terms::Terms;
+use crate::turn::Rank;
 
 /// How many attempts a handoff remembers; older ones are in the audit log only.
 pub const ATTEMPTS_KEPT_MAX: usize = 32;
@@ -68,6 +69,7 @@ pub enum State {
     /// Waits to be claimed, in the order in which it became ready.
     Pending {
         ready: Position,
+        turn: Position,
     },
     Claimed(Claim),
     InProgress(Claim),
@@ -280,7 +282,7 @@ impl Handoff {
         let state = if offered.needs_approval {
             State::AwaitingApproval
         } else {
-            start_state(offered.not_before, record.at, sealed.position)
+            start_state(offered.not_before, sealed)
         };
         Self {
             id,
@@ -337,8 +339,8 @@ impl Handoff {
                 self.terms = *terms;
                 self.contract.budget_tokens = budget_tokens.or(self.contract.budget_tokens);
                 // It stands in another queue from here, at its end like everything that comes.
-                if let State::Pending { ready } = &mut self.state {
-                    *ready = position;
+                if let State::Pending { .. } = &self.state {
+                    self.state = pending(sealed);
                 }
             }
             Event::CounterRefused { agent } => {
@@ -346,12 +348,12 @@ impl Handoff {
             }
             Event::Approved => {
                 self.needs_approval = false;
-                self.state = start_state(self.not_before, at, position);
+                self.state = start_state(self.not_before, sealed);
             }
             Event::Delivered { .. } => {
                 self.delivered_at.get_or_insert(at);
             }
-            Event::Readied => self.state = State::Pending { ready: position },
+            Event::Readied => self.state = pending(sealed),
             Event::Claimed(claimed) => self.claimed(claimed, at),
             Event::Started => {
                 if let State::Claimed(claim) = &self.state {
@@ -389,12 +391,12 @@ impl Handoff {
                 // Who declines without a claim changes nothing for the others: the handoff keeps
                 // its place, and still waits for its start or its approval.
                 if self.state.claim().is_some() {
-                    self.state = State::Pending { ready: position };
+                    self.state = pending(sealed);
                 }
             }
             Event::Released { .. } => {
                 self.end_attempt(at, AttemptEnd::Released, None);
-                self.state = State::Pending { ready: position };
+                self.state = pending(sealed);
             }
             Event::LeaseLost { cause, .. } => {
                 // A restore is the store's doing and a revocation the administrator's: neither
@@ -404,7 +406,7 @@ impl Handoff {
                     self.losses_in_row += 1;
                 }
                 self.end_attempt(at, (*cause).into(), None);
-                self.state = State::Pending { ready: position };
+                self.state = pending(sealed);
             }
             Event::RetryScheduled { due } => self.state = State::Scheduled { due: *due },
             Event::DeadLettered { reason } => {
@@ -526,7 +528,9 @@ impl Handoff {
     #[must_use]
     pub fn rank(&self) -> Option<Rank> {
         match self.state {
-            State::Pending { ready } => Some(Rank { haste: PRIORITY_MAX - self.priority, ready }),
+            State::Pending { ready, turn } => {
+                Some(Rank { haste: PRIORITY_MAX - self.priority, turn, ready })
+            }
             _ => None,
         }
     }
@@ -534,13 +538,6 @@ impl Handoff {
 
 pub const PRIORITY_MAX: u8 = 9;
 pub const PRIORITY_DEFAULT: u8 = 5;
-
-/// The order in which waiting handoffs are claimed: by priority, then by when they became ready.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Rank {
-    pub haste: u8,
-    pub ready: Position,
-}
 
 /// What a sender may rely on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -562,9 +559,14 @@ words!(Status {
     Done = "done",
 });
 
-fn start_state(not_before: Option<Timestamp>, at: Timestamp, position: Position) -> State {
+fn start_state(not_before: Option<Timestamp>, sealed: &Sealed) -> State {
     match not_before {
-        Some(due) if due > at => State::Scheduled { due },
-        _ => State::Pending { ready: position },
+        Some(due) if due > sealed.record.at => State::Scheduled { due },
+        _ => pending(sealed),
     }
+}
+
+fn pending(sealed: &Sealed) -> State {
+    let ready = sealed.position;
+    State::Pending { ready, turn: sealed.record.turn.unwrap_or(ready) }
 }

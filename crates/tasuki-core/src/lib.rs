@@ -26,6 +26,7 @@ pub mod table;
 pub mod task;
 pub mod terms;
 pub mod trust;
+pub mod turn;
 pub mod world;
 
 pub use canonical::Body;

@@ -18,6 +18,7 @@ use crate::quota::Usage;
 use crate::refusal::Refusal;
 use crate::registry::Registry;
 use crate::task::Task;
+use crate::turn::{self, Queue, Turns};
 
 #[derive(Debug, Clone)]
 pub struct World {
@@ -111,15 +112,27 @@ impl View for World {
             Target::Agent(agent) => *agent == seeker.agent,
             Target::Capability(capability) => seeker.capabilities.contains(capability),
         };
-        let mut waiting: Vec<_> = self
-            .handoffs
-            .values()
-            .filter(|h| meant(h) && !h.declined_by.contains(&seeker.agent))
-            .filter(|h| self.ahead_of(h).is_none())
-            .filter_map(|h| h.rank().map(|rank| (rank, h.id)))
+        let mut queues: BTreeMap<&Target, Vec<_>> = BTreeMap::new();
+        let open = self.handoffs.values().filter(|h| !h.declined_by.contains(&seeker.agent));
+        for handoff in open.filter(|h| meant(h) && self.ahead_of(h).is_none()) {
+            let ranked = handoff.rank().map(|rank| (rank, handoff.id));
+            queues.entry(&handoff.to).or_default().extend(ranked);
+        }
+        queues.values_mut().for_each(|queue| queue.sort());
+        turn::merge(queues.into_values().collect(), max)
+    }
+
+    fn turns(&self, queue: &Queue, from: &AgentId) -> Turns {
+        let here = self.handoffs.values().filter(|handoff| handoff.to == queue.to);
+        let waiting: Vec<_> = here
+            .filter_map(|handoff| Some((handoff.rank()?, handoff)))
+            .filter(|(rank, _)| rank.haste == queue.haste)
             .collect();
-        waiting.sort();
-        waiting.into_iter().take(max).map(|(_, id)| id).collect()
+        let claimable =
+            |handoff: &Handoff| handoff.declined_by.is_empty() && self.ahead_of(handoff).is_none();
+        let first = waiting.iter().filter(|(_, h)| claimable(h)).map(|(rank, _)| rank.turn).min();
+        let own = waiting.iter().filter(|(_, handoff)| handoff.from == *from);
+        Turns { first, own_last: own.map(|(rank, _)| rank.turn).max() }
     }
 
     fn ahead_of(&self, handoff: &Handoff) -> Option<HandoffId> {

@@ -58,14 +58,35 @@ struct StoredHandoff {
 #[serde(tag = "name", rename_all = "snake_case")]
 enum StoredState {
     AwaitingApproval,
-    Scheduled { due_ms: i64 },
-    Pending { ready: Position },
+    Scheduled {
+        due_ms: i64,
+    },
+    Pending {
+        ready: Position,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        turn: Option<Position>,
+    },
     Claimed(StoredClaim),
     InProgress(StoredClaim),
-    Completed { claim_id: ClaimId, fence: Fence, result: Hash, result_at: Position, at_ms: i64 },
-    Failed { aborted: bool, at_ms: i64 },
-    Cancelled { at_ms: i64 },
-    DeadLettered { reason: String, at_ms: i64, review: Option<StoredReview> },
+    Completed {
+        claim_id: ClaimId,
+        fence: Fence,
+        result: Hash,
+        result_at: Position,
+        at_ms: i64,
+    },
+    Failed {
+        aborted: bool,
+        at_ms: i64,
+    },
+    Cancelled {
+        at_ms: i64,
+    },
+    DeadLettered {
+        reason: String,
+        at_ms: i64,
+        review: Option<StoredReview>,
+    },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -181,7 +202,9 @@ fn encode_state(state: &State) -> StoredState {
     match state {
         State::AwaitingApproval => StoredState::AwaitingApproval,
         State::Scheduled { due } => StoredState::Scheduled { due_ms: due.0 },
-        State::Pending { ready } => StoredState::Pending { ready: *ready },
+        State::Pending { ready, turn } => {
+            StoredState::Pending { ready: *ready, turn: (turn != ready).then_some(*turn) }
+        }
         State::Claimed(claim) => StoredState::Claimed(encode_claim(claim)),
         State::InProgress(claim) => StoredState::InProgress(encode_claim(claim)),
         State::Completed { claim_id, fence, result, result_at, at } => StoredState::Completed {
@@ -208,7 +231,9 @@ fn decode_state(stored: StoredState) -> Result<State, Malformed> {
     Ok(match stored {
         StoredState::AwaitingApproval => State::AwaitingApproval,
         StoredState::Scheduled { due_ms } => State::Scheduled { due: Timestamp(due_ms) },
-        StoredState::Pending { ready } => State::Pending { ready },
+        StoredState::Pending { ready, turn } => {
+            State::Pending { ready, turn: turn.unwrap_or(ready) }
+        }
         StoredState::Claimed(claim) => State::Claimed(decode_claim(claim)),
         StoredState::InProgress(claim) => State::InProgress(decode_claim(claim)),
         StoredState::Completed { claim_id, fence, result, result_at, at_ms } => {

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use tasuki_core::command::Seeker;
 use tasuki_core::decide::{NewEvent, Replay, View};
 use tasuki_core::event::{self, Actor, Event, Sealed};
-use tasuki_core::handoff::{Rank, State};
+use tasuki_core::handoff::State;
 use tasuki_core::ids::{Epoch, IdempotencyKey, OrderingKey, RequestId, TENANT_DEFAULT};
 use tasuki_core::quota::Usage;
 use tasuki_core::registry::{self, Registry};
+use tasuki_core::turn::{self, Queue, Rank, Turns};
 use tasuki_core::world::replay_of;
 use tasuki_core::{AgentId, Body, Handoff, HandoffId, Position, Target, Task, TaskId, Timestamp};
 
@@ -27,6 +28,9 @@ pub(crate) struct Live {
     handoffs: HashMap<HandoffId, Arc<Handoff>>,
     /// Claimable now, by target, first rank first.
     waiting: HashMap<Target, BTreeMap<Rank, HandoffId>>,
+    /// Everything pending, by target: who sent it, how urgent it is, its turn and since when it is
+    /// ready.
+    senders: HashMap<Target, BTreeSet<(AgentId, Rank)>>,
     /// Not at their end, by target and ordering key, in offer order: only the first is claimable.
     lines: HashMap<Line, BTreeMap<Position, HandoffId>>,
     due: BTreeSet<(Timestamp, HandoffId)>,
@@ -62,6 +66,7 @@ impl Live {
             tasks: HashMap::new(),
             handoffs: HashMap::new(),
             waiting: HashMap::new(),
+            senders: HashMap::new(),
             lines: HashMap::new(),
             due: BTreeSet::new(),
             by_request: HashMap::new(),
@@ -222,6 +227,10 @@ impl Live {
         if let Some(at) = handoff.due_at() {
             self.due.insert((at, handoff.id));
         }
+        if let Some(rank) = handoff.rank() {
+            let senders = self.senders.entry(handoff.to.clone()).or_default();
+            senders.insert((handoff.from.clone(), rank));
+        }
         if let Some((agent, request)) = request_of(handoff) {
             self.by_request.entry((agent, request)).or_default().push(handoff.id);
         }
@@ -259,6 +268,14 @@ impl Live {
         usage.in_flight = usage.in_flight.saturating_sub(1);
         if let Some(at) = handoff.due_at() {
             self.due.remove(&(at, handoff.id));
+        }
+        if let Some(rank) = handoff.rank()
+            && let Some(senders) = self.senders.get_mut(&handoff.to)
+        {
+            senders.remove(&(handoff.from.clone(), rank));
+            if senders.is_empty() {
+                self.senders.remove(&handoff.to);
+            }
         }
         if let Some(key) = request_of(handoff)
             && let Some(held) = self.by_request.get_mut(&key)
@@ -420,19 +437,30 @@ impl View for Live {
     fn waiting(&self, seeker: &Seeker, max: usize) -> Vec<HandoffId> {
         let own = std::iter::once(Target::Agent(seeker.agent.clone()));
         let able = seeker.capabilities.iter().cloned().map(Target::Capability);
+        let targets: BTreeSet<_> = own.chain(able).collect();
         let open = |id: &HandoffId| {
             self.handoffs.get(id).is_some_and(|h| !h.declined_by.contains(&seeker.agent))
         };
-        let mut found: Vec<(Rank, HandoffId)> = own
-            .chain(able)
-            .filter_map(|target| self.waiting.get(&target))
-            .flat_map(|queue| queue.iter().filter(|(_, id)| open(id)).take(max))
-            .map(|(rank, id)| (*rank, *id))
-            .collect();
-        found.sort_unstable();
-        found.dedup();
-        found.truncate(max);
-        found.into_iter().map(|(_, id)| id).collect()
+        let first = |queue: &BTreeMap<Rank, HandoffId>| {
+            let open = queue.iter().filter(|(_, id)| open(id)).take(max);
+            open.map(|(rank, id)| (*rank, *id)).collect()
+        };
+        let queues = targets.iter().filter_map(|target| self.waiting.get(target)).map(first);
+        turn::merge(queues.collect(), max)
+    }
+
+    fn turns(&self, queue: &Queue, from: &AgentId) -> Turns {
+        let bound = |end| Rank { haste: queue.haste, turn: Position(end), ready: Position(end) };
+        let all = bound(0)..=bound(u64::MAX);
+        let declined =
+            |id: &HandoffId| self.handoffs.get(id).is_some_and(|h| !h.declined_by.is_empty());
+        let mut waiting =
+            self.waiting.get(&queue.to).into_iter().flat_map(|q| q.range(all.clone()));
+        let first = waiting.find(|(_, id)| !declined(id)).map(|(rank, _)| rank.turn);
+        let own = (from.clone(), bound(0))..=(from.clone(), bound(u64::MAX));
+        let mut own =
+            self.senders.get(&queue.to).into_iter().flat_map(|all| all.range(own.clone()));
+        Turns { first, own_last: own.next_back().map(|(_, rank)| rank.turn) }
     }
 
     fn ahead_of(&self, handoff: &Handoff) -> Option<HandoffId> {

@@ -21,6 +21,7 @@ use crate::quota::Usage;
 use crate::refusal::Refusal;
 use crate::registry::Registry;
 use crate::task::Task;
+use crate::turn::{self, Queue, Turns};
 
 /// What a decision may see. A store shows it its own state, inside its own transaction.
 pub trait View {
@@ -41,6 +42,8 @@ pub trait View {
     fn epoch(&self) -> Epoch;
     /// Who is known.
     fn registry(&self) -> &Registry;
+    /// What decides about a sender's next turn in a queue.
+    fn turns(&self, queue: &Queue, from: &AgentId) -> Turns;
     /// What a tenant uses; asked only for those that have a quota.
     fn usage(&self, tenant: &str) -> Usage;
 }
@@ -107,11 +110,19 @@ pub struct NewEvent {
     pub actor: Actor,
     pub event: Event,
     pub body: Option<Body>,
+    pub turn: Option<Position>,
 }
 
 impl NewEvent {
     fn on(handoff: &Handoff, actor: Actor, event: Event) -> Self {
-        Self { task: handoff.task_id, handoff: Some(handoff.id), actor, event, body: None }
+        Self {
+            task: handoff.task_id,
+            handoff: Some(handoff.id),
+            actor,
+            event,
+            body: None,
+            turn: None,
+        }
     }
 
     fn with(self, body: Option<Body>) -> Self {
@@ -134,6 +145,7 @@ impl NewEvent {
             handoff_id: self.handoff,
             at,
             actor: self.actor,
+            turn: self.turn,
             event: self.event,
         };
         let encoded = record.encode();
@@ -187,7 +199,26 @@ pub fn decide(command: Command, view: &dyn View, now: Timestamp) -> Decision {
         Command::RaiseEpoch { epoch } => Ok(sweep::raise_epoch(epoch, view)),
         Command::Registry { by, wish } => registry::change(&by, wish, view, now),
     };
-    decided.unwrap_or_else(Decision::from)
+    let mut decision = decided.unwrap_or_else(Decision::from);
+    give_turns(&mut decision.events, view, now);
+    decision
+}
+
+/// Gives what enters a queue its turn there. What is decided together takes turns one after the
+/// other.
+fn give_turns(events: &mut [NewEvent], view: &dyn View, now: Timestamp) {
+    let mut given: Vec<(Queue, AgentId, Position)> = Vec::new();
+    for new in events {
+        let handoff = new.handoff.and_then(|id| view.handoff(id));
+        let Some((queue, from)) = turn::enters(&new.event, handoff, now) else { continue };
+        let mut turns = view.turns(&queue, from);
+        let before = given.iter().rev().find(|(q, f, _)| *q == queue && f == from);
+        turns.own_last = turns.own_last.max(before.map(|(.., turn)| *turn));
+        let turn = turns.next();
+        let from = from.clone();
+        given.extend(turn.map(|turn| (queue, from, turn)));
+        new.turn = turn;
+    }
 }
 
 /// Finds a task for somebody. What belongs to another tenant is not there.

@@ -32,6 +32,7 @@ pub(super) fn open_task(open: OpenTask, view: &dyn View) -> Result<Decision, Ref
         actor: Actor::Agent(open.owner),
         event: Event::TaskOpened(opened),
         body: Some(open.intent),
+        turn: None,
     };
     Ok(Decision::of(vec![event], Outcome { task: Some(open.task), ..Outcome::default() }))
 }
@@ -100,6 +101,7 @@ pub(super) fn offered(offer: Offer) -> NewEvent {
             Control::Awaited => Event::CallOffered(facts),
         },
         body: Some(offer.envelope),
+        turn: None,
     }
 }
 

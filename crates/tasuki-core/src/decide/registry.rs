@@ -25,6 +25,7 @@ pub(super) fn change(
         actor: by.clone(),
         event: Event::RegistryChanged(Box::new(change)),
         body,
+        turn: None,
     };
     let mut body = None;
     let mut released = None;

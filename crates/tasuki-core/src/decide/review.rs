@@ -113,7 +113,7 @@ pub(super) fn cancel_task(
         events.push(NewEvent::on(handoff, actor.clone(), event));
     }
     let event = Event::TaskCancelled { reason: reason.as_ref().map(|body| body.hash) };
-    events.push(NewEvent { task: id, handoff: None, actor, event, body: reason });
+    events.push(NewEvent { task: id, handoff: None, actor, event, body: reason, turn: None });
     Ok(Decision::of(events, Outcome { task: Some(id), ..Outcome::default() }))
 }
 
@@ -174,6 +174,7 @@ pub(super) fn redrive(
             Control::Awaited => Event::CallOffered(offered),
         },
         body: None,
+        turn: None,
     };
     Ok(Decision::of(vec![redriven, offered], Outcome::of(new)))
 }

@@ -61,6 +61,7 @@ pub(super) fn raise_epoch(epoch: u64, view: &dyn View) -> Decision {
         actor: Actor::Broker,
         event: Event::EpochRaised { epoch },
         body: None,
+        turn: None,
     }];
     for handoff in view.held().into_iter().filter_map(|id| view.handoff(id)) {
         if let Some(claim) = handoff.state.claim() {

@@ -245,6 +245,7 @@ fn examples() -> Vec<Record> {
             handoff_id: (!of_store && !of_task).then_some(HANDOFF),
             at: Timestamp(1_800_000_000_000),
             actor: if of_store { Actor::Broker } else { Actor::Agent(agent("planner")) },
+            turn: None,
             event,
         }
     };

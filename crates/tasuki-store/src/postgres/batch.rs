@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 use super::db::{Db, query};
 use super::error::Fault;
-use super::load::{Loaded, Locked, Needs, more_waits};
+use super::load::{Loaded, Locked, Needs, more_waits, turns_of_offers};
 use super::rows::{self, sql_position};
 use super::sql::{NEXT_DUE, PUT_HEAD, TAKE_HEAD};
 use super::{Node, partitions, reading};
@@ -202,8 +202,12 @@ impl Node {
                 writes: None,
             });
         }
-        let (mut loaded, head) =
-            futures::try_join!(Loaded::read(db, &locked), db.run(&TAKE_HEAD, &[]))?;
+        let (mut loaded, head, turns) = futures::try_join!(
+            Loaded::read(db, &locked),
+            db.run(&TAKE_HEAD, &[]),
+            turns_of_offers(db, &needs, &self.cursors),
+        )?;
+        loaded.know_turns(turns)?;
         let head = self.believe(head, &mut loaded, failed_over)?;
         let failovers = self.told().failovers;
         // Time never runs backwards in the log, whichever broker writes and whatever its clock does.
@@ -215,7 +219,7 @@ impl Node {
             }
             self.read_registry(db.client(), &mut loaded.live.registry).await?;
         }
-        loaded.read_the_rest(db.client(), &needs, now).await?;
+        loaded.read_the_rest(db, &needs, &self.cursors, now).await?;
         let before = loaded.live.counts();
         let mut batch = Vec::new();
         let mut renewed = BTreeSet::new();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Low-water marks. Below a queue's mark nothing waits, and nothing ever will: what becomes
-//! claimable takes the position of the event that made it so, and positions are given in the order
-//! of commits. So the first waiting row that any snapshot shows, or the end of the log where there
-//! is none, bounds all later claims. Without a mark, an index scan would walk over every entry that
+//! claimable takes a turn that is not below what waits in its queue, or, where nothing does, the
+//! position of the event that made it so; and both are found under the lock of the log's end. So the
+//! first turn that any snapshot shows, or the end of the log where there is none, bounds all later
+//! claims. Without a mark, an index scan would walk over every entry that
 //! was ever claimed while an old transaction keeps vacuum from removing it.
 
 use std::collections::BTreeMap;
@@ -35,7 +36,7 @@ struct Marks {
     forgotten: u64,
 }
 
-/// A queue and from where on it is to be read: target, haste, position.
+/// A queue and from where on it is to be read: target, haste, turn.
 pub(super) type Hot = (String, i16, i64);
 /// A target and a range of haste.
 pub(super) type Cold = (String, i16, i16);
@@ -65,6 +66,12 @@ impl Cursors {
             queues.map(move |(haste, mark)| (target.clone(), *haste, *mark)).collect::<Vec<_>>()
         };
         targets.flat_map(hot).collect()
+    }
+
+    /// From where on one queue is to be read.
+    pub(super) fn mark(&self, target: &str, haste: i16) -> i64 {
+        let marks = self.marks();
+        marks.queues.get(target).and_then(|queues| queues.get(&haste)).copied().unwrap_or(0)
     }
 
     /// All that is not hot, in ranges.
@@ -137,8 +144,8 @@ impl Cursors {
 /// One statement, so one snapshot: the end of the log and the rows belong together.
 const RAISE: &str = "
     SELECT w.target, w.haste, coalesce(
-        (SELECT h.ready FROM handoff h WHERE h.state = 'pending' AND h.target = w.target
-            AND h.haste = w.haste AND h.ready >= w.mark ORDER BY h.ready LIMIT 1),
+        (SELECT h.turn FROM handoff h WHERE h.state = 'pending' AND h.target = w.target
+            AND h.haste = w.haste AND h.turn >= w.mark ORDER BY h.turn LIMIT 1),
         (SELECT position + 1 FROM log_head))
     FROM unnest($1::text[], $2::int2[], $3::int8[]) AS w (target, haste, mark)";
 

@@ -11,6 +11,7 @@ use tasuki_core::decide::{Replay, View, reads};
 use tasuki_core::ids::{Epoch, IdempotencyKey, RequestId};
 use tasuki_core::quota::Usage;
 use tasuki_core::registry::{Registry, Standing};
+use tasuki_core::turn::{Queue, Turns};
 use tasuki_core::{AgentId, Handoff, HandoffId, Position, Target, Task, TaskId, Timestamp};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
@@ -23,7 +24,7 @@ use super::reading;
 use super::rows::{self, handoff_uuid, target_text, task_uuid};
 use super::sql::{
     CLAIM, CLAIM_COLD, CLAIM_DECLINED, LOCK_DUE, LOCK_HELD, LOCK_NAMED, MORE, MORE_COLD,
-    READ_HANDOFFS, READ_TASKS,
+    READ_HANDOFFS, READ_TASKS, TURNS,
 };
 use crate::live::Live;
 use crate::writer::key_of;
@@ -43,12 +44,19 @@ pub(super) struct Needs {
     seekers: BTreeSet<AgentId>,
     /// Lines that new offers will stand in: target and ordering key.
     lines: BTreeMap<(String, String), i64>,
+    /// Queues that new offers will enter, and who sends them.
+    queues: BTreeSet<Entrance>,
+    /// Whether handoffs that are read may enter a queue anew.
+    comes_back: bool,
     sweep: usize,
     /// Whose claims are needed: these agents', or, if there are none here, everybody's.
     held: Option<BTreeSet<AgentId>>,
     /// Whether who is known must be read as it is at this very moment.
     pub(super) registry: bool,
 }
+
+/// A queue, as target and haste, and a sender.
+type Entrance = (String, i16, String);
 
 impl Needs {
     pub(super) fn of<'c>(commands: impl Iterator<Item = &'c Command>) -> Self {
@@ -76,8 +84,12 @@ impl Needs {
                 self.seek(&claim.seeker, claim.claim_ids.len());
             }
             Command::Peek { seeker, max } => self.seek(seeker, *max),
-            Command::Sweep { max } => self.sweep += max,
+            Command::Sweep { max } => {
+                self.sweep += max;
+                self.comes_back = true;
+            }
             Command::RaiseEpoch { .. } => {
+                self.comes_back = true;
                 self.tasks.insert(TaskId::STORE);
                 self.held = Some(BTreeSet::new());
             }
@@ -85,6 +97,12 @@ impl Needs {
                 self.tasks.insert(TaskId::STORE);
                 self.registry = true;
                 self.release(wish);
+            }
+            Command::Approve { .. }
+            | Command::Redrive { .. }
+            | Command::SettleCounter { .. }
+            | Command::Held { act: Act::Release | Act::Decline { .. }, .. } => {
+                self.comes_back = true;
             }
             Command::Offer(offer) => self.line_up(offer),
             Command::Held { act: Act::Complete { follow_ups, .. }, .. } => {
@@ -101,6 +119,7 @@ impl Needs {
             RegistryWish::SetStanding { agent, standing: Standing::Deregistered } => agent,
             _ => return,
         };
+        self.comes_back = true;
         match &mut self.held {
             // Everybody's are needed anyway.
             Some(agents) if agents.is_empty() => {}
@@ -109,6 +128,8 @@ impl Needs {
     }
 
     fn line_up(&mut self, offer: &Offer) {
+        let queue = Queue::of(&offer.to, offer.priority);
+        self.queues.insert(entrance(&queue, &offer.from));
         if let Some(key) = &offer.ordering_key {
             let line = (target_text(&offer.to), key.as_str().to_owned());
             self.lines.entry(line).or_insert(1);
@@ -126,6 +147,10 @@ impl Needs {
     }
 }
 
+fn entrance(queue: &Queue, from: &AgentId) -> Entrance {
+    (target_text(&queue.to), i16::from(queue.haste), from.as_str().to_owned())
+}
+
 /// What was read, and how it was when it was read.
 pub(super) struct Loaded {
     pub(super) live: Live,
@@ -133,6 +158,8 @@ pub(super) struct Loaded {
     pub(super) handoffs: HashMap<HandoffId, Arc<Handoff>>,
     /// Read to know the order of a line, but not ours to change.
     others: HashSet<HandoffId>,
+    /// What decides about the next turns in queues.
+    turns: HashMap<Entrance, Turns>,
     /// What tenants with a quota used when the log's end was locked.
     usage: HashMap<String, Usage>,
     /// How many of their handoffs were read that were not at their end.
@@ -254,6 +281,30 @@ async fn lock_hot(db: &Db, needs: &Needs, cursors: &Cursors) -> Result<Vec<Row>,
     db.run(&CLAIM, &[&hot.targets, &hot.haste, &hot.marks, &hot.wanted]).await
 }
 
+/// What decides about the turns of the batch's offers.
+pub(super) async fn turns_of_offers(
+    db: &Db,
+    needs: &Needs,
+    cursors: &Cursors,
+) -> Result<Vec<Row>, Fault> {
+    read_turns(db, &needs.queues, cursors).await
+}
+
+async fn read_turns(
+    db: &Db,
+    entrances: &BTreeSet<Entrance>,
+    cursors: &Cursors,
+) -> Result<Vec<Row>, Fault> {
+    if entrances.is_empty() {
+        return Ok(Vec::new());
+    }
+    let targets: Vec<_> = entrances.iter().map(|(target, ..)| target.as_str()).collect();
+    let haste: Vec<_> = entrances.iter().map(|(_, haste, _)| *haste).collect();
+    let from: Vec<_> = entrances.iter().map(|(.., from)| from.as_str()).collect();
+    let marks: Vec<_> = entrances.iter().map(|(to, haste, _)| cursors.mark(to, *haste)).collect();
+    db.run(&TURNS, &[&targets, &haste, &from, &marks]).await
+}
+
 /// What waits in all the other queues of the same targets.
 async fn lock_cold(db: &Db, needs: &Needs, cursors: &Cursors) -> Result<Vec<Row>, Fault> {
     let cold = Cold::of(needs, cursors);
@@ -318,6 +369,7 @@ impl Loaded {
             tasks: HashMap::new(),
             handoffs: HashMap::new(),
             others: HashSet::new(),
+            turns: HashMap::new(),
             usage: HashMap::new(),
             loaded_live: HashMap::new(),
         };
@@ -351,16 +403,44 @@ impl Loaded {
     /// order of lines, under the lock of the log's end.
     pub(super) async fn read_the_rest(
         &mut self,
-        db: &Client,
+        db: &Db,
         needs: &Needs,
+        cursors: &Cursors,
         now: Timestamp,
     ) -> Result<(), Fault> {
+        if needs.comes_back {
+            self.read_turns_of_loaded(db, cursors).await?;
+        }
+        let db = db.client();
         self.recheck_requests(db, needs).await?;
         self.read_lines(db, needs.lines.clone()).await?;
         self.read_keys(db, &needs.keys, reading::keys_since(now)).await?;
         self.live.keep();
         self.live.ready.clear();
         self.read_usage(db).await
+    }
+
+    /// Of what is read, anything may enter its queue again, or that of whoever made a counter-offer.
+    async fn read_turns_of_loaded(&mut self, db: &Db, cursors: &Cursors) -> Result<(), Fault> {
+        let mut entrances = BTreeSet::new();
+        for handoff in self.handoffs.values() {
+            let makers =
+                handoff.counters.iter().map(|counter| Target::Agent(counter.agent.clone()));
+            for to in makers.chain([handoff.to.clone()]) {
+                entrances.insert(entrance(&Queue::of(&to, handoff.priority), &handoff.from));
+            }
+        }
+        let found = read_turns(db, &entrances, cursors).await?;
+        self.know_turns(found)
+    }
+
+    pub(super) fn know_turns(&mut self, found: Vec<Row>) -> Result<(), Fault> {
+        for row in found {
+            let at = |place| row.try_get::<_, Option<i64>>(place).map(|at| at.map(rows::position));
+            let turns = Turns { first: at(3)?, own_last: at(4)? };
+            self.turns.insert((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?), turns);
+        }
+        Ok(())
     }
 
     /// Reads what tenants with a quota use, and notes what of it was read already.
@@ -514,6 +594,13 @@ impl View for Loaded {
     }
     fn epoch(&self) -> Epoch {
         self.live.epoch()
+    }
+    /// As it was when the log's end was locked, and what this batch has added since.
+    fn turns(&self, queue: &Queue, from: &AgentId) -> Turns {
+        let before = self.turns.get(&entrance(queue, from)).copied().unwrap_or_default();
+        let now = self.live.turns(queue, from);
+        let first = before.first.or(now.first);
+        Turns { first, own_last: before.own_last.max(now.own_last) }
     }
     fn registry(&self) -> &Registry {
         self.live.registry()

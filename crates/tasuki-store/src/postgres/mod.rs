@@ -73,6 +73,7 @@ const OFTEN: &[&db::Often] = &[
     &sql::CLAIM_COLD,
     &sql::CLAIM_DECLINED,
     &sql::MORE,
+    &sql::TURNS,
     &sql::MORE_COLD,
     &sql::LOCK_DUE,
     &sql::READ_TASKS,

@@ -266,6 +266,7 @@ pub(super) async fn put_handoffs(
     let targets: Vec<_> = all().map(|h| target_text(&h.to)).collect();
     let haste: Vec<_> = all().map(|h| h.rank().map(|rank| i16::from(rank.haste))).collect();
     let ready: Vec<_> = all().map(|h| h.rank().map(|rank| sql_position(rank.ready))).collect();
+    let turns: Vec<_> = all().map(|h| h.rank().map(|rank| sql_position(rank.turn))).collect();
     let offered: Vec<_> = all().map(|h| sql_position(h.offered)).collect();
     let keys: Vec<_> = all().map(|h| h.ordering_key.as_ref().map(|key| key.as_str())).collect();
     // An array of arrays would have to be rectangular, so each list travels as one text.
@@ -280,9 +281,9 @@ pub(super) async fn put_handoffs(
     let at: Vec<_> = all().map(|h| sql_position(h.at)).collect();
     let data: Vec<_> = all().map(|h| codec::encode(h)).collect();
     let known: Vec<_> = handoffs.iter().map(|(_, known)| known.map(sql_position)).collect();
-    let values: [&(dyn ToSql + Sync); 18] = [
+    let values: [&(dyn ToSql + Sync); 19] = [
         &ids, &tasks, &states, &ended, &reviewed, &from, &targets, &haste, &ready, &offered, &keys,
-        &declined, &holders, &requests, &due, &at, &data, &known,
+        &declined, &holders, &requests, &due, &at, &data, &known, &turns,
     ];
     db.run(&PUT_HANDOFFS, &values).await.map(drop)
 }
@@ -292,12 +293,12 @@ pub(super) const PUT_HANDOFFS: Often = Often {
     WITH given AS (
         SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::bool[], $5::bool[], $6::text[],
             $7::text[], $8::int2[], $9::int8[], $10::int8[], $11::text[], $12::text[], $13::text[],
-            $14::text[], $15::int8[], $16::int8[], $17::text[], $18::int8[])
+            $14::text[], $15::int8[], $16::int8[], $17::text[], $18::int8[], $19::int8[])
         AS g (id, task_id, state, ended, reviewed, from_agent, target, haste, ready, offered,
-            ordering_key, declined_by, holder, request_id, due_at, at, data, known)
+            ordering_key, declined_by, holder, request_id, due_at, at, data, known, turn)
     ), changed AS (
         UPDATE handoff SET state = g.state, ended = g.ended, reviewed = g.reviewed, haste = g.haste,
-            ready = g.ready, declined_by = string_to_array(g.declined_by, E'\\n'),
+            ready = g.ready, turn = g.turn, declined_by = string_to_array(g.declined_by, E'\\n'),
             holder = g.holder, request_id = g.request_id, due_at = g.due_at, at = g.at,
             data = g.data
         FROM given g WHERE g.known IS NOT NULL AND handoff.id = g.id AND handoff.at = g.known
@@ -305,7 +306,7 @@ pub(super) const PUT_HANDOFFS: Often = Often {
     ), added AS (
         INSERT INTO handoff SELECT id, task_id, state, ended, reviewed, from_agent, target, haste,
             ready, offered, ordering_key, string_to_array(declined_by, E'\\n'), holder, request_id,
-            due_at, at, data
+            due_at, at, data, turn
         FROM given WHERE known IS NULL
         RETURNING 1
     )
@@ -329,6 +330,7 @@ pub(super) const PUT_HANDOFFS: Often = Often {
         Type::INT8_ARRAY,
         Type::INT8_ARRAY,
         Type::TEXT_ARRAY,
+        Type::INT8_ARRAY,
         Type::INT8_ARRAY,
     ],
 };

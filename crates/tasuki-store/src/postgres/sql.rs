@@ -45,7 +45,7 @@ macro_rules! claimable {
     ($queue:literal, $order:literal) => {
         concat!(
             "
-        SELECT h.task_id, h.id, h.haste FROM handoff h JOIN task t ON t.id = h.task_id
+        SELECT h.task_id, h.id, h.haste, h.turn FROM handoff h JOIN task t ON t.id = h.task_id
         WHERE h.state = 'pending' AND h.target = w.target AND h.declined_by = '{}'
             AND ",
             $queue,
@@ -66,7 +66,7 @@ macro_rules! hot {
             $select,
             " FROM unnest($1::text[], $2::int2[], $3::int8[], $4::int8[])
                 AS w (target, haste, mark, wanted), LATERAL (",
-            claimable!("h.haste = w.haste AND h.ready >= w.mark", "h.ready"),
+            claimable!("h.haste = w.haste AND h.turn >= w.mark", "h.turn, h.ready"),
             $end
         )
     };
@@ -78,7 +78,7 @@ macro_rules! cold {
             $select,
             " FROM unnest($1::text[], $2::int2[], $3::int2[], $4::int8[])
                 AS w (target, first, last, wanted), LATERAL (",
-            claimable!("h.haste BETWEEN w.first AND w.last", "h.haste, h.ready"),
+            claimable!("h.haste BETWEEN w.first AND w.last", "h.haste, h.turn, h.ready"),
             $end
         )
     };
@@ -135,7 +135,7 @@ pub(super) const CLAIM_DECLINED: Often = Often {
             SELECT 1 FROM handoff e WHERE NOT e.ended AND e.ordering_key IS NOT NULL
                 AND e.target = h.target AND e.ordering_key = h.ordering_key
                 AND e.offered < h.offered))
-    ORDER BY h.haste, h.ready LIMIT 1000 FOR NO KEY UPDATE OF t SKIP LOCKED",
+    ORDER BY h.haste, h.turn, h.ready LIMIT 1000 FOR NO KEY UPDATE OF t SKIP LOCKED",
     types: &[Type::TEXT_ARRAY, Type::TEXT_ARRAY],
 };
 
@@ -161,6 +161,24 @@ pub(super) const READ_HANDOFFS: Often = Often {
     SELECT data FROM handoff WHERE id IN (
         SELECT unnest($1::uuid[]) UNION SELECT live FROM task WHERE id = ANY ($2))",
     types: &[Type::UUID_ARRAY, Type::UUID_ARRAY],
+};
+
+/// What decides about the next turns of senders in queues, from the queues' low-water marks on. Sent
+/// behind the lock of the log's end, so that what it sees is final.
+pub(super) const TURNS: Often = Often {
+    sql: concat!(
+        "
+    SELECT w.target, w.haste, w.from_agent, (
+        SELECT c.turn FROM (",
+        claimable!("h.haste = w.haste AND h.turn >= w.mark", "h.turn, h.ready"),
+        " LIMIT 1) c), (
+        SELECT h.turn FROM handoff h WHERE h.state = 'pending' AND h.target = w.target
+            AND h.haste = w.haste AND h.from_agent = w.from_agent AND h.turn >= w.mark
+        ORDER BY h.turn DESC LIMIT 1)
+    FROM unnest($1::text[], $2::int2[], $3::text[], $4::int8[])
+        AS w (target, haste, from_agent, mark)"
+    ),
+    types: &[Type::TEXT_ARRAY, Type::INT2_ARRAY, Type::TEXT_ARRAY, Type::INT8_ARRAY],
 };
 
 /// The log's end, and the timeline of the server.

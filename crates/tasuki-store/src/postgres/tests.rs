@@ -214,7 +214,8 @@ async fn a_claim_uses_the_partial_index_at_a_million_rows() {
          INSERT INTO handoff SELECT md5('h' || i)::uuid, md5(i::text)::uuid,
              CASE WHEN i % 5 = 0 THEN 'pending' ELSE 'completed' END, i % 5 <> 0, false, 'a',
              'capability:review', CASE WHEN i % 5 = 0 THEN 4 END, CASE WHEN i % 5 = 0 THEN i END,
-             i, NULL, '{}', NULL, NULL, NULL, i, '' FROM generate_series(1, 1000000) i;
+             i, NULL, '{}', NULL, NULL, NULL, i, '', CASE WHEN i % 5 = 0 THEN i END
+             FROM generate_series(1, 1000000) i;
          ANALYZE task; ANALYZE handoff;",
     )
     .await
@@ -236,4 +237,12 @@ async fn a_claim_uses_the_partial_index_at_a_million_rows() {
         assert!(plan.contains("Index Scan using task_pkey"), "{plan}");
         assert!(!plan.contains("Seq Scan") && !plan.contains("Sort"), "{plan}");
     }
+    let text = sql::TURNS.sql.replace("$1", "'{capability:review}'").replace("$2", "'{4}'");
+    let text = text.replace("$3", "'{a}'").replace("$4", "'{500000}'");
+    let plan = db.query(&format!("EXPLAIN (COSTS OFF) {text}"), &[]).await.unwrap();
+    let plan: Vec<String> = plan.iter().map(|row| row.get(0)).collect();
+    let plan = plan.join("\n");
+    assert!(plan.contains("Scan Backward using handoff_sender"), "{plan}");
+    assert!(plan.contains("Scan using handoff_waiting"), "{plan}");
+    assert!(!plan.contains("Seq Scan") && !plan.contains("Sort"), "{plan}");
 }

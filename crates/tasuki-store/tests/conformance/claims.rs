@@ -24,6 +24,59 @@ pub(crate) async fn work_is_claimed_by_priority_and_then_first_come(stage: Stage
     assert!(stage.claim_next("coder", 1).await.is_empty());
 }
 
+pub(crate) async fn senders_to_one_target_take_turns_however_much_one_of_them_sends(stage: Stage) {
+    let offers = |name: &'static str, count: usize| {
+        let offer = |_| {
+            let mut offer = stage.offer(to_any("review"));
+            offer.from = agent(name);
+            Command::Offer(Box::new(offer))
+        };
+        let commands: Vec<_> = (0..count).map(offer).collect();
+        let sent = stage.store.execute(commands);
+        async {
+            let sent = sent.await.unwrap();
+            sent.into_iter().map(|done| done.unwrap().outcome.handoffs[0]).collect::<Vec<_>>()
+        }
+    };
+    let next = || async { stage.claim_next("coder", 1).await[0] };
+    let flood = offers("planner", 40).await;
+    assert_eq!(stage.claim_next("coder", 3).await, flood[..3], "alone it has every turn");
+    let quiet = offers("tester", 3).await;
+    let quieter = offers("writer", 1).await;
+    // From here on each has one turn in each round, and the flood keeps its own order.
+    for expected in [flood[3], quiet[0], quieter[0], flood[4], quiet[1], flood[5], quiet[2]] {
+        assert_eq!(next().await, expected);
+    }
+    // Who sends one at a time, each when the last is taken, gets every other turn and no more.
+    for round in 0..4 {
+        let one = offers("tester", 1).await[0];
+        assert_eq!([next().await, next().await], [flood[6 + round], one]);
+    }
+    // More of the flood, and what comes back to it, goes behind all that it has sent.
+    let more = offers("planner", 1).await[0];
+    let held = crate::stage::proof_of(&*stage.handoff(flood[0]).await);
+    stage.act(flood[0], held, Act::Release).await.unwrap();
+    let last = offers("writer", 2).await;
+    let rest = stage.claim_next("coder", 100).await;
+    assert_eq!(rest[..4], [flood[10], last[0], flood[11], last[1]]);
+    assert_eq!(rest[rest.len() - 2..], [more, flood[0]]);
+    assert_eq!(rest.len(), 30 + 2 + 2);
+}
+
+pub(crate) async fn two_targets_of_one_agent_do_not_starve_each_other(stage: Stage) {
+    let mut flood = Vec::new();
+    for _ in 0..10 {
+        flood.push(stage.offer_to(to_any("review"), |_| {}).await);
+    }
+    let own = stage.offered().await;
+    // However much comes after it, what came before goes first and what came later does not.
+    for count in 0..12 {
+        flood.push(stage.offer_to(to_any("review"), |_| {}).await);
+        let expected = if count == 10 { own } else { flood[count - usize::from(count > 10)] };
+        assert_eq!(stage.claim_next("coder", 1).await, [expected], "{count}");
+    }
+}
+
 pub(crate) async fn work_that_comes_back_goes_to_the_end_of_its_line(stage: Stage) {
     let (first, second) = (stage.offered().await, stage.offered().await);
     let proof = stage.claim(first, "coder").await;

@@ -61,6 +61,8 @@ macro_rules! conforms {
                 a_closed_store_takes_nothing_more;
             claims:
                 work_is_claimed_by_priority_and_then_first_come
+                senders_to_one_target_take_turns_however_much_one_of_them_sends
+                two_targets_of_one_agent_do_not_starve_each_other
                 work_that_comes_back_goes_to_the_end_of_its_line
                 an_ordering_key_lets_one_go_at_a_time
                 a_claim_is_safe_to_repeat_with_its_request_id
