@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "findings are its output")]
 
 mod codegen;
+mod gate;
 mod readme;
 mod tidy;
 

@@ -15,6 +15,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     let files = files(root)?;
     let mut findings = core_dependencies(root)?;
     findings.extend(directions(root)?);
+    findings.extend(crate::gate::findings(root)?);
     if let Ok(map) = fs::read_to_string(root.join("ARCHITECTURE.md")) {
         findings.extend(vanished_paths(&map, root, &files));
     }

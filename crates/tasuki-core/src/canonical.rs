@@ -227,6 +227,13 @@ fn beyond_exact<E: de::Error>() -> E {
 #[serde(transparent)]
 pub struct Object(pub Map<String, Value>);
 
+impl Object {
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 impl<'de> Deserialize<'de> for Object {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         Map::deserialize(from).map(Self)

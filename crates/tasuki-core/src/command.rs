@@ -220,6 +220,8 @@ pub struct Offer {
     pub priority: u8,
     pub terms: Terms,
     pub contract: Contract,
+    /// Constraints that this hop lifts.
+    pub lifted: Vec<Hash>,
     pub expires_at: Timestamp,
     pub not_before: Option<Timestamp>,
     pub needs_approval: bool,
@@ -284,11 +286,26 @@ pub struct Proof {
 #[derive(Debug, Clone)]
 pub enum Act {
     Start,
+    /// Starts, having repeated what binds: the address of it.
+    ReadBack(Hash),
     Heartbeat,
-    Progress { percent: Option<u8>, note: Option<Body> },
-    Complete { result: Body, follow_ups: Vec<Offer> },
-    Fail { class: FailureClass, failure: Body, retry_after_ms: Option<u64>, entropy: u64 },
-    Decline { reason: Option<Body> },
+    Progress {
+        percent: Option<u8>,
+        note: Option<Body>,
+    },
+    Complete {
+        result: Body,
+        follow_ups: Vec<Offer>,
+    },
+    Fail {
+        class: FailureClass,
+        failure: Body,
+        retry_after_ms: Option<u64>,
+        entropy: u64,
+    },
+    Decline {
+        reason: Option<Body>,
+    },
     Release,
 }
 
@@ -298,6 +315,7 @@ impl Act {
     pub fn acknowledgment(&self) -> Option<(&'static str, Option<Hash>)> {
         match self {
             Self::Start => Some(("accepted", None)),
+            Self::ReadBack(repeated) => Some(("accepted", Some(*repeated))),
             Self::Complete { result, .. } => Some(("completed", Some(result.hash))),
             Self::Fail { failure, .. } => Some(("failed", Some(failure.hash))),
             Self::Heartbeat | Self::Progress { .. } | Self::Decline { .. } | Self::Release => None,

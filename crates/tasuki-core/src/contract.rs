@@ -20,12 +20,18 @@ pub struct Contract {
     /// The address of the JSON Schema that the result must fit, which is in the envelope.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Hash>,
+    /// The address of what is wanted back, which is in the envelope.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_output: Option<Hash>,
     /// Which majors of the envelope the sender can give; without any, the broker's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub majors: Vec<u32>,
     /// How many tokens the work may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_tokens: Option<u32>,
+    /// What the receiver must repeat before its claim counts: the address of what binds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_back: Option<Hash>,
     /// How the receiver was chosen, if the broker chose it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routed: Option<Why>,

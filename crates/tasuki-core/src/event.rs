@@ -281,6 +281,9 @@ pub struct Offered {
     pub terms: Terms,
     #[serde(default, skip_serializing_if = "Contract::is_empty")]
     pub contract: Contract,
+    /// Constraints that this hop lifts; the envelope says why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lifted: Vec<Hash>,
     pub expires_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,

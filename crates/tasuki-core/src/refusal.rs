@@ -2,7 +2,7 @@
 //! Every reason to say no. Each has a code that is never reused and a page in `docs/errors/`.
 
 use crate::handoff::StateName;
-use crate::ids::{AgentId, HandoffId, IdempotencyKey, KeyId, TaskId, TokenId};
+use crate::ids::{AgentId, HandoffId, Hash, IdempotencyKey, KeyId, TaskId, TokenId};
 use crate::task::TaskState;
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -55,6 +55,8 @@ pub enum Refusal {
     TooManyCounters { handoff: HandoffId, max: usize },
     #[error("{agent} has made no counter-offer for handoff {handoff}")]
     NoCounter { handoff: HandoffId, agent: AgentId },
+    #[error("handoff {handoff} must be read back before the claim counts")]
+    ReadBackNeeded { handoff: HandoffId, expected: Hash },
     #[error("tenant {tenant} has {used} {what}, and may have {limit}")]
     QuotaExceeded { tenant: String, what: &'static str, used: u64, limit: u64 },
     #[error("work stays within its tenant")]
@@ -105,6 +107,7 @@ impl Refusal {
             Self::InvalidFollowUps(_) => "invalid_follow_ups",
             Self::TooManyCounters { .. } => "too_many_counters",
             Self::NoCounter { .. } => "no_counter",
+            Self::ReadBackNeeded { .. } => "read_back_needed",
             Self::QuotaExceeded { .. } => "quota_exceeded",
             Self::OtherTenant => "other_tenant",
             Self::AgentNotFound(_) => "agent_not_found",
@@ -159,6 +162,9 @@ impl Refusal {
             Self::InvalidFollowUps(_) => "correct the follow-ups and complete again",
             Self::TooManyCounters { .. } => "wait until the sender has settled some of them",
             Self::NoCounter { .. } => "read the handoff to see who has made one",
+            Self::ReadBackNeeded { .. } => {
+                "start with `read_back`: the ids of all constraints, and the address of the expected output"
+            }
             Self::QuotaExceeded { .. } => {
                 "finish some of the work that is under way, or ask the operator for a larger quota"
             }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::canonical::{Body, Object};
-use crate::envelope::{Action, Payload};
+use crate::envelope::{Action, CriterionReport, Payload};
 use crate::event::FailureClass;
 use crate::ids::HandoffId;
 
@@ -19,6 +19,15 @@ pub struct ResultReport {
     pub payload: Payload,
     #[serde(default)]
     pub metadata: Object,
+    /// What the broker checked of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub verified: Vec<String>,
+    /// What the agent says of it, which nobody checked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub declared: Vec<CriterionReport>,
+    /// References that it had to work without.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gaps: Vec<String>,
 }
 
 /// Why an attempt failed.

@@ -110,7 +110,17 @@ impl Task {
                 self.live = record.handoff_id;
                 self.envelope = Some((offered.envelope, offered.hop));
             }
-            Event::Claimed(claimed) => self.owner = claimed.agent.clone(),
+            // A claim that must be read back counts when it was.
+            Event::Claimed(claimed) => {
+                if handoff.is_none_or(|handoff| handoff.contract.read_back.is_none()) {
+                    self.owner = claimed.agent.clone();
+                }
+            }
+            Event::Started => {
+                if let Some(claim) = handoff.and_then(|handoff| handoff.state.claim()) {
+                    self.owner = claim.agent.clone();
+                }
+            }
             Event::Completed { next, .. } => {
                 self.live = None;
                 if next.is_none() {
@@ -153,7 +163,6 @@ impl Task {
             | Event::Approved
             | Event::Delivered { .. }
             | Event::Readied
-            | Event::Started
             | Event::Progressed { .. }
             | Event::RetryScheduled { .. }
             | Event::Expired

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::canonical::Body;
-use crate::envelope::Payload;
+use crate::envelope::{Fault, Payload};
 use crate::event::words;
 use crate::ids::Hash;
 
@@ -54,13 +54,6 @@ pub struct Part {
     pub kind: Kind,
     pub trust: Trust,
     content: Hash,
-}
-
-/// What is wrong with a part.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    pub path: String,
-    pub problem: String,
 }
 
 /// The parts of a payload; none if it is not made of parts.

@@ -7,25 +7,23 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use serde::Serialize;
-use serde_json::{Value, json};
-use tasuki_core::canonical::Object;
+use serde_json::Value;
 use tasuki_core::contract::Contract;
-use tasuki_core::envelope::{Envelope, Payload};
+use tasuki_core::envelope::{
+    CriterionReport, Envelope, ExpectedOutput, Fault, Parts, Payload, version,
+};
 use tasuki_core::manifest::CapabilityEntry;
 use tasuki_core::registry::Standing;
 use tasuki_core::route::{self, Candidate, Observed, Policy};
-use tasuki_core::{AgentId, Body, Capability, Handoff, HandoffId, Target, Terms};
+use tasuki_core::{AgentId, Body, Capability, Handoff, HandoffId, Position, Target, Terms};
 
 use crate::directory::{Listed, Listing};
 use crate::engine::Engine;
 use crate::error::{Error, invalid};
 use crate::requests::FollowUp;
-use crate::schemas::Fault;
 
 /// The majors of the envelope that this broker gives where the sender names none.
-const MAJORS: &[u32] = &[2];
-/// The member of an envelope that says what is wanted back.
-const EXPECTED: &str = "expected_output";
+const MAJORS: &[u32] = version::MAJORS;
 /// From how many attempts on an agent's lateness is held against its word.
 const LATE_TRIES_MIN: u64 = route::SLA_TRIES_MIN as u64;
 
@@ -42,8 +40,6 @@ pub(crate) struct Settled {
     pub(crate) to: Target,
     pub(crate) terms: Terms,
     pub(crate) contract: Contract,
-    /// What the envelope says beyond its own members.
-    pub(crate) more: Object,
 }
 
 impl Engine {
@@ -51,7 +47,12 @@ impl Engine {
         self.directory.listing(&*self.store, &self.registry()).await
     }
 
-    pub(crate) async fn settle(&self, from: &AgentId, hop: &FollowUp) -> Result<Settled, Error> {
+    pub(crate) async fn settle(
+        &self,
+        from: &AgentId,
+        hop: &FollowUp,
+        parts: &Parts,
+    ) -> Result<Settled, Error> {
         let capability = match &hop.to {
             Target::Capability(capability) => Some(capability.clone()),
             Target::Agent(_) => hop.capability.clone(),
@@ -64,6 +65,8 @@ impl Engine {
         let mut contract = Contract {
             capability: hop.capability.clone(),
             output_schema: None,
+            expected_output: None,
+            read_back: None,
             majors: hop.majors.clone(),
             budget_tokens: hop.budget_tokens,
             routed: None,
@@ -92,13 +95,17 @@ impl Engine {
                 in_range(listed, entry, &terms, &contract)?;
             }
         }
-        let mut more = Object::default();
-        if let Some(schema) = &hop.output_schema {
-            self.schemas.compile(schema).map_err(|problem| invalid("output_schema", problem))?;
-            contract.output_schema = Some(Body::of(schema).hash);
-            more.0.insert(EXPECTED.into(), json!({ "schema": schema }));
+        if let Some(expected) = &parts.expected_output {
+            contract.expected_output = Some(expected.hash());
+            if let Some(schema) = &expected.schema {
+                self.schemas
+                    .compile(schema)
+                    .map_err(|problem| invalid("output_schema", problem))?;
+                contract.output_schema = Some(Body::of(schema).hash);
+            }
         }
-        Ok(Settled { to, terms, contract, more })
+        contract.read_back = hop.said.read_back.then(|| parts.read_back());
+        Ok(Settled { to, terms, contract })
     }
 
     /// Who has a capability and takes this input. If somebody has it and nobody takes the input,
@@ -196,27 +203,38 @@ impl Engine {
         &self,
         id: HandoffId,
         by: Option<&AgentId>,
-        payload: &Payload,
-    ) -> Result<(), Error> {
+        result: Told<'_>,
+    ) -> Result<Vec<String>, Error> {
+        let mut verified = Vec::new();
+        let payload = result.payload;
         if !self.contracts.load(Ordering::Acquire) {
-            return Ok(());
+            return Ok(verified);
         }
         // Whether the handoff is there, and whose it is, is the command's to find out.
-        let Ok(handoff) = self.held_handoff(id, by).await else { return Ok(()) };
-        if let Some(schema) = self.agreed_output(&handoff).await? {
-            self.fits("the output schema of the offer", &schema, payload)?;
+        let Ok(handoff) = self.held_handoff(id, by).await else { return Ok(verified) };
+        if let Some(expected) = self.agreed_output(&handoff).await? {
+            if let Some(schema) = &expected.schema {
+                self.fits("the output schema of the offer", schema, payload)?;
+            }
+            let faults = expected.faults(payload, result.criteria, result.done);
+            if !faults.is_empty() {
+                return Err(Error::Payload { what: "what the offer expects".into(), faults });
+            }
+            verified.extend(expected.checked().into_iter().map(str::to_owned));
         }
         let (Some(capability), Some(claim)) = (asked(&handoff), handoff.state.claim()) else {
-            return Ok(());
+            return Ok(verified);
         };
         let listing = self.listing().await?;
         let entry = listing.agents.get(&claim.agent).and_then(|listed| listed.entry(capability));
         match entry.and_then(|entry| entry.output_schema.as_ref()) {
             Some(schema) => {
-                self.fits(&format!("the output schema of {}", claim.agent), schema, payload)
+                self.fits(&format!("the output schema of {}", claim.agent), schema, payload)?;
+                verified.push("output_schema".to_owned());
             }
-            None => Ok(()),
+            None => {}
         }
+        Ok(verified)
     }
 
     fn fits(&self, what: &str, schema: &Value, payload: &Payload) -> Result<(), Error> {
@@ -227,16 +245,49 @@ impl Engine {
         Err(Error::Payload { what: what.to_owned(), faults })
     }
 
-    async fn agreed_output(&self, handoff: &Handoff) -> Result<Option<Value>, Error> {
-        if handoff.contract.output_schema.is_none() {
+    async fn agreed_output(&self, handoff: &Handoff) -> Result<Option<ExpectedOutput>, Error> {
+        let contract = &handoff.contract;
+        if contract.output_schema.is_none() && contract.expected_output.is_none() {
             return Ok(None);
         }
-        let body = self.store.bodies(vec![handoff.envelope_at]).await?.pop().flatten();
-        let envelope: Option<Envelope> =
-            body.and_then(|body| serde_json::from_str(body.text()).ok());
-        let mut expected = envelope.and_then(|mut envelope| envelope.more.0.remove(EXPECTED));
-        Ok(expected.as_mut().and_then(|expected| expected.get_mut("schema")).map(Value::take))
+        let envelope = self.envelope_at(handoff.envelope_at).await?;
+        Ok(envelope.and_then(|envelope| envelope.parts.expected_output))
     }
+
+    /// From here on results are held against what was agreed.
+    pub(crate) fn know_contract(&self, contract: &Contract) {
+        if !contract.is_empty() {
+            self.contracts.store(true, Ordering::Release);
+        }
+    }
+
+    /// The envelope that came with an event, unless it was erased.
+    pub(crate) async fn envelope_at(&self, at: Position) -> Result<Option<Envelope>, Error> {
+        let body = self.store.bodies(vec![at]).await?.pop().flatten();
+        Ok(body.and_then(|body| serde_json::from_str(body.text()).ok()))
+    }
+
+    /// The newest major of the envelope that an agent takes: by its own word now, or by its manifest.
+    pub(crate) async fn major_for(&self, agent: &AgentId, majors: &[u32]) -> Result<u32, Error> {
+        let accepted = if majors.is_empty() && self.contracts.load(Ordering::Acquire) {
+            let listing = self.listing().await?;
+            let listed = listing.agents.get(agent);
+            listed.map_or_else(Vec::new, |listed| listed.manifest.accepted_majors.clone())
+        } else {
+            majors.to_vec()
+        };
+        let none = || invalid("majors", format!("are {accepted:?}, served are {MAJORS:?}"));
+        version::serve(&accepted).ok_or_else(none)
+    }
+}
+
+/// What somebody says its result is.
+#[derive(Clone, Copy)]
+pub(crate) struct Told<'r> {
+    pub(crate) payload: &'r Payload,
+    pub(crate) criteria: &'r [CriterionReport],
+    /// Whether the work is finished, and not sent back or up.
+    pub(crate) done: bool,
 }
 
 fn asked(handoff: &Handoff) -> Option<&Capability> {

@@ -21,7 +21,7 @@ use crate::error::{Error, denied};
 use crate::queries::{ChainEntry, DeadLetter};
 use crate::requests::{
     ClaimOneRequest, ClaimRequest, CompleteRequest, CounterRequest, FailRequest, FollowUp, Granted,
-    Holder, NewOffer, NewTask, Offered, PeekRequest, Proof, WaitFor, WaitRequest, Waited,
+    Holder, NewOffer, NewTask, Offered, PeekRequest, Proof, ReadBack, WaitFor, WaitRequest, Waited,
 };
 
 #[derive(Clone)]
@@ -167,9 +167,10 @@ impl Desk {
         id: HandoffId,
         proof: Proof,
         signed: Option<Signed>,
+        read_back: Option<ReadBack>,
     ) -> Result<Arc<Handoff>, Error> {
         self.may_report(id).await?;
-        self.engine.start_work(id, proof, self.holder(signed)).await
+        self.engine.start_work(id, proof, self.holder(signed), read_back).await
     }
 
     pub async fn heartbeat(&self, id: HandoffId, proof: Proof) -> Result<Granted, Error> {

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use tasuki_core::canonical::Body;
 use tasuki_core::command::{self, Command, OpenTask, Seeker};
 use tasuki_core::envelope::INTENT_BYTES_MAX;
+use tasuki_core::envelope::version;
 use tasuki_core::event::Key;
 use tasuki_core::identity::SecretKey;
 use tasuki_core::ids::TENANT_DEFAULT;
@@ -235,6 +236,7 @@ impl Engine {
     /// Claims up to `max` handoffs, waiting for the first if there is none.
     pub async fn claim(&self, wish: ClaimRequest) -> Result<Vec<Granted>, Error> {
         let max = self.within_claims(wish.max)?;
+        let major = self.major_for(&wish.agent, &wish.majors).await?;
         let seeker = Seeker { agent: wish.agent, capabilities: wish.capabilities };
         let command = || {
             Command::Claim(command::Claim {
@@ -246,10 +248,11 @@ impl Engine {
         };
         let _looking = self.presence.looks(&seeker, self.now());
         let handoffs = self.until_work(&seeker, wish.wait_ms, command).await?;
-        self.grant(handoffs).await
+        self.grant(handoffs, major).await
     }
 
     pub async fn claim_one(&self, wish: ClaimOneRequest) -> Result<Granted, Error> {
+        let major = self.major_for(&wish.agent, &wish.majors).await?;
         let claim = command::Claim {
             seeker: Seeker { agent: wish.agent, capabilities: wish.capabilities },
             claim_ids: vec![self.ids.claim()],
@@ -258,17 +261,18 @@ impl Engine {
         };
         let command = Command::ClaimOne { handoff: wish.handoff, claim };
         let handoff = self.one_handoff(command).await?;
-        let mut granted = self.grant(vec![handoff]).await?;
+        let mut granted = self.grant(vec![handoff], major).await?;
         granted.pop().ok_or(Error::Store(tasuki_store::Error::Unknown))
     }
 
     /// Shows what waits for an agent, and records that it was shown.
     pub async fn peek(&self, wish: PeekRequest) -> Result<Vec<Granted>, Error> {
         let max = self.within_claims(wish.max)?;
+        let major = self.major_for(&wish.agent, &wish.majors).await?;
         let seeker = Seeker { agent: wish.agent, capabilities: wish.capabilities };
         drop(self.presence.looks(&seeker, self.now()));
         let done = self.one(Command::Peek { seeker, max }).await?;
-        self.grant(done.handoffs).await
+        self.grant(done.handoffs, major).await
     }
 
     fn within_claims(&self, max: usize) -> Result<usize, Error> {
@@ -278,7 +282,7 @@ impl Engine {
         Err(invalid("max", format!("is {max}, expected 1 to {}", self.settings.claims_max)))
     }
 
-    pub(crate) async fn grant(&self, handoffs: Vec<Arc<Handoff>>) -> Result<Vec<Granted>, Error> {
+    async fn grant(&self, handoffs: Vec<Arc<Handoff>>, major: u32) -> Result<Vec<Granted>, Error> {
         let at = handoffs.iter().map(|handoff| handoff.envelope_at).collect();
         // The claim is made; that its envelope could not be read leaves the caller with a question
         // that the same request id answers.
@@ -286,10 +290,12 @@ impl Engine {
         let envelopes = read.map_err(|_| Error::Store(tasuki_store::Error::Unknown))?;
         let now = self.store.clock().now();
         let granted = handoffs.into_iter().zip(envelopes).map(|(handoff, envelope)| {
+            self.know_contract(&handoff.contract);
             let claim = handoff.state.claim();
             let lease_left_ms = claim.map_or(0, |claim| claim.ends_at().ms_after(now));
             let work_left_ms = claim.map_or(0, |claim| claim.hard_until.ms_after(now));
             let delivery = claim.and_then(|claim| self.deliver(&handoff, claim));
+            let envelope = envelope.map(|envelope| in_major(envelope, major));
             Granted { handoff, envelope, lease_left_ms, work_left_ms, delivery }
         });
         Ok(granted.collect())
@@ -400,4 +406,14 @@ pub(crate) fn check_intent(intent: &str) -> Result<(), Error> {
         return Err(invalid("intent", problem));
     }
     Ok(())
+}
+/// An envelope as a receiver of a major takes it. What is stored stays as it is.
+fn in_major(envelope: Body, major: u32) -> Body {
+    if major != 1 {
+        return envelope;
+    }
+    match serde_json::from_str(envelope.text()) {
+        Ok(members) => Body::of(&version::to_1(members)),
+        Err(_) => envelope,
+    }
 }

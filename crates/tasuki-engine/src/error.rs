@@ -2,6 +2,8 @@
 //! Why the engine did not do what it was asked.
 
 use tasuki_core::Refusal;
+use tasuki_core::envelope::Fault;
+use tasuki_core::envelope::inherit::Breach;
 use tasuki_store as store;
 
 #[derive(Debug, Clone, thiserror::Error)]
@@ -17,10 +19,13 @@ pub enum Error {
     Manifest(Vec<tasuki_core::manifest::Problem>),
     /// A payload does not fit the schema that it must fit.
     #[error("the payload does not fit {what}")]
-    Payload { what: String, faults: Vec<crate::schemas::Fault> },
+    Payload { what: String, faults: Vec<Fault> },
     /// Parts of a payload claim more trust than they have.
     #[error("a part of the payload claims more trust than it has")]
-    Trust(Vec<tasuki_core::trust::Fault>),
+    Trust(Vec<Fault>),
+    /// A hop drops, alters or contradicts what binds its task, or is malformed; all of it is named.
+    #[error("the envelope does not carry what it must")]
+    Envelope(Vec<Breach>),
     /// Terms that the receiver's manifest does not allow.
     #[error("{0}")]
     OutOfRange(String),

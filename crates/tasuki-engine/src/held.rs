@@ -6,16 +6,18 @@ use std::sync::Arc;
 
 use tasuki_core::canonical::Body;
 use tasuki_core::command::{Act, Command, Holder};
-use tasuki_core::envelope::Action;
+use tasuki_core::envelope::inherit::Breach;
+use tasuki_core::envelope::{Action, Envelope, ExpectedOutput, Fault, read_back};
 use tasuki_core::handoff::Claim;
 use tasuki_core::identity::statement;
 use tasuki_core::registry::Signed;
 use tasuki_core::report::{FailureReport, ResultReport};
-use tasuki_core::{AgentId, Handoff, HandoffId, Refusal};
+use tasuki_core::{AgentId, Handoff, HandoffId, Hash, Refusal};
 
+use crate::contracts::Told;
 use crate::engine::{Engine, first_handoff};
 use crate::error::{Error, denied, invalid};
-use crate::requests::{CompleteRequest, Delivery, FailRequest, Granted, Proof};
+use crate::requests::{CompleteRequest, Delivery, FailRequest, Granted, Proof, ReadBack};
 
 impl Engine {
     /// The broker's own signature over what it gave to whom.
@@ -40,8 +42,43 @@ impl Engine {
         id: HandoffId,
         proof: Proof,
         by: Option<Holder>,
+        read_back: Option<ReadBack>,
     ) -> Result<Arc<Handoff>, Error> {
-        self.held(id, proof, by, Act::Start).await
+        let act = match read_back {
+            Some(repeated) => Act::ReadBack(self.repeated(id, repeated).await?),
+            None => Act::Start,
+        };
+        self.held(id, proof, by, act).await
+    }
+
+    /// The address of what a receiver repeats. If it is not all of it, and nothing else, it hears
+    /// what is missing.
+    async fn repeated(&self, id: HandoffId, repeated: ReadBack) -> Result<Hash, Error> {
+        let handoff = self.handoff(id).await?;
+        let said = read_back(repeated.constraints.clone(), repeated.expected_output);
+        if handoff.contract.read_back.is_none_or(|expected| expected == said) {
+            return Ok(said);
+        }
+        let envelope = self.envelope_at(handoff.envelope_at).await?;
+        let Some(Envelope { parts, .. }) = envelope else { return Ok(said) };
+        let mut faults = Vec::new();
+        for constraint in &parts.constraints {
+            if !repeated.constraints.contains(&constraint.id) {
+                let problem = format!("{} is missing: {}", constraint.id, constraint.text);
+                faults.push(Breach::Malformed(Fault::new("/read_back/constraints", problem)));
+            }
+        }
+        for (number, id) in repeated.constraints.iter().enumerate() {
+            if !parts.constraints.iter().any(|constraint| constraint.id == *id) {
+                let path = format!("/read_back/constraints/{number}");
+                faults.push(Breach::Malformed(Fault::new(path, "binds nobody here")));
+            }
+        }
+        if repeated.expected_output != parts.expected_output.as_ref().map(ExpectedOutput::hash) {
+            let problem = "is not the address of the expected output";
+            faults.push(Breach::Malformed(Fault::new("/read_back/expected_output", problem)));
+        }
+        Err(Error::Envelope(faults))
     }
 
     async fn held(
@@ -170,12 +207,20 @@ impl Engine {
             return Err(invalid("action", problem));
         }
         let by = request.by.as_ref().map(|by| &by.agent);
-        self.check_result(id, by, &request.payload).await?;
+        let told = Told {
+            payload: &request.payload,
+            criteria: &request.criteria,
+            done: request.action == Action::Completed,
+        };
+        let verified = self.check_result(id, by, told).await?;
         let result = Body::of(&ResultReport {
             handoff_id: id,
             action: request.action,
             payload: request.payload,
             metadata: request.metadata,
+            verified,
+            declared: request.criteria,
+            gaps: request.gaps,
         });
         let follow_ups = if request.follow_ups.is_empty() {
             Vec::new()

@@ -39,10 +39,10 @@ pub use people::{Enrolled, Issued, NewToken};
 pub use queries::{ChainEntry, DeadLetter};
 pub use requests::{
     ClaimOneRequest, ClaimRequest, CompleteRequest, CounterRequest, Delivery, FailRequest,
-    FollowUp, Granted, Holder, NewOffer, NewTask, Offered, PeekRequest, Proof, TermsWish, Until,
-    WaitFor, WaitMode, WaitRequest, Waited,
+    FollowUp, Granted, Holder, NewOffer, NewTask, Offered, PeekRequest, Proof, ReadBack, TermsWish,
+    Until, WaitFor, WaitMode, WaitRequest, Waited,
 };
-pub use schemas::Fault;
+pub use schemas::Shape;
 pub use tasuki_store::Error as StoreError;
 pub use tasuki_store::audit::{Finding, Verdict};
 pub use tasuki_store::{Entry, HandoffFilter, PAGE_MAX, Stats, TaskFilter};

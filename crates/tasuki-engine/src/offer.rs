@@ -4,15 +4,16 @@
 
 use std::sync::Arc;
 
-use tasuki_core::canonical::Body;
+use tasuki_core::canonical::{Body, Object};
 use tasuki_core::command::{Command, Offer, OfferTask};
+use tasuki_core::envelope::inherit::{Hand, Inherited, inherit};
 use tasuki_core::envelope::{Control, Envelope, Payload, VERSION, authored};
 use tasuki_core::event::Key;
 use tasuki_core::handoff::PRIORITY_DEFAULT;
 use tasuki_core::identity::statement;
 use tasuki_core::ids::{CorrelationId, IdempotencyKey};
 use tasuki_core::report::Intent;
-use tasuki_core::trust::{self, Part, Trust};
+use tasuki_core::trust::{self, Trust};
 use tasuki_core::{AgentId, Handoff, HandoffId, Hash, Refusal, Task, TaskId, Timestamp};
 
 use tasuki_store::{HandoffFilter, PAGE_MAX};
@@ -33,6 +34,9 @@ struct Place {
     parent: Option<TaskId>,
     previous: Option<Hash>,
     hop: u32,
+    /// The envelope before this one, and who decides about the task.
+    before: Option<Box<Envelope>>,
+    coordinator: AgentId,
     key: Option<Key>,
 }
 
@@ -118,6 +122,8 @@ impl Engine {
             parent: None,
             previous: None,
             hop: 0,
+            before: None,
+            coordinator: new.from.clone(),
             key,
         })
     }
@@ -139,6 +145,10 @@ impl Engine {
             Some((hash, hop)) => (Some(hash), hop + 1),
             None => (None, 0),
         };
+        let before = match previous {
+            Some(hash) => self.last_envelope(&task, hash).await?.map(Box::new),
+            None => None,
+        };
         let place = Place {
             task: OfferTask::Existing(id),
             from: new.from.clone(),
@@ -147,6 +157,8 @@ impl Engine {
             parent: task.parent_task_id,
             previous,
             hop,
+            before,
+            coordinator: task.opened_by.clone(),
             key,
         };
         Ok(match new.hop.control {
@@ -177,6 +189,7 @@ impl Engine {
         let task = self.store.task(handoff.task_id).await?;
         let task = task.ok_or(Refusal::TaskNotFound(handoff.task_id))?;
         let intent = self.intent_of(&task).await?;
+        let before = self.envelope_at(handoff.envelope_at).await?.map(Box::new);
         let holder = holder(&handoff);
         let mut offers = Vec::with_capacity(hops.len());
         for hop in hops {
@@ -188,6 +201,8 @@ impl Engine {
                 parent: task.parent_task_id,
                 previous: Some(handoff.envelope),
                 hop: handoff.hop + 1,
+                before: before.clone(),
+                coordinator: task.opened_by.clone(),
                 key: None,
             };
             let place = match hop.control {
@@ -209,13 +224,20 @@ impl Engine {
     async fn make_offer(
         &self,
         place: Place,
-        hop: FollowUp,
+        mut hop: FollowUp,
         idempotency_key: Option<IdempotencyKey>,
     ) -> Result<Offer, Error> {
         let now = self.store.clock().now();
+        // What binds the task was in there.
+        if place.previous.is_some() && place.before.is_none() {
+            let problem = "the envelope before was erased, so nothing can follow it";
+            return Err(invalid("task_id", problem));
+        }
+        let Inherited { parts, lifts, .. } = inherited(&place, &mut hop, now)?;
         let expires_at = self.expiry(now, &hop)?;
-        let settled = self.settle(&place.from, &hop).await?;
-        self.check_trust(&hop.payload, &place).await?;
+        let settled = self.settle(&place.from, &hop, &parts).await?;
+        check_trust(&hop.payload, &place)?;
+        self.know_contract(&settled.contract);
         if let Some(signed) = &hop.signed {
             let said = authored(
                 &place.from,
@@ -242,11 +264,12 @@ impl Engine {
             idempotency_key,
             deadline: (hop.deadline.is_some() || hop.expires_in_ms.is_some()).then_some(expires_at),
             intent: place.intent.to_string(),
+            parts,
             payload: hop.payload,
             metadata: hop.metadata,
             created_at: now,
             signed: hop.signed,
-            more: settled.more,
+            more: carried(place.before, hop.more),
         };
         Ok(Offer {
             handoff: self.ids.handoff(),
@@ -260,6 +283,7 @@ impl Engine {
             priority: hop.priority.unwrap_or(PRIORITY_DEFAULT),
             terms: settled.terms,
             contract: settled.contract,
+            lifted: lifts,
             expires_at,
             not_before: hop.start_in_ms.map(|ms| now.plus_ms(ms)),
             needs_approval: hop.needs_approval,
@@ -268,38 +292,25 @@ impl Engine {
         })
     }
 
-    /// What the parts of a payload claim about themselves must be so.
-    async fn check_trust(&self, payload: &Payload, place: &Place) -> Result<(), Error> {
-        let parts = trust::parts(payload).map_err(Error::Trust)?;
-        if parts.is_empty() {
-            return Ok(());
+    /// The envelope that a new one follows. Whether it still is the last one, the command finds out.
+    async fn last_envelope(&self, task: &Task, hash: Hash) -> Result<Option<Envelope>, Error> {
+        let live = match task.live {
+            Some(id) => self.store.handoff(id).await?.filter(|live| live.envelope == hash),
+            None => None,
+        };
+        let last = match live {
+            Some(live) => Some(live),
+            None => {
+                let task = Some(task.id);
+                let filter = HandoffFilter { task, max: PAGE_MAX, ..HandoffFilter::default() };
+                let handoffs = self.store.list_handoffs(filter).await?;
+                handoffs.into_iter().find(|handoff| handoff.envelope == hash)
+            }
+        };
+        match last {
+            Some(last) => self.envelope_at(last.envelope_at).await,
+            None => Ok(None),
         }
-        // Only the first envelope of a chain is by the one who gives the task.
-        let ceiling = if place.hop == 0 { Trust::Operator } else { Trust::Agent };
-        let before = match place.previous {
-            None => Vec::new(),
-            Some(hash) => self.parts_before(place, hash).await?,
-        };
-        trust::check(&parts, &before, ceiling).map_err(Error::Trust)
-    }
-
-    /// The parts of the envelope that a new one follows. Whether it still is the last one, the
-    /// command finds out.
-    async fn parts_before(&self, place: &Place, hash: Hash) -> Result<Vec<Part>, Error> {
-        let task = match &place.task {
-            OfferTask::Existing(task) => Some(*task),
-            OfferTask::New { parent, .. } => *parent,
-        };
-        let filter = HandoffFilter { task, max: PAGE_MAX, ..HandoffFilter::default() };
-        let handoffs = self.store.list_handoffs(filter).await?;
-        let Some(last) = handoffs.iter().find(|handoff| handoff.envelope == hash) else {
-            return Ok(Vec::new());
-        };
-        let body = self.store.bodies(vec![last.envelope_at]).await?.pop().flatten();
-        let envelope: Option<Envelope> =
-            body.and_then(|body| serde_json::from_str(body.text()).ok());
-        let parts = envelope.and_then(|envelope| trust::parts(&envelope.payload).ok());
-        Ok(parts.unwrap_or_default())
     }
 
     fn expiry(&self, now: Timestamp, hop: &FollowUp) -> Result<Timestamp, Error> {
@@ -320,4 +331,45 @@ fn holder(handoff: &Handoff) -> AgentId {
     let held = handoff.state.claim().map(|claim| claim.agent.clone());
     held.or_else(|| handoff.attempts.last().map(|attempt| attempt.agent.clone()))
         .unwrap_or_else(|| handoff.from.clone())
+}
+
+/// What the hop carries, by the rules of inheritance. What its constraints say about terms becomes
+/// the hop's.
+fn inherited(place: &Place, hop: &mut FollowUp, now: Timestamp) -> Result<Inherited, Error> {
+    if let Some(schema) = hop.output_schema.take() {
+        let expected = hop.said.expected_output.get_or_insert_default();
+        if expected.schema.as_ref().is_some_and(|other| *other != schema) {
+            return Err(invalid("output_schema", "is another than expected_output.schema"));
+        }
+        expected.schema = Some(schema);
+    }
+    let hand =
+        Hand { from: &place.from, coordinator: Some(&place.coordinator), hop: place.hop, now };
+    let before = place.before.as_ref().map(|before| &before.parts);
+    let inherited = inherit(before, &hop.said, hand).map_err(Error::Envelope)?;
+    hop.budget_tokens = hop.budget_tokens.or(inherited.budget_tokens);
+    hop.deadline = match (hop.deadline, inherited.deadline) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    };
+    Ok(inherited)
+}
+
+/// Members that are not known here go on from hop to hop, and a hop may say its own.
+fn carried(before: Option<Box<Envelope>>, own: Object) -> Object {
+    let mut more = before.map(|before| before.more).unwrap_or_default();
+    more.0.extend(own.0);
+    more
+}
+
+/// What the parts of a payload claim about themselves must be so.
+fn check_trust(payload: &Payload, place: &Place) -> Result<(), Error> {
+    let parts = trust::parts(payload).map_err(Error::Trust)?;
+    if parts.is_empty() {
+        return Ok(());
+    }
+    // Only the first envelope of a chain is by the one who gives the task.
+    let ceiling = if place.hop == 0 { Trust::Operator } else { Trust::Agent };
+    let before = place.before.as_ref().and_then(|before| trust::parts(&before.payload).ok());
+    trust::check(&parts, &before.unwrap_or_default(), ceiling).map_err(Error::Trust)
 }

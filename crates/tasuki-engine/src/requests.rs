@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tasuki_core::canonical::Object;
-use tasuki_core::envelope::{Action, Control, Payload};
+use tasuki_core::envelope::{Action, Control, CriterionReport, Payload, Said};
 use tasuki_core::event::FailureClass;
 use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey, RequestId};
 use tasuki_core::{
-    AgentId, Body, Capability, Handoff, HandoffId, Target, Task, TaskId, Terms, Timestamp,
+    AgentId, Body, Capability, Handoff, HandoffId, Hash, Target, Task, TaskId, Terms, Timestamp,
 };
 
 use crate::contracts::Route;
@@ -66,6 +66,12 @@ pub struct FollowUp {
     pub majors: Vec<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget_tokens: Option<u32>,
+    /// What the sender says besides its payload.
+    #[serde(skip_serializing_if = "Said::is_empty")]
+    pub said: Said,
+    /// Members of a newer version, kept and passed on.
+    #[serde(skip_serializing_if = "Object::is_empty")]
+    pub more: Object,
     /// The sender's signature over what it says.
     #[serde(skip)]
     pub signed: Option<Signed>,
@@ -95,6 +101,8 @@ pub struct ClaimRequest {
     pub wait_ms: u64,
     pub lease_ms: Option<u64>,
     pub request_id: Option<RequestId>,
+    /// Which majors of the envelope it takes; without any, what its manifest says.
+    pub majors: Vec<u32>,
 }
 
 #[derive(Debug, Clone)]
@@ -104,6 +112,8 @@ pub struct ClaimOneRequest {
     pub capabilities: Vec<Capability>,
     pub lease_ms: Option<u64>,
     pub request_id: Option<RequestId>,
+    /// Which majors of the envelope it takes; without any, what its manifest says.
+    pub majors: Vec<u32>,
 }
 
 #[derive(Debug, Clone)]
@@ -111,6 +121,7 @@ pub struct PeekRequest {
     pub agent: AgentId,
     pub capabilities: Vec<Capability>,
     pub max: usize,
+    pub majors: Vec<u32>,
 }
 
 /// A handoff with what it carries.
@@ -143,7 +154,20 @@ pub struct CompleteRequest {
     pub action: Action,
     pub payload: Payload,
     pub metadata: Object,
+    /// What the agent says of what was asked for.
+    pub criteria: Vec<CriterionReport>,
+    /// References that it had to work without.
+    pub gaps: Vec<String>,
     pub follow_ups: Vec<FollowUp>,
+}
+
+/// What a receiver repeats before its claim counts.
+#[derive(Debug, Clone, Default)]
+pub struct ReadBack {
+    /// The ids of all constraints.
+    pub constraints: Vec<Hash>,
+    /// The address of the expected output, if there is one.
+    pub expected_output: Option<Hash>,
 }
 
 /// Other terms, on which an agent would take a handoff.

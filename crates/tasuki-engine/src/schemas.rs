@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use jsonschema::Validator;
 use serde_json::{Map, Value};
-use tasuki_core::envelope::Payload;
+use tasuki_core::envelope::{Fault, Payload};
 use tasuki_core::{Body, Hash};
 
 /// How many compiled schemas are kept; beyond it all are forgotten.
@@ -15,13 +15,6 @@ const KEPT_MAX: usize = 4096;
 const FAULTS_MAX: usize = 20;
 /// How much of a fault's text is shown: it may quote what was sent.
 const FAULT_CHARS_MAX: usize = 300;
-
-/// Where a value does not fit, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    pub path: String,
-    pub problem: String,
-}
 
 #[derive(Default)]
 pub(crate) struct Schemas {
@@ -59,10 +52,34 @@ impl Schemas {
         if !speaks_of_type {
             members.remove("type");
         }
-        let value = Value::Object(members);
-        let faults = validator.iter_errors(&value).take(FAULTS_MAX).map(|error| Fault {
+        faults(&validator, &Value::Object(members))
+    }
+}
+
+fn faults(validator: &Validator, value: &Value) -> Vec<Fault> {
+    let faults = validator.iter_errors(value).take(FAULTS_MAX).map(|error| Fault {
+        path: error.instance_path().to_string(),
+        problem: shortened(&error.to_string()),
+    });
+    faults.collect()
+}
+
+/// A schema of our own, compiled: it names every fault of a value.
+pub struct Shape(Validator);
+
+impl Shape {
+    /// Without a schema that can be compiled there are no faults to name.
+    #[must_use]
+    pub fn of(schema: &Value) -> Option<Self> {
+        jsonschema::draft202012::options().build(schema).ok().map(Self)
+    }
+
+    /// What was sent is not quoted: it may hold a secret.
+    #[must_use]
+    pub fn faults(&self, value: &Value) -> Vec<Fault> {
+        let faults = self.0.iter_errors(value).take(FAULTS_MAX).map(|error| Fault {
             path: error.instance_path().to_string(),
-            problem: shortened(&error.to_string()),
+            problem: shortened(&error.masked().to_string()),
         });
         faults.collect()
     }

@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tasuki_core::Refusal;
 use tasuki_core::canonical::Object;
+use tasuki_core::envelope::inherit::Breach;
+use tasuki_core::envelope::{Constraint, Fault};
 use tasuki_engine::{Error, StoreError};
 
 use crate::json;
@@ -46,7 +48,11 @@ codes! {
     "already_declined" 409,
     "already_reviewed" 409,
     "body_too_large" 413,
+    "constraint_altered" 422,
+    "constraint_dropped" 422,
+    "constraint_not_yours" 403,
     "deadline_passed" 422,
+    "decision_settled" 409,
     "digest_missing" 401,
     "digest_wrong" 401,
     "disk_full" 507,
@@ -56,6 +62,7 @@ codes! {
     "idempotency_conflict" 409,
     "intent_altered" 409,
     "internal" 500,
+    "invalid_envelope" 422,
     "invalid_follow_ups" 422,
     "invalid_json" 400,
     "invalid_manifest" 422,
@@ -78,6 +85,7 @@ codes! {
     "overloaded" 503,
     "quota_exceeded" 429,
     "rate_limited" 429,
+    "read_back_needed" 409,
     "request_timeout" 408,
     "route_not_found" 404,
     "shutting_down" 503,
@@ -104,6 +112,7 @@ codes! {
     "trust_raised" 422,
     "unauthenticated" 401,
     "unsupported_media_type" 415,
+    "version_not_supported" 422,
     "wrong_state" 409,
 }
 
@@ -186,6 +195,9 @@ fn details(refusal: &Refusal) -> Object {
         Refusal::NotPermittedTask { task, .. } | Refusal::IntentAltered { task } => {
             vec![text("task_id", task)]
         }
+        Refusal::ReadBackNeeded { handoff, expected } => {
+            vec![text("handoff_id", handoff), text("expected", expected)]
+        }
         Refusal::OutOfTurn { handoff, first } => {
             vec![text("handoff_id", handoff), text("first", first)]
         }
@@ -230,19 +242,11 @@ impl From<Error> for Problem {
                 let first = faults.first().map_or_else(String::new, |fault| {
                     format!("; the first fault is at {:?}: {}", fault.path, fault.problem)
                 });
-                let named: Vec<serde_json::Value> = faults
-                    .iter()
-                    .map(|fault| serde_json::json!({"path": fault.path, "problem": fault.problem}))
-                    .collect();
                 let message = format!("the payload does not fit {what}{first}");
                 Self::new("invalid_payload", message, "correct the payload and send it again")
-                    .detail("faults", named)
+                    .detail("faults", self::faults(&faults))
             }
             Error::Trust(faults) => {
-                let named: Vec<serde_json::Value> = faults
-                    .iter()
-                    .map(|fault| serde_json::json!({"path": fault.path, "problem": fault.problem}))
-                    .collect();
                 let first = faults.first().map_or_else(String::new, |fault| {
                     format!(": {} {}", fault.path, fault.problem)
                 });
@@ -251,8 +255,9 @@ impl From<Error> for Problem {
                     format!("a part of the payload claims more trust than it has{first}"),
                     "pass parts on with the labels they came with, or lower ones",
                 )
-                .detail("faults", named)
+                .detail("faults", self::faults(&faults))
             }
+            Error::Envelope(breaches) => breached(&breaches),
             Error::OutOfRange(message) => Self::new(
                 "terms_out_of_range",
                 message,
@@ -315,6 +320,70 @@ impl From<Error> for Problem {
                 )
             }
         }
+    }
+}
+
+/// Faults as they are told, all of them.
+pub(crate) fn faults(faults: &[Fault]) -> Vec<serde_json::Value> {
+    let told = |fault: &Fault| serde_json::json!({"path": fault.path, "problem": fault.problem});
+    faults.iter().map(told).collect()
+}
+
+/// The code is that of the first breach; all of them are named.
+fn breached(breaches: &[Breach]) -> Problem {
+    let told: Vec<_> = breaches.iter().map(tell).collect();
+    let (code, hint, message) = match breaches.first() {
+        Some(Breach::Dropped(constraint)) => (
+            "constraint_dropped",
+            "leave `constraints` out: the broker carries what binds by itself",
+            format!("a constraint that binds is missing: {:?}", constraint.text),
+        ),
+        Some(Breach::Altered { constraint, .. }) => (
+            "constraint_altered",
+            "restate it word for word, or leave it out; only its issuer or the coordinator lifts it",
+            format!("a constraint that binds was changed: {:?}", constraint.text),
+        ),
+        Some(Breach::NotYours(constraint)) => (
+            "constraint_not_yours",
+            "ask its issuer or the one who opened the task to lift it",
+            format!("{} said {:?}, so it is not yours to lift", constraint.issuer, constraint.text),
+        ),
+        Some(Breach::Settled { key, by }) => (
+            "decision_settled",
+            "keep to the decision, or name it in `supersedes` and say why",
+            format!("{key:?} is decided already: {:?}, by {}", by.decision, by.by),
+        ),
+        Some(Breach::Malformed(fault)) => (
+            "invalid_envelope",
+            "correct every fault that is named and send it again",
+            format!("{} {}", fault.path, fault.problem),
+        ),
+        None => ("invalid_envelope", "send it again", "the envelope is not what it must be".into()),
+    };
+    Problem::new(code, message, hint).detail("faults", told)
+}
+
+fn tell(breach: &Breach) -> serde_json::Value {
+    let about = |code: &str, path: &str, one: &Constraint, problem: &str| {
+        serde_json::json!({
+            "code": code, "path": path, "problem": problem, "constraint_id": one.id, "text": one.text,
+        })
+    };
+    match breach {
+        Breach::Malformed(fault) => serde_json::json!({
+            "code": "invalid_envelope", "path": fault.path, "problem": fault.problem,
+        }),
+        Breach::Dropped(one) => about("constraint_dropped", "/constraints", one, "is missing"),
+        Breach::Altered { constraint, path } => {
+            about("constraint_altered", path, constraint, "says something else")
+        }
+        Breach::NotYours(one) => {
+            about("constraint_not_yours", "/lift_constraints", one, "is another's to lift")
+        }
+        Breach::Settled { key, by } => serde_json::json!({
+            "code": "decision_settled", "path": "/decisions", "key": key, "decision_id": by.id,
+            "problem": format!("is decided already: {}", by.decision),
+        }),
     }
 }
 

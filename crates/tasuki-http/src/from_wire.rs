@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From what was sent to what the engine is asked.
 
+use tasuki_core::envelope::{Fault, version};
 use tasuki_core::{HandoffId, Terms};
 use tasuki_engine as engine;
 use tasuki_engine::Proof;
 
-use crate::error::Problem;
+use crate::error::{Problem, faults};
 use crate::wire;
 
 pub(crate) fn task(body: wire::OpenTask) -> engine::NewTask {
@@ -18,38 +19,20 @@ pub(crate) fn task(body: wire::OpenTask) -> engine::NewTask {
     }
 }
 
-pub(crate) fn offer(body: wire::Offer, defaults: Terms) -> engine::NewOffer {
-    engine::NewOffer {
+pub(crate) fn offer(body: wire::Offer, defaults: Terms) -> Result<engine::NewOffer, Problem> {
+    Ok(engine::NewOffer {
         from: body.from_agent,
         task_id: body.task_id,
         intent: body.intent,
         correlation_id: body.correlation_id,
         idempotency_key: body.idempotency_key,
-        hop: engine::FollowUp {
-            to: body.to,
-            control: body.control,
-            action: body.action,
-            payload: body.payload,
-            metadata: body.metadata,
-            priority: body.priority,
-            terms: body.terms.map(|patch| wish(patch).over(defaults)),
-            capability: body.capability,
-            route: body.route.map(route),
-            output_schema: body.output_schema,
-            majors: body.majors,
-            budget_tokens: body.budget_tokens,
-            signed: body.signed,
-            deadline: body.deadline,
-            expires_in_ms: body.expires_in_ms,
-            start_in_ms: body.start_in_ms,
-            needs_approval: body.needs_approval,
-            ordering_key: body.ordering_key,
-        },
-    }
+        hop: follow_up(body.hop, defaults)?,
+    })
 }
 
-fn follow_up(body: wire::FollowUp, defaults: Terms) -> engine::FollowUp {
-    engine::FollowUp {
+fn follow_up(body: wire::FollowUp, defaults: Terms) -> Result<engine::FollowUp, Problem> {
+    check_version(&body)?;
+    Ok(engine::FollowUp {
         to: body.to,
         control: body.control,
         action: body.action,
@@ -62,14 +45,44 @@ fn follow_up(body: wire::FollowUp, defaults: Terms) -> engine::FollowUp {
         output_schema: body.output_schema,
         majors: body.majors,
         budget_tokens: body.budget_tokens,
+        said: body.said,
+        more: body.more,
         signed: body.signed,
         deadline: body.deadline,
         expires_in_ms: body.expires_in_ms,
         start_in_ms: body.start_in_ms,
         needs_approval: body.needs_approval,
         ordering_key: body.ordering_key,
+    })
+}
+
+/// A member that is not known here is a mistake, unless it is one of a newer minor.
+fn check_version(body: &wire::FollowUp) -> Result<(), Problem> {
+    if let Some(given) = &body.envelope_version {
+        let known =
+            version::parse(given).is_some_and(|(major, _)| version::MAJORS.contains(&major));
+        if !known {
+            return Err(Problem::new(
+                "version_not_supported",
+                format!("envelope_version is {given:?}, taken are majors 1 and 2"),
+                "send an envelope of major 2, or of major 1 in its flat form",
+            ));
+        }
+        if version::is_newer_minor(given) {
+            return Ok(());
+        }
+    }
+    let unknown: Vec<_> =
+        body.more.0.keys().map(|name| Fault::new(format!("/{name}"), UNKNOWN)).collect();
+    match unknown.first() {
+        None => Ok(()),
+        Some(first) => {
+            Err(Problem::invalid(&first.path[1..], UNKNOWN).detail("faults", faults(&unknown)))
+        }
     }
 }
+
+const UNKNOWN: &str = "is not known; a newer minor of envelope_version may bring new members";
 
 fn wish(patch: wire::TermsPatch) -> engine::TermsWish {
     engine::TermsWish {
@@ -118,6 +131,7 @@ pub(crate) fn claim(body: wire::Claim) -> engine::ClaimRequest {
         wait_ms: body.wait_ms,
         lease_ms: body.lease_ms,
         request_id: body.request_id,
+        majors: body.majors,
     }
 }
 
@@ -128,19 +142,26 @@ pub(crate) fn claim_one(handoff: HandoffId, body: wire::ClaimOne) -> engine::Cla
         capabilities: body.capabilities,
         lease_ms: body.lease_ms,
         request_id: body.request_id,
+        majors: body.majors,
     }
 }
 
 pub(crate) fn peek(body: wire::Peek) -> engine::PeekRequest {
-    engine::PeekRequest { agent: body.agent, capabilities: body.capabilities, max: body.max }
+    engine::PeekRequest {
+        agent: body.agent,
+        capabilities: body.capabilities,
+        max: body.max,
+        majors: body.majors,
+    }
 }
 
 pub(crate) fn complete(
     handoff: HandoffId,
     body: wire::Complete,
     defaults: Terms,
-) -> engine::CompleteRequest {
-    engine::CompleteRequest {
+) -> Result<engine::CompleteRequest, Problem> {
+    let follow_ups = body.follow_ups.into_iter().map(|hop| follow_up(hop, defaults));
+    Ok(engine::CompleteRequest {
         handoff,
         proof: Proof { claim_id: body.claim_id, fence: body.fence },
         by: None,
@@ -148,8 +169,14 @@ pub(crate) fn complete(
         action: body.action,
         payload: body.payload,
         metadata: body.metadata,
-        follow_ups: body.follow_ups.into_iter().map(|hop| follow_up(hop, defaults)).collect(),
-    }
+        criteria: body.criteria,
+        gaps: body.gaps,
+        follow_ups: follow_ups.collect::<Result<_, _>>()?,
+    })
+}
+
+pub(crate) fn read_back(body: wire::ReadBack) -> engine::ReadBack {
+    engine::ReadBack { constraints: body.constraints, expected_output: body.expected_output }
 }
 
 pub(crate) fn fail(handoff: HandoffId, body: wire::Fail) -> engine::FailRequest {

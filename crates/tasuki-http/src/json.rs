@@ -2,6 +2,9 @@
 //! JSON in and out. What comes in is read strictly (see `tasuki_core::canonical`) and refused with
 //! the path of the first fault.
 
+use std::any::TypeId;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -10,13 +13,18 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tasuki_core::envelope::{Fault, version};
 use tasuki_core::{canonical, identity};
+use tasuki_engine::Shape;
 
 use crate::App;
 use crate::auth::{self, Covered};
-use crate::error::Problem;
+use crate::error::{Problem, faults as told};
+use crate::wire;
 
 /// How long a client may take to send a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -26,7 +34,7 @@ const DRAINED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// A request body, read strictly.
 pub(crate) struct Json<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
+impl<T: DeserializeOwned + JsonSchema + 'static> FromRequest<App> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
@@ -101,24 +109,97 @@ fn is_json(parts: &Parts) -> bool {
     })
 }
 
-pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+pub(crate) fn parse<T: DeserializeOwned + JsonSchema + 'static>(
+    bytes: &[u8],
+) -> Result<T, Problem> {
     let read = || {
-        canonical::parse(bytes).map_err(|error| {
+        let read = canonical::parse(bytes).map_err(|error| {
             Problem::new(
                 "invalid_json",
                 format!("the body cannot be read: {error}"),
                 "send one JSON value in UTF-8 without duplicate keys",
             )
-        })
+        });
+        modernised(read?)
     };
     // Where a fault is costs time to keep track of, so only a request that has one pays for it.
     if let Ok(body) = T::deserialize(read()?) {
         return Ok(body);
     }
     serde_path_to_error::deserialize(read()?).map_err(|error| {
-        let path = error.path().to_string();
-        Problem::invalid(if path == "." { "body" } else { &path }, error.inner().to_string())
+        let mut path = error.path().to_string();
+        // An offer is a hop with more beside it, and where a fault of the hop is, the hop knows.
+        if path == "."
+            && TypeId::of::<T>() == TypeId::of::<wire::Offer>()
+            && let Ok(value) = read()
+            && let Err(error) = serde_path_to_error::deserialize::<_, wire::FollowUp>(value)
+        {
+            path = error.path().to_string();
+        }
+        let faults = read().map(|value| every_fault::<T>(&value)).unwrap_or_default();
+        let field = match (path.as_str(), faults.first()) {
+            (".", Some(first)) if !first.path.is_empty() => first.path[1..].replace('/', "."),
+            (".", _) => "body".to_owned(),
+            (path, _) => path.to_owned(),
+        };
+        Problem::invalid(&field, error.inner().to_string()).detail("faults", told(&faults))
     })
+}
+
+/// Everything that keeps a body from being what it must be. Reading it stops at the first fault, its
+/// schema does not.
+fn every_fault<T: JsonSchema + 'static>(value: &Value) -> Vec<Fault> {
+    static SHAPES: Mutex<BTreeMap<TypeId, Option<Arc<Shape>>>> = Mutex::new(BTreeMap::new());
+    let shape = {
+        let mut shapes = SHAPES.lock().expect("no holder of this lock panics");
+        let made = || {
+            let schema = serde_json::to_value(schemars::schema_for!(T)).ok()?;
+            Shape::of(&schema).map(Arc::new)
+        };
+        shapes.entry(TypeId::of::<T>()).or_insert_with(made).clone()
+    };
+    shape.map(|shape| shape.faults(value)).unwrap_or_default()
+}
+
+/// Who still speaks major 1 is understood: its hops are put into the form of today.
+fn modernised(mut value: Value) -> Result<Value, Problem> {
+    let is_old = |value: &Value| {
+        let given = value.get("envelope_version").and_then(Value::as_str);
+        given.and_then(version::parse).is_some_and(|(major, _)| major == 1)
+    };
+    let modern = |value: &mut Value| -> Result<(), Problem> {
+        match value.take() {
+            Value::Object(flat) => {
+                let offer = version::offer_from_1(flat).map_err(|faults| {
+                    let message = "the envelope of major 1 is not what it must be";
+                    let hint = "correct every fault that is named and send it again";
+                    Problem::new("invalid_envelope", message, hint).detail("faults", told(&faults))
+                });
+                *value = Value::Object(offer?);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    };
+    if is_old(&value) {
+        modern(&mut value)?;
+    }
+    for list in ["offers", "follow_ups"] {
+        let hops = value.get_mut(list).and_then(Value::as_array_mut);
+        for hop in hops.into_iter().flatten().filter(|hop| is_old(hop)) {
+            modern(hop)?;
+            // Whose task it is, and who hands it on, the claim says.
+            if let Value::Object(hop) = hop
+                && list == "follow_ups"
+            {
+                hop.remove("task_id");
+                hop.remove("from_agent");
+                hop.remove("intent");
+                hop.remove("correlation_id");
+            }
+        }
+    }
+    Ok(value)
 }
 
 /// Query parameters, with our error shape.

@@ -116,6 +116,10 @@ impl Route {
     fn query<T: JsonSchema>(self) -> Self {
         Self { query: Some(schema::<T>), ..self }
     }
+    /// What may be sent besides what the handler is given.
+    fn takes<T: JsonSchema>(self) -> Self {
+        Self { request: Some(schema::<T>), ..self }
+    }
     fn public(self) -> Self {
         Self { public: true, ..self }
     }
@@ -203,6 +207,7 @@ fn handoff_routes() -> Vec<Route> {
             "Offer work to an agent, or to any agent with a capability",
             handoffs::offer,
         )
+        .takes::<wire::AnyOffer>()
         .creates()
         .errors(&[
             "task_not_found",
@@ -217,6 +222,12 @@ fn handoff_routes() -> Vec<Route> {
             "other_tenant",
             "terms_out_of_range",
             "trust_raised",
+            "constraint_altered",
+            "constraint_dropped",
+            "constraint_not_yours",
+            "decision_settled",
+            "invalid_envelope",
+            "version_not_supported",
             "invalid_terms",
             "deadline_passed",
             "disk_full",
@@ -298,7 +309,12 @@ fn held_routes() -> Vec<Route> {
             "Say that work on a claimed handoff has begun",
             handoffs::start,
         )
-        .errors(HELD_ERRORS),
+        .errors(&[
+            "handoff_not_found",
+            "stale_claim",
+            "read_back_needed",
+            "invalid_envelope",
+        ]),
         does::<wire::Held, wire::Beat, _, _>(
             "/v1/handoffs/{id}/heartbeat",
             "handoff_heartbeat",
@@ -312,7 +328,7 @@ fn held_routes() -> Vec<Route> {
             "Report progress, which also extends the lease",
             handoffs::progress,
         )
-        .errors(HELD_ERRORS),
+        .errors(&["handoff_not_found", "stale_claim", "read_back_needed"]),
         does::<wire::Complete, wire::Moved, _, _>(
             "/v1/handoffs/{id}/complete",
             "handoff_complete",
@@ -322,12 +338,19 @@ fn held_routes() -> Vec<Route> {
         .errors(&[
             "handoff_not_found",
             "stale_claim",
+            "read_back_needed",
             "already_completed",
             "invalid_follow_ups",
             "invalid_payload",
             "other_tenant",
             "terms_out_of_range",
             "trust_raised",
+            "constraint_altered",
+            "constraint_dropped",
+            "constraint_not_yours",
+            "decision_settled",
+            "invalid_envelope",
+            "version_not_supported",
             "invalid_terms",
             "deadline_passed",
             "task_moved",

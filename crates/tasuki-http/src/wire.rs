@@ -9,7 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tasuki_core::canonical::Object;
-use tasuki_core::envelope::{Action, Control, Payload};
+use tasuki_core::envelope::version::{AnyEnvelope, Flat};
+use tasuki_core::envelope::{Action, Control, CriterionReport, Payload, Said};
 use tasuki_core::event::FailureClass;
 use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey, RequestId};
 use tasuki_core::registry::Signed;
@@ -40,10 +41,8 @@ pub struct OpenTask {
 
 /// Offers work to an agent, or to any agent with a capability.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct Offer {
     pub from_agent: AgentId,
-    pub to: Target,
     /// The task to hand on (`control: passed`) or to do the work for (`control: awaited`). Without
     /// it a new task is opened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -56,52 +55,8 @@ pub struct Offer {
     /// The same key with the same body gives the first reply again; with another body, a conflict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<IdempotencyKey>,
-    /// `passed` transfers the task; `awaited` calls: the work is a task below the sender's own.
-    #[serde(default = "passed")]
-    pub control: Control,
-    #[serde(default)]
-    pub action: Action,
-    pub payload: Payload,
-    /// For monitoring only.
-    #[serde(default)]
-    pub metadata: Object,
-    /// 0 to 9; higher is claimed first. 5 by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub priority: Option<u8>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub terms: Option<TermsPatch>,
-    /// What is to be done, where `to` names an agent: its manifest says what goes in and comes out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub capability: Option<Capability>,
-    /// How one of the agents with the capability is chosen. Without it, all of them may claim.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub route: Option<Route>,
-    /// A JSON Schema that the result must fit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_schema: Option<serde_json::Value>,
-    /// Which majors of the envelope the sender can give.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub majors: Vec<u32>,
-    /// How many tokens the work may use.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub budget_tokens: Option<u32>,
-    /// The sender's signature over what it says, which travels in the envelope.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub signed: Option<Signed>,
-    /// When the work must be finished; past it the handoff is dead-lettered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deadline: Option<Timestamp>,
-    /// The same as a span from now. The earlier of the two counts; 24 hours by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires_in_ms: Option<u64>,
-    /// Do not let it be claimed before this much time has passed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub start_in_ms: Option<u64>,
-    /// Hold it back until somebody other than the sender approves.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub needs_approval: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ordering_key: Option<OrderingKey>,
+    #[serde(flatten)]
+    pub hop: FollowUp,
 }
 
 fn passed() -> Control {
@@ -165,19 +120,21 @@ pub struct TermsPatch {
     pub backoff_ms: Option<u64>,
 }
 
-/// One hop that follows from a completion, in the same atomic step.
+/// One hop: to whom, what, and on which terms. A completion may carry several, which are made in the
+/// same atomic step.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub struct FollowUp {
     pub to: Target,
-    /// `passed` hands this task on (once at most); `awaited` opens a task below it.
+    /// `passed` transfers the task; `awaited` calls: the work is a task below the sender's own.
     #[serde(default = "passed")]
     pub control: Control,
     #[serde(default)]
     pub action: Action,
     pub payload: Payload,
+    /// For monitoring only.
     #[serde(default)]
     pub metadata: Object,
+    /// 0 to 9; higher is claimed first. 5 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -188,7 +145,7 @@ pub struct FollowUp {
     /// How one of the agents with the capability is chosen. Without it, all of them may claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<Route>,
-    /// A JSON Schema that the result must fit.
+    /// A JSON Schema that the result must fit: `expected_output.schema` in short.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<serde_json::Value>,
     /// Which majors of the envelope the sender can give.
@@ -200,23 +157,82 @@ pub struct FollowUp {
     /// The sender's signature over what it says, which travels in the envelope.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed: Option<Signed>,
+    /// When the work must be finished; past it the handoff is dead-lettered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
+    /// The same as a span from now. The earlier of the two counts; 24 hours by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in_ms: Option<u64>,
+    /// Do not let it be claimed before this much time has passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_in_ms: Option<u64>,
+    /// Hold it back until somebody other than the sender approves.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub needs_approval: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ordering_key: Option<OrderingKey>,
+    /// The version that the sender speaks. Members that are not known here are kept if it is a newer
+    /// minor, and are a mistake otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub envelope_version: Option<String>,
+    #[serde(flatten)]
+    pub said: Said,
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub more: Object,
+}
+
+impl FollowUp {
+    /// A hop that says only to whom it goes and what it carries.
+    #[must_use]
+    pub fn new(to: Target, payload: Payload) -> Self {
+        Self {
+            to,
+            control: passed(),
+            action: Action::default(),
+            payload,
+            metadata: Object::default(),
+            priority: None,
+            terms: None,
+            capability: None,
+            route: None,
+            output_schema: None,
+            majors: Vec::new(),
+            budget_tokens: None,
+            signed: None,
+            deadline: None,
+            expires_in_ms: None,
+            start_in_ms: None,
+            needs_approval: false,
+            ordering_key: None,
+            envelope_version: None,
+            said: Said::default(),
+            more: Object::default(),
+        }
+    }
+}
+
+/// An offer as it is made today, or in the flat form of major 1.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum AnyOffer {
+    Offer(Box<Offer>),
+    Flat(Flat),
+}
+
+/// A hop as it is made today, or in the flat form of major 1.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum AnyFollowUp {
+    FollowUp(Box<FollowUp>),
+    Flat(Flat),
 }
 
 /// Offers many at once. Each stands on its own; all are synced together.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OfferBatch {
-    #[schemars(length(min = 1, max = 1000))]
+    #[schemars(with = "Vec<AnyOffer>", length(min = 1, max = 1000))]
     pub offers: Vec<Offer>,
 }
 
@@ -263,6 +279,10 @@ pub struct Claim {
     /// Makes the claim safe to repeat after a lost reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<RequestId>,
+    /// Which majors of the envelope the agent takes; without any, what its manifest says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 10))]
+    pub majors: Vec<u32>,
 }
 
 fn one() -> usize {
@@ -281,6 +301,10 @@ pub struct ClaimOne {
     pub lease_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<RequestId>,
+    /// Which majors of the envelope the agent takes; without any, what its manifest says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 10))]
+    pub majors: Vec<u32>,
 }
 
 /// Looks at what waits, without claiming.
@@ -293,6 +317,10 @@ pub struct Peek {
     pub capabilities: Vec<Capability>,
     #[serde(default = "one")]
     pub max: usize,
+    /// Which majors of the envelope the agent takes; without any, what its manifest says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 10))]
+    pub majors: Vec<u32>,
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -316,7 +344,7 @@ pub struct Claimed {
     /// How much of the attempt's time is left, whatever heartbeats are sent.
     pub work_left_ms: u64,
     /// The envelope, exactly as it was stored.
-    #[schemars(with = "tasuki_core::Envelope")]
+    #[schemars(with = "AnyEnvelope")]
     pub envelope: Box<RawValue>,
     /// The address of the envelope.
     pub envelope_hash: Hash,
@@ -342,7 +370,7 @@ pub struct Waiting {
     pub handoff_id: HandoffId,
     pub task_id: TaskId,
     pub priority: u8,
-    #[schemars(with = "tasuki_core::Envelope")]
+    #[schemars(with = "AnyEnvelope")]
     pub envelope: Box<RawValue>,
 }
 
@@ -363,6 +391,21 @@ pub struct Start {
     /// The holder's signature over its acceptance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed: Option<Signed>,
+    /// What binds the receiver, repeated, where the handoff asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_back: Option<ReadBack>,
+}
+
+/// What a receiver repeats before its claim counts.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReadBack {
+    /// The ids of all constraints.
+    #[schemars(length(max = 500))]
+    pub constraints: Vec<Hash>,
+    /// The address of the expected output, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_output: Option<Hash>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -388,9 +431,18 @@ pub struct Complete {
     pub payload: Payload,
     #[serde(default)]
     pub metadata: Object,
+    /// Of each criterion of the expected output: whether it is met, and what shows it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100))]
+    pub criteria: Vec<CriterionReport>,
+    /// References that the work had to do without.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1000))]
+    pub gaps: Vec<String>,
     /// Handoffs that are created in the same atomic step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
+    #[schemars(with = "Vec<AnyFollowUp>")]
     pub follow_ups: Vec<FollowUp>,
     /// The holder's signature over its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]

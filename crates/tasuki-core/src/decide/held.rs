@@ -76,8 +76,9 @@ fn act_as_holder(
 ) -> Result<Decision, Refusal> {
     let actor = || Actor::Agent(claim.agent.clone());
     let done = Outcome::of(handoff.id);
+    read_back(handoff, &act)?;
     Ok(match act {
-        Act::Start => match handoff.state {
+        Act::Start | Act::ReadBack(_) => match handoff.state {
             State::Claimed(_) => {
                 let mut decision =
                     Decision::of(vec![NewEvent::on(handoff, actor(), Event::Started)], done);
@@ -116,6 +117,21 @@ fn act_as_holder(
             Decision::of(vec![NewEvent::on(handoff, actor(), event)], done)
         }
     })
+}
+
+/// Until the receiver has repeated what binds it, all it can do is that, wait, or give it back.
+fn read_back(handoff: &Handoff, act: &Act) -> Result<(), Refusal> {
+    let Some(expected) = handoff.contract.read_back else { return Ok(()) };
+    if !matches!(handoff.state, State::Claimed(_)) {
+        return Ok(());
+    }
+    match act {
+        Act::ReadBack(repeated) if *repeated == expected => Ok(()),
+        Act::Start | Act::ReadBack(_) | Act::Progress { .. } | Act::Complete { .. } => {
+            Err(Refusal::ReadBackNeeded { handoff: handoff.id, expected })
+        }
+        Act::Heartbeat | Act::Fail { .. } | Act::Decline { .. } | Act::Release => Ok(()),
+    }
 }
 
 /// Ending this hop and starting the next ones is one decision, so it is one atomic step.
@@ -219,7 +235,7 @@ fn stale(handoff: &Handoff, proof: Proof, act: Act) -> Decision {
         Act::Fail { class, failure, .. } => ended_by((*class).into(), Some(failure)),
         Act::Release => ended_by(AttemptEnd::Released, None),
         Act::Decline { reason } => ended_by(AttemptEnd::Declined, reason.as_ref()),
-        Act::Start | Act::Heartbeat | Act::Progress { .. } => false,
+        Act::Start | Act::ReadBack(_) | Act::Heartbeat | Act::Progress { .. } => false,
     };
     if repeats {
         return Decision::unchanged(Outcome::repeated(handoff.id));
@@ -233,9 +249,12 @@ fn stale(handoff: &Handoff, proof: Proof, act: Act) -> Decision {
     let report = match act {
         Act::Complete { result, .. } => Some(result),
         Act::Fail { failure, .. } => Some(failure),
-        Act::Start | Act::Heartbeat | Act::Progress { .. } | Act::Decline { .. } | Act::Release => {
-            None
-        }
+        Act::Start
+        | Act::ReadBack(_)
+        | Act::Heartbeat
+        | Act::Progress { .. }
+        | Act::Decline { .. }
+        | Act::Release => None,
     };
     let mut decision = Decision::from(refusal);
     // Once for each attempt: a stuck worker that repeats itself must not fill the log.

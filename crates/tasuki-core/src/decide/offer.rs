@@ -85,6 +85,7 @@ pub(super) fn offered(offer: Offer) -> NewEvent {
         priority: offer.priority,
         terms: offer.terms,
         contract: offer.contract,
+        lifted: offer.lifted,
         expires_at: offer.expires_at,
         not_before: offer.not_before,
         needs_approval: offer.needs_approval,

@@ -152,6 +152,7 @@ pub(super) fn redrive(
         priority: handoff.priority,
         terms: handoff.terms,
         contract: handoff.contract.clone(),
+        lifted: Vec::new(),
         expires_at: now.plus_ms(span_ms),
         not_before: None,
         needs_approval: handoff.needs_approval,

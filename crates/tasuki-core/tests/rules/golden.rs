@@ -127,6 +127,8 @@ fn example_after(event: &Event) -> Option<Event> {
 
 fn contract() -> Contract {
     Contract {
+        expected_output: None,
+        read_back: None,
         capability: Some("review".parse().unwrap()),
         output_schema: Some(body("schema").hash),
         majors: vec![1, 2],
@@ -219,6 +221,7 @@ fn offered_with_everything() -> Offered {
         priority: 5,
         terms: Terms::default(),
         contract: Contract::default(),
+        lifted: Vec::new(),
         expires_at: Timestamp(1_800_086_400_000),
         not_before: Some(Timestamp(1_800_000_060_000)),
         needs_approval: true,
@@ -249,7 +252,19 @@ fn examples() -> Vec<Record> {
             event,
         }
     };
-    (0..).zip(kinds).map(record).collect()
+    let mut records: Vec<_> = (0..).zip(kinds).map(record).collect();
+    // What was added to kinds that were there before.
+    let contract = Contract {
+        expected_output: Some(body("wanted").hash),
+        read_back: Some(body("binding").hash),
+        ..contract()
+    };
+    let lifted = vec![body("constraint").hash];
+    let offered = Offered { contract, lifted, ..offered_with_everything() };
+    let event = Event::TransferOffered(Box::new(offered));
+    let index = u32::try_from(records.len()).unwrap();
+    records.push(Record { turn: Some(Position(7)), ..record((index, event)) });
+    records
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tasuki_core::canonical::Object;
 use tasuki_core::command::Proof;
-use tasuki_core::envelope::{Action, Control, Payload, Target};
+use tasuki_core::envelope::{Action, Control, Payload, Said, Target};
 use tasuki_core::event::FailureClass;
 use tasuki_core::{AgentId, Body, Handoff, HandoffId, Timestamp};
 use tasuki_engine::{
@@ -93,6 +93,7 @@ impl Stage {
 
     pub(crate) async fn claim_one(&self, handoff: HandoffId, name: &str) -> Granted {
         let wish = ClaimOneRequest {
+            majors: Vec::new(),
             handoff,
             agent: agent(name),
             capabilities: vec!["review".parse().unwrap()],
@@ -177,6 +178,8 @@ pub(crate) fn payload(value: Value) -> Payload {
 
 pub(crate) fn hop(to: Target, control: Control) -> FollowUp {
     FollowUp {
+        said: Said::default(),
+        more: Object::default(),
         to,
         control,
         action: Action::Request,
@@ -212,6 +215,7 @@ pub(crate) fn new_offer(to: Target) -> NewOffer {
 
 pub(crate) fn wish(name: &str, capabilities: &[&str], wait_ms: u64) -> ClaimRequest {
     ClaimRequest {
+        majors: Vec::new(),
         agent: agent(name),
         capabilities: capabilities.iter().map(|name| name.parse().unwrap()).collect(),
         max: 1,
@@ -232,6 +236,8 @@ pub(crate) fn completion(
     follow_ups: Vec<FollowUp>,
 ) -> CompleteRequest {
     CompleteRequest {
+        criteria: Vec::new(),
+        gaps: Vec::new(),
         handoff,
         proof,
         by: None,

@@ -15,7 +15,7 @@ async fn when_a_worker_vanishes_another_finishes_its_work() {
     let stage = Stage::volatile();
     let id = stage.offer(to_any("review")).await;
     let vanished = stage.claim_one(id, "agent-1").await;
-    stage.engine.start_work(id, proof(&vanished), None).await.unwrap();
+    stage.engine.start_work(id, proof(&vanished), None, None).await.unwrap();
     stage.clock.advance_ms(30 * SECOND);
     stage.becomes(id, "pending").await;
     let granted = stage.claim_one(id, "agent-2").await;

@@ -54,6 +54,7 @@ impl Agent {
                 Request::Held { handoff, proof, wish: self.wish(random) }
             }
             _ => Request::Claim(ClaimRequest {
+                majors: Vec::new(),
                 agent: agent(self.name),
                 capabilities: vec!["review".parse().unwrap()],
                 max: usize::try_from(random.below(2)).unwrap() + 1,

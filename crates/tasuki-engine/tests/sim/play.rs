@@ -239,7 +239,7 @@ impl Play {
             Request::Held { handoff, proof, wish } => (*handoff, *proof, wish),
         };
         match wish {
-            Wish::Start => drop(engine.start_work(id, proof, None).await?),
+            Wish::Start => drop(engine.start_work(id, proof, None, None).await?),
             Wish::Heartbeat => drop(engine.heartbeat(id, proof, None).await?),
             Wish::Progress => drop(engine.progress(id, proof, None, Some(50), None).await?),
             Wish::Complete(follow_ups) => {

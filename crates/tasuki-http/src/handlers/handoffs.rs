@@ -16,7 +16,7 @@ use crate::json::{Json, Params, PathId, ok, reply};
 use crate::{from_wire, to_wire, wire};
 
 pub(crate) async fn offer(At(desk): At, Json(body): Json<wire::Offer>) -> Answer {
-    let offered = desk.offer(from_wire::offer(body, desk.terms())).await?;
+    let offered = desk.offer(from_wire::offer(body, desk.terms())?).await?;
     let status = if offered.repeated { StatusCode::OK } else { StatusCode::CREATED };
     Ok(reply(status, &to_wire::offered(&offered.handoff, offered.listening)))
 }
@@ -24,8 +24,8 @@ pub(crate) async fn offer(At(desk): At, Json(body): Json<wire::Offer>) -> Answer
 pub(crate) async fn offer_batch(At(desk): At, Json(body): Json<wire::OfferBatch>) -> Answer {
     check_batch("offers", body.offers.len())?;
     let terms = desk.terms();
-    let offers = body.offers.into_iter().map(|offer| from_wire::offer(offer, terms)).collect();
-    let results = desk.offer_many(offers).await?;
+    let offers = body.offers.into_iter().map(|offer| from_wire::offer(offer, terms));
+    let results = desk.offer_many(offers.collect::<Result<_, _>>()?).await?;
     let results: Vec<_> = results
         .into_iter()
         .map(|result| result.map(|offered| to_wire::offered(&offered.handoff, offered.listening)))
@@ -204,7 +204,8 @@ pub(crate) async fn start(
     Json(body): Json<wire::Start>,
 ) -> Answer {
     let proof = Proof { claim_id: body.claim_id, fence: body.fence };
-    let handoff = desk.start_work(id, proof, body.signed).await?;
+    let read_back = body.read_back.map(from_wire::read_back);
+    let handoff = desk.start_work(id, proof, body.signed, read_back).await?;
     Ok(ok(&to_wire::moved(&handoff)))
 }
 
@@ -236,7 +237,7 @@ pub(crate) async fn complete(
     PathId(id): PathId<HandoffId>,
     Json(body): Json<wire::Complete>,
 ) -> Answer {
-    let request = from_wire::complete(id, body, desk.terms());
+    let request = from_wire::complete(id, body, desk.terms())?;
     let mut results = desk.complete(vec![request]).await?;
     let handoff = results.pop().ok_or_else(to_wire::missing)??;
     Ok(ok(&to_wire::moved(&handoff)))
@@ -249,7 +250,7 @@ pub(crate) async fn complete_batch(At(desk): At, Json(body): Json<wire::Complete
         .completions
         .into_iter()
         .map(|one| from_wire::complete(one.handoff_id, one.complete, terms))
-        .collect();
+        .collect::<Result<_, _>>()?;
     let results = desk.complete(requests).await?;
     let results: Vec<_> = results
         .into_iter()

@@ -51,6 +51,7 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::NotPermitted { handoff, agent: agent(), wish: "cancel" },
         Refusal::NotPermittedTask { task, agent: agent() },
         Refusal::IntentAltered { task },
+        Refusal::ReadBackNeeded { handoff, expected: tasuki_core::Hash([1; 32]) },
         Refusal::OutOfTurn { handoff, first: handoff },
         Refusal::IdempotencyConflict { key: "k".parse().unwrap() },
         Refusal::NotDeadLettered { handoff, state },
@@ -89,6 +90,7 @@ fn every_refusal() -> Vec<Refusal> {
             | Refusal::NotPermitted { .. }
             | Refusal::NotPermittedTask { .. }
             | Refusal::IntentAltered { .. }
+            | Refusal::ReadBackNeeded { .. }
             | Refusal::OutOfTurn { .. }
             | Refusal::IdempotencyConflict { .. }
             | Refusal::NotDeadLettered { .. }

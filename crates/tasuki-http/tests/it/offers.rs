@@ -111,7 +111,7 @@ async fn the_envelope_is_at_its_address_wherever_it_is_read(stage: Stage) {
     for read in [&read.body, &peeked["envelope"]] {
         assert_eq!(Body::of(read).hash.to_string(), address, "as anybody makes it canonical");
     }
-    assert_eq!(read.body["envelope_version"], "2.0");
+    assert_eq!(read.body["envelope_version"], tasuki_core::envelope::VERSION);
 }
 
 async fn the_intent_arrives_byte_for_byte_at_every_hop(stage: Stage) {

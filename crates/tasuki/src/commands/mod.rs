@@ -8,6 +8,7 @@ pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod dlq;
 pub(crate) mod doctor;
+pub(crate) mod envelope;
 pub(crate) mod handoff;
 pub(crate) mod keys;
 pub(crate) mod migrate;

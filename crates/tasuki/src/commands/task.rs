@@ -8,7 +8,7 @@ use tasuki_core::ids::{CorrelationId, IdempotencyKey};
 use tasuki_core::{AgentId, TaskId, TaskState};
 use tasuki_http::wire;
 
-use super::{audit, handoff};
+use super::{audit, envelope, handoff};
 use crate::args::{millis, words};
 use crate::client::{Client, Connect};
 use crate::exit::Exit;
@@ -27,13 +27,15 @@ enum Verb {
     /// Open a task without handing it to anybody yet
     Open(Open),
     /// Show a task, its owner, its handoffs and the tasks below it
-    Show(Named),
+    Show(Show),
     /// List tasks, newest first
     List(List),
     /// Cancel a task and the handoff under way
     Cancel(Cancel),
     /// Show everything that happened to a task
     Events(Named),
+    /// Say which hop lost a fact: a text that some envelope of the task has
+    Bisect(Bisect),
     /// Wait until tasks are at their end
     Wait(Wait),
 }
@@ -42,6 +44,24 @@ enum Verb {
 struct Named {
     /// The task's id
     task: TaskId,
+}
+
+#[derive(Args)]
+struct Show {
+    /// The task's id
+    task: TaskId,
+    /// Show what each hop kept: links, constraints, facts
+    #[arg(long)]
+    chain: bool,
+}
+
+#[derive(Args)]
+struct Bisect {
+    /// The task's id
+    task: TaskId,
+    /// The text to look for
+    #[arg(long, value_name = "TEXT")]
+    fact: String,
 }
 
 #[derive(Args)]
@@ -123,9 +143,11 @@ impl Task {
         let client = &self.connect.client()?;
         match self.verb {
             Verb::Open(open) => open.run(client, output).await,
-            Verb::Show(named) => show(client, output, named.task).await,
+            Verb::Show(wish) if wish.chain => envelope::show_chain(client, output, wish.task).await,
+            Verb::Show(wish) => show(client, output, wish.task).await,
             Verb::List(list) => list.run(client, output).await,
             Verb::Cancel(cancel) => cancel.run(client, output).await,
+            Verb::Bisect(wish) => envelope::bisect(client, output, wish.task, &wish.fact).await,
             Verb::Events(named) => events(client, output, named.task).await,
             Verb::Wait(wait) => wait.run(client, output).await,
         }

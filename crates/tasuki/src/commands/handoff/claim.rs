@@ -34,6 +34,9 @@ pub(super) struct Claim {
     /// Makes the claim safe to repeat after a lost answer
     #[arg(long, value_name = "ID")]
     request_id: Option<RequestId>,
+    /// Which major of the envelope the agent takes; may be repeated; its manifest says so otherwise
+    #[arg(long = "major", value_name = "N")]
+    majors: Vec<u32>,
 }
 
 impl Claim {
@@ -44,6 +47,7 @@ impl Claim {
                 capabilities: self.capabilities,
                 lease_ms: self.lease,
                 request_id: self.request_id,
+                majors: self.majors,
             };
             let reply = client.post(&format!("/v1/handoffs/{id}/claim"), &body).await?;
             output.reply(&reply, |claimed| granted(&claimed, client))?;
@@ -56,6 +60,7 @@ impl Claim {
             wait_ms: 0,
             lease_ms: self.lease,
             request_id: self.request_id,
+            majors: self.majors,
         };
         let ask = async |wait_ms| {
             body.wait_ms = wait_ms;
@@ -90,7 +95,12 @@ pub(super) struct Peek {
 
 impl Peek {
     pub(super) async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
-        let body = wire::Peek { agent: self.agent, capabilities: self.capabilities, max: self.max };
+        let body = wire::Peek {
+            agent: self.agent,
+            capabilities: self.capabilities,
+            max: self.max,
+            majors: Vec::new(),
+        };
         let reply = client.post("/v1/claims/peek", &body).await?;
         let waiting = serde_json::from_str::<wire::Peeked>(&reply)?.waiting.len();
         output.reply(&reply, |reply: wire::Peeked| {

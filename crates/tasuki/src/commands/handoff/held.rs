@@ -2,7 +2,7 @@
 //! What the holder of a claim does with it.
 
 use clap::Args;
-use tasuki_core::envelope::Action;
+use tasuki_core::envelope::{Action, CriterionReport, Envelope, ExpectedOutput};
 use tasuki_core::event::FailureClass;
 use tasuki_core::{AgentId, ClaimId, Fence, HandoffId};
 use tasuki_http::wire;
@@ -42,11 +42,36 @@ pub(super) struct Held {
     proof: Proof,
 }
 
-impl Held {
-    pub(super) async fn start(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
-        act(client, output, self.handoff, "start", &self.proof.held()).await
-    }
+#[derive(Args)]
+pub(super) struct Start {
+    #[command(flatten)]
+    held: Held,
+    /// Repeat what binds the receiver, where the handoff asks for it: the ids of all constraints of
+    /// its envelope, and the address of the expected output
+    #[arg(long)]
+    read_back: bool,
+}
 
+impl Start {
+    pub(super) async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let Held { handoff, proof } = self.held;
+        let read_back = if self.read_back {
+            let envelope = client.get(&format!("/v1/handoffs/{handoff}/envelope"), &[]).await?;
+            let parts = serde_json::from_str::<Envelope>(&envelope)?.parts;
+            Some(wire::ReadBack {
+                constraints: parts.constraints.iter().map(|constraint| constraint.id).collect(),
+                expected_output: parts.expected_output.as_ref().map(ExpectedOutput::hash),
+            })
+        } else {
+            None
+        };
+        let body =
+            wire::Start { claim_id: proof.claim, fence: proof.fence, signed: None, read_back };
+        act(client, output, handoff, "start", &body).await
+    }
+}
+
+impl Held {
     pub(super) async fn release(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
         act(client, output, self.handoff, "release", &self.proof.held()).await
     }
@@ -111,6 +136,13 @@ pub(super) struct Complete {
     /// @FILE; may be repeated
     #[arg(long = "follow-up", value_name = "JSON")]
     follow_ups: Vec<String>,
+    /// Of each criterion that was asked for, whether it is met: a JSON list of objects with
+    /// `criterion`, `met` and `evidence`
+    #[arg(long, value_name = "JSON")]
+    criteria: Option<String>,
+    /// A reference that the work had to do without; may be repeated
+    #[arg(long = "gap", value_name = "REFERENCE")]
+    gaps: Vec<String>,
     /// For monitoring only: a JSON object
     #[arg(long, value_name = "JSON")]
     metadata: Option<String>,
@@ -120,12 +152,16 @@ impl Complete {
     pub(super) async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
         let follow_ups = self.follow_ups.iter().map(|text| json("--follow-up", text));
         let metadata = self.metadata.map(|text| json("--metadata", &text)).transpose()?;
+        let criteria = self.criteria.map(|text| json("--criteria", &text)).transpose()?;
+        let criteria: Vec<CriterionReport> = criteria.unwrap_or_default();
         let body = wire::Complete {
             claim_id: self.proof.claim,
             fence: self.proof.fence,
             action: self.action,
             payload: json("--payload", &self.payload)?,
             metadata: metadata.unwrap_or_default(),
+            criteria,
+            gaps: self.gaps,
             follow_ups: follow_ups.collect::<Result<_, _>>()?,
             signed: None,
         };

@@ -37,7 +37,7 @@ enum Verb {
     /// Look at what waits for an agent without claiming it
     Peek(claim::Peek),
     /// Say that work on a claimed handoff has begun
-    Start(held::Held),
+    Start(held::Start),
     /// Extend the lease of a claim
     Heartbeat(held::Held),
     /// Report progress, which also extends the lease
@@ -75,7 +75,7 @@ impl Handoff {
             Verb::Offer(offer) => offer.run(client, output).await,
             Verb::Claim(claim) => claim.run(client, output).await,
             Verb::Peek(peek) => peek.run(client, output).await,
-            Verb::Start(held) => held.start(client, output).await,
+            Verb::Start(start) => start.run(client, output).await,
             Verb::Heartbeat(held) => held.heartbeat(client, output).await,
             Verb::Release(held) => held.release(client, output).await,
             Verb::Progress(progress) => progress.run(client, output).await,

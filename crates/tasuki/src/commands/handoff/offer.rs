@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 use clap::{ArgGroup, Args};
-use tasuki_core::envelope::{Action, Control, authored};
+use tasuki_core::envelope::{Action, Control, Said, authored};
 use tasuki_core::identity::statement;
 use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey};
 use tasuki_core::route::Policy;
@@ -55,6 +55,8 @@ pub(super) struct Offer {
     terms: Terms,
     #[command(flatten)]
     contract: Contract,
+    #[command(flatten)]
+    said: SaidArgs,
     /// When the work must be finished, such as 2026-11-15T12:00:00Z
     #[arg(long, value_name = "TIME")]
     deadline: Option<Timestamp>,
@@ -106,6 +108,46 @@ struct Contract {
     budget_tokens: Option<u32>,
 }
 
+/// What the sender says besides the payload.
+#[derive(Args)]
+struct SaidArgs {
+    /// What this receiver must do
+    #[arg(long, value_name = "TEXT")]
+    ask: Option<String>,
+    /// What the task is about now, in a few sentences
+    #[arg(long, value_name = "TEXT")]
+    summary: Option<String>,
+    /// Adds something that binds every agent from here on, such as "Never touch production."; may
+    /// be repeated
+    #[arg(long = "constraint", value_name = "TEXT")]
+    constraints: Vec<String>,
+    /// The claim counts only once the receiver has repeated what binds it
+    #[arg(long)]
+    read_back: bool,
+    /// Other parts of the envelope (decisions, open_decisions, history, gaps, memory_refs,
+    /// expected_output, …): a JSON object, in place, as @FILE, or - for stdin
+    #[arg(long, value_name = "JSON")]
+    parts: Option<String>,
+}
+
+impl SaidArgs {
+    fn said(self) -> anyhow::Result<Said> {
+        let parts = self.parts.map(|text| json("--parts", &text)).transpose()?;
+        let mut said: Said = parts.unwrap_or_default();
+        said.ask = self.ask.or(said.ask);
+        said.summary = self.summary.or(said.summary);
+        said.read_back |= self.read_back;
+        if !self.constraints.is_empty() {
+            anyhow::ensure!(
+                said.add_constraints.is_none(),
+                "give constraints with --constraint or as add_constraints in --parts, not both"
+            );
+            said.add_constraints = Some(self.constraints.into());
+        }
+        Ok(said)
+    }
+}
+
 #[derive(Args)]
 struct Terms {
     /// How long a claim holds without a heartbeat, such as 30s
@@ -152,30 +194,31 @@ impl Offer {
         let schema = self.contract.output_schema;
         let schema = schema.map(|text| json("--output-schema", &text)).transpose()?;
         let route_key = self.contract.route_key;
-        let body = wire::Offer {
-            from_agent: self.from,
-            to,
-            task_id: self.task,
-            intent: self.intent,
-            correlation_id: self.correlation_id,
-            idempotency_key: self.idempotency_key,
+        let hop = wire::FollowUp {
             control: if self.call { Control::Awaited } else { Control::Passed },
             action: self.action,
-            payload: json("--payload", &self.payload)?,
             metadata: metadata.unwrap_or_default(),
             priority: self.priority,
             terms: self.terms.patch(),
             capability: self.contract.capability,
             route: self.contract.route.map(|policy| wire::Route { policy, key: route_key }),
             output_schema: schema,
-            majors: Vec::new(),
             budget_tokens: self.contract.budget_tokens,
-            signed: None,
             deadline: self.deadline,
             expires_in_ms: self.expires_in,
             start_in_ms: self.start_in,
             needs_approval: self.needs_approval,
             ordering_key: self.ordering_key,
+            said: self.said.said()?,
+            ..wire::FollowUp::new(to, json("--payload", &self.payload)?)
+        };
+        let body = wire::Offer {
+            from_agent: self.from,
+            task_id: self.task,
+            intent: self.intent,
+            correlation_id: self.correlation_id,
+            idempotency_key: self.idempotency_key,
+            hop,
         };
         let body = signed(body, client);
         let reply = client.post("/v1/handoffs", &body).await?;
@@ -192,10 +235,10 @@ impl Offer {
 /// are not the sender's to sign.
 fn signed(body: wire::Offer, client: &Client) -> wire::Offer {
     let (Some(key), Some(intent)) = (client.key(), &body.intent) else { return body };
-    let wire::Offer { from_agent, to, action, control, payload, .. } = &body;
-    let said = authored(from_agent, to, *action, *control, intent, payload);
+    let wire::FollowUp { to, action, control, payload, .. } = &body.hop;
+    let said = authored(&body.from_agent, to, *action, *control, intent, payload);
     let signed = Some(key.sign(&statement::envelope(said)));
-    wire::Offer { signed, ..body }
+    wire::Offer { hop: wire::FollowUp { signed, ..body.hop }, ..body }
 }
 
 fn for_people(offered: &wire::Offered, client: &Client) -> String {

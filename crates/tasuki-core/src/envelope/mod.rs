@@ -2,6 +2,15 @@
 //! What is passed: immutable, addressed by the SHA-256 of its canonical JSON, linked to the
 //! envelope before it. The broker fills in identity, hop and link; the sender gives the rest.
 
+pub mod chain;
+pub mod constraint;
+pub mod diff;
+mod expected;
+pub mod inherit;
+pub mod parts;
+pub mod said;
+pub mod version;
+
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -15,8 +24,13 @@ use crate::ids::{
 };
 use crate::registry::Signed;
 
+pub use constraint::{Constraint, ConstraintKind};
+pub use expected::{CriterionReport, read_back};
+pub use parts::{ExpectedOutput, Parts};
+pub use said::Said;
+
 /// The version that this broker writes.
-pub const VERSION: &str = "2.0";
+pub const VERSION: &str = "2.1";
 /// How long the user's intent may be, in bytes.
 pub const INTENT_BYTES_MAX: usize = 64 * 1024;
 
@@ -51,6 +65,8 @@ pub struct Envelope {
     pub deadline: Option<Timestamp>,
     /// The user's own words, the same bytes at every hop.
     pub intent: String,
+    #[serde(flatten)]
+    pub parts: Parts,
     pub payload: Payload,
     /// For monitoring only; never shown to the receiving model.
     #[serde(default)]
@@ -107,6 +123,19 @@ pub fn authored(
         "payload": payload,
     });
     Body::of(&said).hash
+}
+
+/// Where something does not fit, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    pub path: String,
+    pub problem: String,
+}
+
+impl Fault {
+    pub fn new(path: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self { path: path.into(), problem: problem.into() }
+    }
 }
 
 /// Who is to do the work.

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Honest and hostile hands.
+
+use serde_json::json;
+
+use super::*;
+
+fn agent(name: &str) -> AgentId {
+    name.parse().unwrap()
+}
+
+fn said(value: serde_json::Value) -> Said {
+    serde_json::from_value(value).unwrap()
+}
+
+fn hop(before: Option<&Parts>, from: &str, value: serde_json::Value) -> Result<Parts, Vec<Breach>> {
+    let (from, planner) = (agent(from), agent("planner"));
+    let hand = Hand { from: &from, coordinator: Some(&planner), hop: 3, now: Timestamp(5) };
+    inherit(before, &said(value), hand).map(|inherited| inherited.parts)
+}
+
+fn first() -> Parts {
+    let constraints =
+        json!(["Never touch production.", { "text": "Use SI units.", "kind": "format" }]);
+    hop(None, "planner", json!({ "constraints": constraints })).unwrap()
+}
+
+#[test]
+fn what_binds_is_carried_without_a_word() {
+    let before = first();
+    assert_eq!(hop(Some(&before), "coder", json!({})).unwrap().constraints, before.constraints);
+    let same = json!({ "constraints": before.constraints });
+    assert_eq!(hop(Some(&before), "coder", same).unwrap().constraints, before.constraints);
+    let by_id = json!({ "constraints": [
+        { "id": before.constraints[1].id }, { "id": before.constraints[0].id },
+    ] });
+    let after = hop(Some(&before), "coder", by_id).unwrap();
+    assert_eq!(after.constraints, before.constraints, "in the order that they came in");
+}
+
+#[test]
+fn a_list_that_leaves_one_out_is_refused_and_names_it() {
+    let before = first();
+    let breaches = hop(Some(&before), "coder", json!({ "constraints": ["Use SI units."] }));
+    assert_eq!(breaches, Err(vec![Breach::Dropped(before.constraints[0].clone())]));
+    // A softer wording in its place is another constraint: the first one is missing.
+    let softer = json!({ "constraints": ["Be careful with production.", "Use SI units."] });
+    let breaches = hop(Some(&before), "coder", softer);
+    assert_eq!(breaches, Err(vec![Breach::Dropped(before.constraints[0].clone())]));
+}
+
+#[test]
+fn another_text_kind_or_weight_under_the_same_id_is_refused() {
+    let before = first();
+    let (never, units) = (&before.constraints[0], &before.constraints[1]);
+    for worse in [
+        json!({ "id": never.id, "text": "Never touch production without asking." }),
+        json!({ "id": never.id, "kind": "preference" }),
+        json!({ "text": never.text, "hard": false }),
+    ] {
+        for name in ["constraints", "add_constraints"] {
+            let mut given = json!({ "constraints": [{ "id": never.id }, { "id": units.id }] });
+            given[name] = json!([worse, { "id": units.id }]);
+            let breaches = hop(Some(&before), "coder", given).unwrap_err();
+            let path = format!("/{name}/0");
+            assert_eq!(breaches, [Breach::Altered { constraint: never.clone(), path }]);
+        }
+    }
+}
+
+#[test]
+fn anybody_adds_and_only_issuer_and_coordinator_lift() {
+    let before = first();
+    let added = hop(Some(&before), "coder", json!({ "add_constraints": ["Do not log."] })).unwrap();
+    assert_eq!(added.constraints.len(), 3);
+    assert_eq!(added.constraints[2].issuer, agent("coder"));
+    let lift = |n: usize| json!({ "lift_constraints": [{ "id": added.constraints[n].id, "reason": "was asked" }] });
+    let own = hop(Some(&added), "coder", lift(2)).unwrap();
+    assert_eq!(own.constraints, before.constraints);
+    assert_eq!((&own.lifted[0].by, own.lifted[0].hop), (&agent("coder"), 3));
+    let others = hop(Some(&added), "coder", lift(0)).unwrap_err();
+    assert_eq!(others, [Breach::NotYours(added.constraints[0].clone())]);
+    let lifted = hop(Some(&added), "planner", lift(2)).unwrap();
+    assert_eq!(hop(Some(&lifted), "coder", json!({})).unwrap().lifted, lifted.lifted);
+}
+
+#[test]
+fn decisions_questions_and_gaps_stay_until_somebody_settles_them() {
+    let before = hop(
+        None,
+        "planner",
+        json!({
+            "decisions": [{ "key": "db", "decision": "SQLite", "why": "one file" }],
+            "open_decisions": ["Which port?"],
+            "gaps": ["ms-17"],
+            "history": [{ "action": "read the ticket" }],
+        }),
+    );
+    let before = before.unwrap();
+    let carried =
+        hop(Some(&before), "coder", json!({ "history": [{ "action": "wrote" }] })).unwrap();
+    assert_eq!(carried.decisions, before.decisions);
+    assert_eq!(carried.open_decisions, before.open_decisions);
+    assert_eq!(carried.gaps, before.gaps);
+    assert_eq!(carried.history.len(), 2);
+    assert_eq!(carried.history[1].agent, agent("coder"));
+
+    let other = json!({ "decisions": [{ "key": "db", "decision": "PostgreSQL" }] });
+    let breaches = hop(Some(&carried), "coder", other).unwrap_err();
+    let (key, by) = ("db".to_owned(), before.decisions[0].clone());
+    assert_eq!(breaches, [Breach::Settled { key, by }]);
+    let settled = hop(
+        Some(&carried),
+        "coder",
+        json!({
+            "decisions": [
+                { "key": "db", "decision": "PostgreSQL", "supersedes": before.decisions[0].id },
+                { "decision": "8788", "resolves": before.open_decisions[0].id },
+            ],
+            "resolved_gaps": ["ms-17"],
+        }),
+    );
+    let settled = settled.unwrap();
+    assert_eq!((settled.decisions.len(), settled.open_decisions.len()), (3, 0));
+    assert_eq!(settled.gaps, []);
+}
+
+#[test]
+fn every_breach_is_named_at_once() {
+    let before = first();
+    let breaches = hop(
+        Some(&before),
+        "coder",
+        json!({
+            "constraints": [{ "id": before.constraints[0].id, "hard": false }],
+            "lift_constraints": [{ "id": Hash([9; 32]), "reason": " " }],
+            "resolved_gaps": ["ms-1"],
+        }),
+    );
+    let breaches = breaches.unwrap_err();
+    assert_eq!(breaches.len(), 5, "{breaches:?}");
+}
