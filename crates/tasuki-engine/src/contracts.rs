@@ -227,12 +227,9 @@ impl Engine {
         };
         let listing = self.listing().await?;
         let entry = listing.agents.get(&claim.agent).and_then(|listed| listed.entry(capability));
-        match entry.and_then(|entry| entry.output_schema.as_ref()) {
-            Some(schema) => {
-                self.fits(&format!("the output schema of {}", claim.agent), schema, payload)?;
-                verified.push("output_schema".to_owned());
-            }
-            None => {}
+        if let Some(schema) = entry.and_then(|entry| entry.output_schema.as_ref()) {
+            self.fits(&format!("the output schema of {}", claim.agent), schema, payload)?;
+            verified.push("output_schema".to_owned());
         }
         Ok(verified)
     }
