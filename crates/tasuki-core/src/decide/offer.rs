@@ -150,7 +150,7 @@ fn moved(task: TaskId) -> Refusal {
     Refusal::TaskMoved(task)
 }
 
-fn replayed(
+pub(super) fn replayed(
     agent: &AgentId,
     key: Option<&Key>,
     view: &dyn View,
@@ -160,7 +160,8 @@ fn replayed(
         None => Ok(None),
         Some(first) if first.request == key.request => Ok(Some(Outcome {
             handoffs: first.handoff.into_iter().collect(),
-            task: Some(first.task),
+            task: (first.task != TaskId::STORE).then_some(first.task),
+            document: first.document,
             repeated: true,
         })),
         Some(_) => Err(Refusal::IdempotencyConflict { key: key.key.clone() }),
