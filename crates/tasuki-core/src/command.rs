@@ -4,12 +4,13 @@
 
 use crate::canonical::Body;
 use crate::contract::Contract;
+use crate::document::{Kind, Priority, Scope};
 use crate::envelope::{Control, Target};
 use crate::event::{Actor, FailureClass, Key};
 use crate::identity::PublicKey;
 use crate::ids::{
-    AgentId, Capability, ClaimId, CorrelationId, Fence, HandoffId, Hash, KeyId, OrderingKey,
-    RequestId, TENANT_DEFAULT, TaskId, Timestamp, TokenId,
+    AgentId, Capability, ClaimId, CorrelationId, DecisionKey, DocumentId, Fence, HandoffId, Hash,
+    KeyId, OrderingKey, Position, RequestId, TENANT_DEFAULT, TaskId, Timestamp, TokenId,
 };
 use crate::registry::rules::Rule;
 use crate::registry::{Signed, Standing, Tenant, Token};
@@ -17,6 +18,8 @@ use crate::terms::Terms;
 
 /// How many handoffs one completion may create.
 pub const FOLLOW_UPS_MAX: usize = 100;
+/// How many bodies one command may erase.
+pub const ERASED_MAX: usize = 1000;
 
 #[derive(Debug, Clone)]
 pub enum Command {
@@ -109,6 +112,14 @@ pub enum Command {
         by: Actor,
         wish: RegistryWish,
     },
+    /// Writes, marks or deletes a memory or a shared context.
+    Document {
+        id: DocumentId,
+        by: AgentId,
+        wish: DocumentWish,
+    },
+    /// Removes bodies for good.
+    Erase(Box<Erase>),
 }
 
 impl Command {
@@ -121,7 +132,9 @@ impl Command {
             Self::Claim(claim) | Self::ClaimOne { claim, .. } => &claim.seeker.agent,
             Self::Peek { seeker, .. } | Self::Counter { seeker, .. } => &seeker.agent,
             Self::Decline { agent, .. } => agent,
+            Self::Erase(erase) => &erase.by,
             Self::CancelTask { by, .. }
+            | Self::Document { by, .. }
             | Self::SettleCounter { by, .. }
             | Self::Approve { by, .. }
             | Self::Reject { by, .. }
@@ -193,6 +206,64 @@ pub enum RegistryWish {
         code: String,
         operation: String,
     },
+}
+
+/// A wish about a document.
+#[derive(Debug, Clone)]
+pub enum DocumentWish {
+    Write(Box<Write>),
+    /// Changes what is not text; without a value it stays as it is.
+    Mark {
+        pinned: Option<bool>,
+        priority: Option<Priority>,
+    },
+    /// Says that another memory has taken this one's place.
+    Supersede {
+        successor: DocumentId,
+    },
+    Delete {
+        reason: Body,
+    },
+}
+
+/// A new revision of a document, the first one included.
+#[derive(Debug, Clone)]
+pub struct Write {
+    pub kind: Kind,
+    /// What it is about; without it, what it was about before.
+    pub scope: Option<Scope>,
+    pub content: Body,
+    /// The revision that the writer has seen, 0 for none: if there is another by now, nothing is
+    /// written. Without it, whatever is there is replaced.
+    pub expected: Option<u32>,
+    pub pinned: Option<bool>,
+    pub priority: Option<Priority>,
+    /// The decision that the content adds to the log of a shared context.
+    pub settles: Option<Settle>,
+    pub key: Option<Key>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settle {
+    pub key: DecisionKey,
+    /// The decision that no longer holds.
+    pub supersedes: Option<u32>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Erase {
+    pub by: AgentId,
+    pub what: Erasable,
+    pub reason: Body,
+}
+
+/// Bodies that can be erased, by the events they came with.
+#[derive(Debug, Clone)]
+pub enum Erasable {
+    /// Bodies of a handoff whose task is at its end.
+    Handoff { id: HandoffId, at: Vec<Position> },
+    /// The text of one revision.
+    Revision { id: DocumentId, revision: u32, at: Position },
 }
 
 #[derive(Debug, Clone)]
@@ -328,6 +399,7 @@ impl Act {
 pub struct Outcome {
     pub handoffs: Vec<HandoffId>,
     pub task: Option<TaskId>,
+    pub document: Option<DocumentId>,
     /// The command had been carried out before; nothing changed now.
     pub repeated: bool,
 }
@@ -335,7 +407,7 @@ pub struct Outcome {
 impl Outcome {
     #[must_use]
     pub fn of(handoff: HandoffId) -> Self {
-        Self { handoffs: vec![handoff], task: None, repeated: false }
+        Self { handoffs: vec![handoff], ..Self::default() }
     }
 
     #[must_use]

@@ -12,11 +12,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::canonical;
 use crate::contract::Contract;
+use crate::document::{Erased, Priority, Written};
 use crate::envelope::{Control, Target};
 use crate::handoff::Handoff;
 use crate::ids::{
-    AgentId, ClaimId, CorrelationId, Fence, HandoffId, Hash, IdempotencyKey, Malformed,
-    OrderingKey, Position, RequestId, TaskId, Timestamp,
+    AgentId, ClaimId, CorrelationId, DocumentId, Fence, HandoffId, Hash, IdempotencyKey, Malformed,
+    OrderingKey, Position, RequestId, TENANT_DEFAULT, TaskId, Timestamp,
 };
 use crate::registry::{Change, Signed};
 use crate::task::Task;
@@ -100,6 +101,17 @@ pub enum Actor {
     Agent(AgentId),
     /// The broker itself: a lease ran out, a retry came due.
     Broker,
+}
+
+impl Actor {
+    /// The name of the tenant that what this one stores belongs to.
+    #[must_use]
+    pub fn tenant(&self) -> &str {
+        match self {
+            Self::Agent(agent) => agent.tenant(),
+            Self::Broker => TENANT_DEFAULT,
+        }
+    }
 }
 
 impl fmt::Display for Actor {
@@ -244,6 +256,24 @@ pub enum Event {
     },
     /// Who is known changed; the body, if any, is the manifest.
     RegistryChanged(Box<Change>),
+    /// A memory or a shared context has a new revision; the body is its content.
+    DocumentWritten(Box<Written>),
+    DocumentMarked {
+        id: DocumentId,
+        pinned: bool,
+        priority: Priority,
+    },
+    DocumentSuperseded {
+        id: DocumentId,
+        by: DocumentId,
+    },
+    /// A memory was deleted, which leaves a tombstone; the body is the reason.
+    DocumentDeleted {
+        id: DocumentId,
+        reason: Hash,
+    },
+    /// A body was removed from the store for good; the body of this event is the reason.
+    Erased(Box<Erased>),
 }
 
 /// The facts a task starts with.
@@ -471,6 +501,11 @@ impl Event {
             Self::Discarded { .. } => "discarded",
             Self::EpochRaised { .. } => "epoch_raised",
             Self::RegistryChanged(_) => "registry_changed",
+            Self::DocumentWritten(_) => "document_written",
+            Self::DocumentMarked { .. } => "document_marked",
+            Self::DocumentSuperseded { .. } => "document_superseded",
+            Self::DocumentDeleted { .. } => "document_deleted",
+            Self::Erased(_) => "erased",
         }
     }
 
@@ -497,6 +532,9 @@ impl Event {
             Self::LateReport { report, .. } => Some(*report),
             Self::Discarded { reason } => Some(*reason),
             Self::Countered(countered) => Some(countered.reason),
+            Self::DocumentWritten(written) => Some(written.content),
+            Self::DocumentDeleted { reason, .. } => Some(*reason),
+            Self::Erased(erased) => Some(erased.reason),
             Self::Progressed { note: reason, .. }
             | Self::Declined { reason, .. }
             | Self::Cancelled { reason }
@@ -516,6 +554,8 @@ impl Event {
             | Self::Expired
             | Self::DeadLettered { .. }
             | Self::Redriven { .. }
+            | Self::DocumentMarked { .. }
+            | Self::DocumentSuperseded { .. }
             | Self::EpochRaised { .. } => None,
             Self::RegistryChanged(change) => match &**change {
                 Change::ManifestPublished { manifest, .. } => Some(*manifest),

@@ -435,7 +435,12 @@ impl Handoff {
             | Event::Expired
             | Event::EpochRaised { .. }
             | Event::Acknowledged(_)
-            | Event::RegistryChanged(_) => {}
+            | Event::RegistryChanged(_)
+            | Event::DocumentWritten(_)
+            | Event::DocumentMarked { .. }
+            | Event::DocumentSuperseded { .. }
+            | Event::DocumentDeleted { .. }
+            | Event::Erased(_) => {}
         }
     }
 

@@ -152,6 +152,18 @@ fn check_name(text: &str) -> Result<(), Malformed> {
     )))
 }
 
+/// How long the name of a project may be, in bytes: shorter than other names, because the name of
+/// its shared context is made from it.
+const PROJECT_BYTES_MAX: usize = 100;
+
+fn check_project(text: &str) -> Result<(), Malformed> {
+    check_name(text)?;
+    if text.len() > PROJECT_BYTES_MAX {
+        return Err(Malformed(format!("expected at most {PROJECT_BYTES_MAX} characters")));
+    }
+    Ok(())
+}
+
 fn check_label(text: &str) -> Result<(), Malformed> {
     if !text.is_empty() && text.len() <= LABEL_BYTES_MAX && !text.chars().any(char::is_control) {
         return Ok(());
@@ -267,6 +279,48 @@ macro_rules! named_within_tenant {
 }
 named_within_tenant!(AgentId);
 named_within_tenant!(Capability);
+text_type!(
+    DocumentId,
+    check_qualified,
+    { "type": "string", "pattern": "^([a-z0-9][a-z0-9-]{0,31}/)?[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$" },
+    "The name of a memory, such as ms-4821, or of a project's shared context."
+);
+named_within_tenant!(DocumentId);
+text_type!(
+    Project,
+    check_project,
+    { "type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._:@-]{0,99}$" },
+    "The name of a project within a tenant."
+);
+text_type!(
+    DecisionKey,
+    check_label,
+    { "type": "string", "minLength": 1, "maxLength": 256 },
+    "The question that a decision settles, in a few words that everybody uses for it."
+);
+
+impl DocumentId {
+    /// What the ids of shared contexts begin with; no memory may be named so.
+    const CONTEXT: &'static str = "context:";
+
+    /// A name for a memory that nobody has named.
+    #[must_use]
+    pub fn memory(unique: u128) -> Self {
+        Self(format!("ms-{}", &encode(unique, "")[1..]).into())
+    }
+
+    /// The one shared context of a project.
+    #[must_use]
+    pub fn context(tenant: &TenantId, project: &Project) -> Self {
+        Self(format!("{}{project}", Self::CONTEXT).into()).seen_from(tenant)
+    }
+
+    /// Whether this is the name of a shared context.
+    #[must_use]
+    pub fn is_context(&self) -> bool {
+        self.name().starts_with(Self::CONTEXT)
+    }
+}
 text_type!(
     CorrelationId,
     check_label,

@@ -2,7 +2,11 @@
 //! Every reason to say no. Each has a code that is never reused and a page in `docs/errors/`.
 
 use crate::handoff::StateName;
-use crate::ids::{AgentId, HandoffId, Hash, IdempotencyKey, KeyId, TaskId, TokenId};
+use crate::ids::{
+    AgentId, DecisionKey, DocumentId, HandoffId, Hash, IdempotencyKey, KeyId, Position, TaskId,
+    TokenId,
+};
+use crate::secrets::SecretKind;
 use crate::task::TaskState;
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -77,6 +81,26 @@ pub enum Refusal {
     TokenRefused,
     #[error("{0}")]
     InvalidRules(String),
+    #[error("there is no memory {0}")]
+    MemoryNotFound(DocumentId),
+    #[error("memory {0} was deleted")]
+    MemoryDeleted(DocumentId),
+    #[error("memory {id} was superseded by {by}")]
+    MemorySuperseded { id: DocumentId, by: DocumentId },
+    #[error("{id} is at revision {current}, and the writer has seen revision {expected}")]
+    RevisionConflict { id: DocumentId, expected: u32, current: u32 },
+    #[error("{key:?} is settled by decision {decision}")]
+    DecisionSettled { key: DecisionKey, decision: u32 },
+    #[error("{path} speaks of who owns a task, which a shared context cannot say")]
+    OwnershipNotShared { path: String },
+    #[error("{0}")]
+    InvalidDocument(String),
+    #[error("{path} looks like {kind}")]
+    SecretFound { path: String, kind: SecretKind },
+    #[error("task {0} is not at its end, so what was passed on in it is still needed")]
+    StillNeeded(TaskId),
+    #[error("there is no body at position {0} that could be erased")]
+    BodyNotFound(Position),
 }
 
 impl Refusal {
@@ -118,6 +142,16 @@ impl Refusal {
             Self::TokenNotFound(_) => "token_not_found",
             Self::TokenRefused => "token_refused",
             Self::InvalidRules(_) => "invalid_rules",
+            Self::MemoryNotFound(_) => "memory_not_found",
+            Self::MemoryDeleted(_) => "memory_deleted",
+            Self::MemorySuperseded { .. } => "memory_superseded",
+            Self::RevisionConflict { .. } => "revision_conflict",
+            Self::DecisionSettled { .. } => "decision_settled",
+            Self::OwnershipNotShared { .. } => "ownership_not_shared",
+            Self::InvalidDocument(_) => "invalid_document",
+            Self::SecretFound { .. } => "secret_found",
+            Self::StillNeeded(_) => "still_needed",
+            Self::BodyNotFound(_) => "body_not_found",
         }
     }
 
@@ -177,6 +211,25 @@ impl Refusal {
             Self::TokenNotFound(_) => "`tasuki token list` shows the tokens there are",
             Self::TokenRefused => "ask an administrator for a new join token",
             Self::InvalidRules(_) => "correct the rule and send all of them again",
+            Self::MemoryNotFound(_) => "check the id; `tasuki memory list` shows what there is",
+            Self::MemoryDeleted(_) => "write a new memory with another id",
+            Self::MemorySuperseded { .. } => "change the memory that took its place",
+            Self::RevisionConflict { .. } => {
+                "read it as it is now, make the change there, and name that revision"
+            }
+            Self::DecisionSettled { .. } => {
+                "read that decision; to change it, log a new one that supersedes it"
+            }
+            Self::OwnershipNotShared { .. } => {
+                "leave it out: a task changes hands with POST /v1/handoffs and a claim, and the \
+                 task queue is shown with the context by itself"
+            }
+            Self::InvalidDocument(_) => "correct it and send it again",
+            Self::SecretFound { .. } => {
+                "take the secret out, keep it where secrets are kept, and say where that is"
+            }
+            Self::StillNeeded(_) => "let the task end, or cancel it, and erase then",
+            Self::BodyNotFound(_) => "check the revision, or the handoff, that was named",
         }
     }
 

@@ -170,7 +170,12 @@ impl Task {
             | Event::Redriven { .. }
             | Event::EpochRaised { .. }
             | Event::Acknowledged(_)
-            | Event::RegistryChanged(_) => {}
+            | Event::RegistryChanged(_)
+            | Event::DocumentWritten(_)
+            | Event::DocumentMarked { .. }
+            | Event::DocumentSuperseded { .. }
+            | Event::DocumentDeleted { .. }
+            | Event::Erased(_) => {}
         }
     }
 

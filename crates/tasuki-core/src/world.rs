@@ -3,16 +3,17 @@
 //! looking at everything. It is the model that stores are compared with, and what the transition
 //! table is rendered from. Too slow for work, simple enough to be believed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::command::{Command, Outcome, Seeker};
 use crate::decide::{Replay, View, decide};
+use crate::document::{self, Document, StoredBody};
 use crate::envelope::Target;
-use crate::event::{self, Event, Sealed};
+use crate::event::{self, Actor, Event, Sealed};
 use crate::handoff::Handoff;
 use crate::ids::{
-    AgentId, Epoch, HandoffId, IdempotencyKey, Position, RequestId, TaskId, Timestamp,
+    AgentId, DocumentId, Epoch, HandoffId, IdempotencyKey, Position, RequestId, TaskId, Timestamp,
 };
 use crate::quota::Usage;
 use crate::refusal::Refusal;
@@ -27,6 +28,8 @@ pub struct World {
     pub log: Vec<Sealed>,
     pub epoch: Epoch,
     pub registry: Registry,
+    pub documents: BTreeMap<DocumentId, Document>,
+    erased: BTreeSet<Position>,
     replays: BTreeMap<(AgentId, IdempotencyKey), Replay>,
 }
 
@@ -38,6 +41,8 @@ impl Default for World {
             log: Vec::new(),
             epoch: Epoch(1),
             registry: Registry::default(),
+            documents: BTreeMap::new(),
+            erased: BTreeSet::new(),
             replays: BTreeMap::new(),
         }
     }
@@ -70,6 +75,14 @@ impl World {
             self.epoch = Epoch(epoch);
         }
         self.registry.apply(&sealed);
+        if let Event::Erased(erased) = &record.event {
+            self.erased.insert(erased.position);
+        }
+        if let Some(id) = document::of_event(&record.event) {
+            let mut known = self.documents.remove(id);
+            document::apply(&sealed, &mut known);
+            self.documents.extend(known.map(|document| (id.clone(), document)));
+        }
         if let Some((agent, key, replay)) = replay_of(&sealed) {
             self.replays.insert((agent.clone(), key.clone()), replay);
         }
@@ -83,14 +96,20 @@ impl World {
 #[must_use]
 pub fn replay_of(sealed: &Sealed) -> Option<(&AgentId, &IdempotencyKey, Replay)> {
     let record = &sealed.record;
-    let (agent, key) = match &record.event {
-        Event::TaskOpened(opened) => (&opened.owner, opened.key.as_ref()?),
-        event => {
+    let mut document = None;
+    let (agent, key) = match (&record.event, &record.actor) {
+        (Event::TaskOpened(opened), _) => (&opened.owner, opened.key.as_ref()?),
+        (Event::DocumentWritten(written), Actor::Agent(by)) => {
+            document = Some(written.id.clone());
+            (by, written.key.as_ref()?)
+        }
+        (event, _) => {
             let (offered, _) = event.offered()?;
             (&offered.from, offered.key.as_ref()?)
         }
     };
-    let replay = Replay { request: key.request, task: record.task_id, handoff: record.handoff_id };
+    let (task, handoff) = (record.task_id, record.handoff_id);
+    let replay = Replay { request: key.request, task, handoff, document };
     Some((agent, &key.key, replay))
 }
 
@@ -104,7 +123,7 @@ impl View for World {
     }
 
     fn replay(&self, agent: &AgentId, key: &IdempotencyKey) -> Option<Replay> {
-        self.replays.get(&(agent.clone(), key.clone())).copied()
+        self.replays.get(&(agent.clone(), key.clone())).cloned()
     }
 
     fn waiting(&self, seeker: &Seeker, max: usize) -> Vec<HandoffId> {
@@ -182,5 +201,14 @@ impl View for World {
             .values()
             .filter(|handoff| !handoff.state.is_terminal() && handoff.from.tenant() == tenant);
         Usage { in_flight: live.count() as u64, stored_bytes: 0 }
+    }
+
+    fn document(&self, id: &DocumentId) -> Option<&Document> {
+        self.documents.get(id)
+    }
+
+    fn body(&self, at: Position) -> Option<StoredBody> {
+        let sealed = self.log.iter().find(|sealed| sealed.position == at)?;
+        StoredBody::of(sealed, (!self.erased.contains(&at)).then_some(0))
     }
 }

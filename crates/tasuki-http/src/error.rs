@@ -47,6 +47,7 @@ codes! {
     "already_completed" 409,
     "already_declined" 409,
     "already_reviewed" 409,
+    "body_not_found" 404,
     "body_too_large" 413,
     "constraint_altered" 422,
     "constraint_dropped" 422,
@@ -62,6 +63,7 @@ codes! {
     "idempotency_conflict" 409,
     "intent_altered" 409,
     "internal" 500,
+    "invalid_document" 422,
     "invalid_envelope" 422,
     "invalid_follow_ups" 422,
     "invalid_json" 400,
@@ -73,6 +75,9 @@ codes! {
     "key_not_found" 404,
     "key_taken" 409,
     "manifest_moved" 409,
+    "memory_deleted" 409,
+    "memory_not_found" 404,
+    "memory_superseded" 409,
     "method_not_allowed" 405,
     "no_counter" 409,
     "not_dead_lettered" 409,
@@ -83,11 +88,14 @@ codes! {
     "out_of_turn" 409,
     "outcome_unknown" 503,
     "overloaded" 503,
+    "ownership_not_shared" 422,
     "quota_exceeded" 429,
     "rate_limited" 429,
     "read_back_needed" 409,
     "request_timeout" 408,
+    "revision_conflict" 409,
     "route_not_found" 404,
+    "secret_found" 422,
     "shutting_down" 503,
     "signature_algorithm" 401,
     "signature_components" 401,
@@ -99,6 +107,7 @@ codes! {
     "signature_too_early" 401,
     "signature_wrong" 401,
     "stale_claim" 409,
+    "still_needed" 409,
     "store_unavailable" 503,
     "task_finished" 409,
     "task_moved" 409,
@@ -210,7 +219,22 @@ fn details(refusal: &Refusal) -> Object {
         }
         Refusal::KeyTaken(key) => vec![text("key_id", key)],
         Refusal::TokenNotFound(token) => vec![text("token_id", token)],
-        Refusal::DeadlinePassed
+        Refusal::MemoryNotFound(id) | Refusal::MemoryDeleted(id) => vec![text("memory_id", id)],
+        Refusal::MemorySuperseded { id, by } => {
+            vec![text("memory_id", id), text("superseded_by", by)]
+        }
+        Refusal::RevisionConflict { current, .. } => {
+            vec![("current".to_owned(), (*current).into())]
+        }
+        Refusal::DecisionSettled { key, decision } => {
+            vec![text("key", key), ("decision".to_owned(), (*decision).into())]
+        }
+        Refusal::OwnershipNotShared { path } => vec![text("path", path)],
+        Refusal::SecretFound { path, kind } => vec![text("path", path), text("kind", kind)],
+        Refusal::StillNeeded(task) => vec![text("task_id", task)],
+        Refusal::InvalidDocument(_)
+        | Refusal::BodyNotFound(_)
+        | Refusal::DeadlinePassed
         | Refusal::InvalidTerms(_)
         | Refusal::InvalidFollowUps(_)
         | Refusal::QuotaExceeded { .. }

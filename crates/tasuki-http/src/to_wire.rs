@@ -234,6 +234,7 @@ pub(crate) fn verdict(verdict: engine::Verdict) -> wire::Verdict {
         events: verdict.events,
         tasks: verdict.tasks,
         bodies: verdict.bodies,
+        erased: verdict.erased,
         checkpoints: verdict.checkpoints,
         unsealed: verdict.unsealed,
         keys: verdict.keys,

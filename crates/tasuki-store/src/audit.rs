@@ -3,14 +3,14 @@
 //! make the log's hash, which checkpoints sign. The same checks run on a live store, on a data
 //! directory, and on an exported file that left the broker long ago.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tasuki_core::canonical;
 use tasuki_core::event::{Record, Sealed, link};
-use tasuki_core::{Hash, Position, TaskId, Timestamp};
+use tasuki_core::{Event, Hash, Position, TaskId, Timestamp};
 
 use crate::{Checkpoint, Entry};
 
@@ -59,6 +59,8 @@ pub struct Verdict {
     pub events: u64,
     pub tasks: u64,
     pub bodies: u64,
+    /// Bodies that were erased on purpose: the log says by whom and why.
+    pub erased: u64,
     pub checkpoints: u64,
     /// How many of the last events no checkpoint covers yet.
     pub unsealed: u64,
@@ -76,6 +78,8 @@ pub struct Verifier {
     last: u64,
     log: Hash32,
     chains: HashMap<TaskId, (u32, Hash, Position)>,
+    /// Bodies that are not there, until an event is found that erased them.
+    lost: BTreeMap<Position, (TaskId, Hash)>,
     verdict: Verdict,
 }
 
@@ -138,11 +142,20 @@ impl Verifier {
         match (record.event.body(), body) {
             (None, None) => {}
             (None, Some(_)) => return Err(wrong("has a body that its event does not know".into())),
-            (Some(_), None) => return Err(wrong("has lost its body".into())),
+            (Some(expected), None) => {
+                self.lost.insert(*position, (record.task_id, expected));
+            }
             (Some(expected), Some(body)) if canonical::hash(body.as_bytes()) == expected => {
                 self.verdict.bodies += 1;
             }
             (Some(_), Some(_)) => return Err(wrong("has a body that was altered".into())),
+        }
+        if let Event::Erased(erased) = &record.event
+            && let Some((_, hash)) = self.lost.get(&erased.position)
+            && *hash == erased.body
+        {
+            self.lost.remove(&erased.position);
+            self.verdict.erased += 1;
         }
         self.chains.insert(record.task_id, (index, *hash, *position));
         self.log.0 = extend(self.log.0, *hash);
@@ -181,7 +194,13 @@ impl Verifier {
     #[must_use]
     pub fn verdict(mut self, first_bad: Option<Finding>) -> Verdict {
         self.verdict.tasks = self.chains.len() as u64;
-        self.verdict.first_bad = first_bad;
+        // Of a log that is bad further on, nobody can say what its end would have erased.
+        let lost = self.lost.into_iter().next().map(|(position, (task_id, _))| Finding {
+            position,
+            task_id: Some(task_id),
+            problem: "has lost its body, and nothing says that it was erased".into(),
+        });
+        self.verdict.first_bad = first_bad.or(lost);
         self.verdict
     }
 }

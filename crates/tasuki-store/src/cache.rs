@@ -35,6 +35,14 @@ impl BodyCache {
         }
     }
 
+    /// For a body that was erased.
+    pub(crate) fn remove(&self, at: Position) {
+        let mut inner = self.inner.lock().expect("no holder of this lock panics");
+        if let Some(body) = inner.bodies.remove(&at) {
+            inner.bytes -= body.text().len();
+        }
+    }
+
     /// For a log whose positions may be given a second time.
     pub(crate) fn clear(&self) {
         *self.inner.lock().expect("no holder of this lock panics") = Inner::default();

@@ -7,11 +7,13 @@ pub mod audit;
 mod cache;
 pub mod clock;
 mod codec;
+mod documents;
 pub mod key;
 mod live;
 mod nonces;
 pub mod postgres;
 mod registry;
+mod shelf;
 mod sqlite;
 mod volatile;
 mod writer;
@@ -20,17 +22,19 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tasuki_core::command::{Command, Outcome};
+use tasuki_core::document::ranking::{Candidates, Question};
 use tasuki_core::event::Sealed;
 use tasuki_core::handoff::StateName;
 use tasuki_core::ids::TenantId;
 use tasuki_core::registry::Registry;
 use tasuki_core::{
-    AgentId, Body, Handoff, HandoffId, Position, Refusal, Target, Task, TaskId, TaskState,
-    Timestamp,
+    AgentId, Body, Document, DocumentId, Handoff, HandoffId, Position, Refusal, Target, Task,
+    TaskId, TaskState, Timestamp,
 };
 use tokio::sync::{broadcast, watch};
 
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use documents::{DocumentFilter, KeptDocument};
 pub use nonces::{Nonce, Spent};
 pub use postgres::{Postgres, PostgresError, PostgresOptions};
 pub use sqlite::{FILE, OpenError, Sqlite, SqliteOptions, Sync, inspect, maintenance};
@@ -61,6 +65,20 @@ pub trait Store: Send + std::marker::Sync + 'static {
 
     /// The bodies that came with the events at these positions; `None` where there is none.
     async fn bodies(&self, at: Vec<Position>) -> Result<Vec<Option<Body>>, Error>;
+
+    /// Memories and shared contexts by their ids, each at a revision or at its last one; `None`
+    /// where there is no such thing.
+    async fn documents(
+        &self,
+        wanted: Vec<(DocumentId, Option<u32>)>,
+    ) -> Result<Vec<Option<KeptDocument>>, Error>;
+    async fn list_documents(&self, filter: DocumentFilter) -> Result<Vec<KeptDocument>, Error>;
+    /// Everything that may answer a question, and what is needed to tell how well it does.
+    async fn search_documents(
+        &self,
+        question: Question,
+        filter: DocumentFilter,
+    ) -> Result<Candidates, Error>;
 
     /// Committed events after a position, in order, with the exact bytes that were hashed.
     async fn events(&self, after: Position, max: usize) -> Result<Vec<Entry>, Error>;
@@ -116,6 +134,7 @@ pub struct Done {
     /// The handoffs of the outcome as they are after the command.
     pub handoffs: Vec<Arc<Handoff>>,
     pub task: Option<Arc<Task>>,
+    pub document: Option<Arc<Document>>,
 }
 
 /// Why a store did not do what it was asked.

@@ -8,14 +8,18 @@ use std::sync::Arc;
 
 use tasuki_core::command::Seeker;
 use tasuki_core::decide::{NewEvent, Replay, View};
-use tasuki_core::event::{self, Actor, Event, Sealed};
+use tasuki_core::document::{self, StoredBody};
+use tasuki_core::event::{self, Event, Sealed};
 use tasuki_core::handoff::State;
-use tasuki_core::ids::{Epoch, IdempotencyKey, OrderingKey, RequestId, TENANT_DEFAULT};
+use tasuki_core::ids::{Epoch, IdempotencyKey, OrderingKey, RequestId};
 use tasuki_core::quota::Usage;
 use tasuki_core::registry::{self, Registry};
 use tasuki_core::turn::{self, Queue, Rank, Turns};
 use tasuki_core::world::replay_of;
-use tasuki_core::{AgentId, Body, Handoff, HandoffId, Position, Target, Task, TaskId, Timestamp};
+use tasuki_core::{
+    AgentId, Body, Document, DocumentId, Handoff, HandoffId, Position, Target, Task, TaskId,
+    Timestamp,
+};
 
 /// How long an idempotency key is remembered.
 pub(crate) const KEY_MS_MAX: u64 = 24 * 60 * 60 * 1000;
@@ -41,6 +45,12 @@ pub(crate) struct Live {
     live_count: usize,
     /// What tenants use, by name.
     pub(crate) usage: HashMap<String, Usage>,
+    /// Bytes of bodies that were erased, to be taken from what was stored.
+    pub(crate) freed: HashMap<String, u64>,
+    /// What was loaded for the commands of this batch. A store writes documents down with their
+    /// events, so nothing is lost by forgetting them after it.
+    documents: HashMap<DocumentId, Arc<Document>>,
+    bodies: HashMap<Position, StoredBody>,
     pub(crate) epoch: Epoch,
     pub(crate) registry: Arc<Registry>,
     /// What is known anew since the last commit, the latest last.
@@ -58,6 +68,7 @@ enum Undo {
     Epoch(Epoch),
     Registry(Arc<Registry>),
     Bytes(String, u64),
+    Freed(String, u64),
 }
 
 impl Live {
@@ -75,6 +86,9 @@ impl Live {
             waiting_count: 0,
             live_count: 0,
             usage: HashMap::new(),
+            freed: HashMap::new(),
+            documents: HashMap::new(),
+            bodies: HashMap::new(),
             epoch,
             registry: Arc::default(),
             known_anew: Vec::new(),
@@ -93,17 +107,54 @@ impl Live {
         if let Some(body) = &body {
             self.stored(&sealed, body.text().len() as u64);
         }
+        self.change_document(&sealed);
         Appended { sealed, encoded, body }
     }
 
     /// Counts a body towards what its tenant uses.
     fn stored(&mut self, sealed: &Sealed, bytes: u64) {
-        let tenant = match &sealed.record.actor {
-            Actor::Agent(agent) => agent.tenant(),
-            Actor::Broker => TENANT_DEFAULT,
-        };
+        let tenant = sealed.record.actor.tenant();
         self.undo.push(Undo::Bytes(tenant.to_owned(), bytes));
         self.usage_of(tenant).stored_bytes += bytes;
+    }
+
+    fn change_document(&mut self, sealed: &Sealed) {
+        if let Event::Erased(erased) = &sealed.record.event {
+            let tenant = erased.tenant.to_string();
+            self.usage_of(&tenant);
+            *self.freed.entry(tenant.clone()).or_default() += erased.bytes;
+            self.undo.push(Undo::Freed(tenant, erased.bytes));
+            if let Some(body) = self.bodies.get_mut(&erased.position) {
+                body.erased = true;
+            }
+        }
+        if let Some(id) = document::of_event(&sealed.record.event) {
+            let mut known = self.documents.get(id).map(|document| (**document).clone());
+            document::apply(sealed, &mut known);
+            self.documents.extend(known.map(|document| (id.clone(), Arc::new(document))));
+        }
+    }
+
+    pub(crate) fn put_document(&mut self, document: Arc<Document>) {
+        self.documents.insert(document.id.clone(), document);
+    }
+
+    pub(crate) fn shared_document(&self, id: &DocumentId) -> Option<&Arc<Document>> {
+        self.documents.get(id)
+    }
+
+    pub(crate) fn put_body(&mut self, at: Position, body: StoredBody) {
+        self.bodies.insert(at, body);
+    }
+
+    pub(crate) fn knows_body(&self, at: Position) -> bool {
+        self.bodies.contains_key(&at)
+    }
+
+    /// Lets go of what was loaded for a batch.
+    pub(crate) fn forget_documents(&mut self) {
+        self.documents.clear();
+        self.bodies.clear();
     }
 
     fn usage_of(&mut self, tenant: &str) -> &mut Usage {
@@ -345,9 +396,14 @@ impl Live {
                     let usage = self.usage_of(&tenant);
                     usage.stored_bytes = usage.stored_bytes.saturating_sub(bytes);
                 }
+                Undo::Freed(tenant, bytes) => {
+                    let freed = self.freed.entry(tenant).or_default();
+                    *freed = freed.saturating_sub(bytes);
+                }
             }
         }
         self.undo.clear();
+        self.forget_documents();
         self.head = head;
         self.ready.clear();
         self.known_anew.clear();
@@ -431,7 +487,7 @@ impl View for Live {
     }
 
     fn replay(&self, agent: &AgentId, key: &IdempotencyKey) -> Option<Replay> {
-        self.replays.get(&(agent.clone(), key.clone())).copied()
+        self.replays.get(&(agent.clone(), key.clone())).cloned()
     }
 
     fn waiting(&self, seeker: &Seeker, max: usize) -> Vec<HandoffId> {
@@ -495,7 +551,17 @@ impl View for Live {
     }
 
     fn usage(&self, tenant: &str) -> Usage {
-        self.usage.get(tenant).copied().unwrap_or_default()
+        let usage = self.usage.get(tenant).copied().unwrap_or_default();
+        let freed = self.freed.get(tenant).copied().unwrap_or(0);
+        Usage { stored_bytes: usage.stored_bytes.saturating_sub(freed), ..usage }
+    }
+
+    fn document(&self, id: &DocumentId) -> Option<&Document> {
+        self.documents.get(id).map(|document| &**document)
+    }
+
+    fn body(&self, at: Position) -> Option<StoredBody> {
+        self.bodies.get(&at).cloned()
     }
 }
 

@@ -9,10 +9,13 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use async_trait::async_trait;
 use tasuki_core::decide::Replay;
+use tasuki_core::document::StoredBody;
+use tasuki_core::document::ranking::{Candidates, Question};
 use tasuki_core::ids::{Epoch, IdempotencyKey};
 use tasuki_core::registry::Registry;
 use tasuki_core::{
-    AgentId, Body, Command, Handoff, HandoffId, Position, Target, Task, TaskId, Timestamp,
+    AgentId, Body, Command, Document, DocumentId, Event, Handoff, HandoffId, Position, Target,
+    Task, TaskId, Timestamp,
 };
 use tokio::sync::{broadcast, watch};
 
@@ -20,8 +23,12 @@ use crate::audit::{Verdict, Verifier};
 use crate::clock::Clock;
 use crate::live::{Appended, Live};
 use crate::nonces::{Nonce, Nonces, Spent};
+use crate::shelf::Shelf;
 use crate::writer::{CatchUp, Evicted, Fault, Handle, Journal};
-use crate::{Checkpoint, Committed, Entry, Error, HandoffFilter, Reply, Stats, Store, TaskFilter};
+use crate::{
+    Checkpoint, Committed, DocumentFilter, Entry, Error, HandoffFilter, KeptDocument, Reply, Stats,
+    Store, TaskFilter,
+};
 
 /// Every event with the body that came with it.
 type Log = Vec<(Entry, Option<Body>)>;
@@ -30,6 +37,7 @@ pub struct Volatile {
     writer: Handle,
     clock: Arc<dyn Clock>,
     log: Arc<RwLock<Log>>,
+    shelf: Arc<RwLock<Shelf>>,
     nonces: Nonces,
     kept: Mutex<HashMap<&'static str, (Position, String)>>,
 }
@@ -38,13 +46,15 @@ impl Volatile {
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         let log = Arc::new(RwLock::new(Vec::new()));
-        let journal = InRam { log: log.clone() };
+        let shelf = Arc::new(RwLock::default());
+        let journal = InRam { log: log.clone(), shelf: shelf.clone() };
         let live = Live::new(Epoch(1), Position(0));
         let nonces = Nonces::new(clock.now());
         Self {
             writer: Handle::start(journal, live, clock.clone()),
             clock,
             log,
+            shelf,
             nonces,
             kept: Mutex::default(),
         }
@@ -53,10 +63,20 @@ impl Volatile {
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Log> {
         self.log.read().expect("no holder of this lock panics")
     }
+
+    fn shelf(&self) -> std::sync::RwLockReadGuard<'_, Shelf> {
+        self.shelf.read().expect("no holder of this lock panics")
+    }
+}
+
+/// Where an event is in the log, whose positions begin with 1.
+fn place(at: Position) -> usize {
+    usize::try_from(at.0).ok().and_then(|at| at.checked_sub(1)).unwrap_or(usize::MAX)
 }
 
 struct InRam {
     log: Arc<RwLock<Log>>,
+    shelf: Arc<RwLock<Shelf>>,
 }
 
 impl Journal for InRam {
@@ -69,12 +89,31 @@ impl Journal for InRam {
     fn load_replay(&mut self, _: &AgentId, _: &IdempotencyKey) -> Result<Option<Replay>, Error> {
         Ok(None)
     }
+    fn load_document(&mut self, id: &DocumentId) -> Result<Option<Document>, Error> {
+        Ok(self.shelf.read().expect("no holder of this lock panics").document(id))
+    }
+    fn load_body(&mut self, at: Position) -> Result<Option<StoredBody>, Error> {
+        let log = self.log.read().expect("no holder of this lock panics");
+        let found = log.get(place(at)).and_then(|(entry, body)| {
+            StoredBody::of(&entry.sealed, body.as_ref().map(|body| body.text().len() as u64))
+        });
+        Ok(found)
+    }
     fn commit(&mut self, batch: &[Appended], _: &Live, _: CatchUp) -> Result<Evicted, Fault> {
+        let mut shelf = self.shelf.write().expect("no holder of this lock panics");
         let mut log = self.log.write().expect("no holder of this lock panics");
         log.extend(batch.iter().map(|appended| {
             let encoded = String::from_utf8_lossy(&appended.encoded).into_owned();
             (Entry { sealed: appended.sealed.clone(), encoded }, appended.body.clone())
         }));
+        for appended in batch {
+            shelf.apply(&appended.sealed, appended.body.as_ref());
+            if let Event::Erased(erased) = &appended.sealed.record.event
+                && let Some((_, body)) = log.get_mut(place(erased.position))
+            {
+                *body = None;
+            }
+        }
         Ok(Evicted::default())
     }
     fn keep(&mut self, _: &str, _: Position, _: &str) -> Result<(), Error> {
@@ -130,11 +169,31 @@ impl Store for Volatile {
     async fn bodies(&self, at: Vec<Position>) -> Result<Vec<Option<Body>>, Error> {
         self.writer.check_open()?;
         let log = self.read();
-        let find = |at: Position| {
-            let index = usize::try_from(at.0.checked_sub(1)?).ok()?;
-            log.get(index).and_then(|(_, body)| body.clone())
-        };
+        let find = |at: Position| log.get(place(at)).and_then(|(_, body)| body.clone());
         Ok(at.into_iter().map(find).collect())
+    }
+
+    async fn documents(
+        &self,
+        wanted: Vec<(DocumentId, Option<u32>)>,
+    ) -> Result<Vec<Option<KeptDocument>>, Error> {
+        self.writer.check_open()?;
+        let shelf = self.shelf();
+        Ok(wanted.iter().map(|(id, revision)| shelf.get(id, *revision)).collect())
+    }
+
+    async fn list_documents(&self, filter: DocumentFilter) -> Result<Vec<KeptDocument>, Error> {
+        self.writer.check_open()?;
+        Ok(self.shelf().list(&filter))
+    }
+
+    async fn search_documents(
+        &self,
+        question: Question,
+        filter: DocumentFilter,
+    ) -> Result<Candidates, Error> {
+        self.writer.check_open()?;
+        Ok(self.shelf().search(&question, &filter))
     }
 
     async fn events(&self, after: Position, max: usize) -> Result<Vec<Entry>, Error> {

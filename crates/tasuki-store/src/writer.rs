@@ -8,12 +8,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tasuki_core::command::{Act, Outcome};
+use tasuki_core::command::{Act, DocumentWish, Outcome};
 use tasuki_core::decide::{Decision, Replay, reads};
+use tasuki_core::document::StoredBody;
 use tasuki_core::ids::IdempotencyKey;
 use tasuki_core::registry::Registry;
 use tasuki_core::{
-    AgentId, Command, Handoff, HandoffId, Position, Target, Task, TaskId, Timestamp, decide,
+    AgentId, Command, Document, DocumentId, Handoff, HandoffId, Position, Target, Task, TaskId,
+    Timestamp, decide,
 };
 use tokio::sync::{broadcast, oneshot, watch};
 
@@ -40,6 +42,9 @@ pub(crate) trait Journal: Send + 'static {
         agent: &AgentId,
         key: &IdempotencyKey,
     ) -> Result<Option<Replay>, Error>;
+    fn load_document(&mut self, id: &DocumentId) -> Result<Option<Document>, Error>;
+    /// What came with an event, to be erased.
+    fn load_body(&mut self, at: Position) -> Result<Option<StoredBody>, Error>;
     /// Makes a batch durable, and as much as asked of what queries read. Returns what need not stay
     /// in RAM any longer.
     fn commit(&mut self, batch: &[Appended], live: &Live, rows: CatchUp) -> Result<Evicted, Fault>;
@@ -426,7 +431,11 @@ impl<J: Journal> Writer<J> {
             Some(id) => self.find_task(id)?,
             None => None,
         };
-        Ok(Done { outcome, handoffs, task })
+        let document = match &outcome.document {
+            Some(id) => self.find_document(id)?,
+            None => None,
+        };
+        Ok(Done { outcome, handoffs, task, document })
     }
 
     fn load_for(&mut self, command: &Command) -> Result<(), Error> {
@@ -438,6 +447,16 @@ impl<J: Journal> Writer<J> {
         }
         if let Some(id) = wanted.task {
             self.load_task(id)?;
+        }
+        for id in &wanted.documents {
+            self.find_document(id)?;
+        }
+        for at in wanted.bodies {
+            if !self.live.knows_body(at)
+                && let Some(body) = self.journal.load_body(at)?
+            {
+                self.live.put_body(at, body);
+            }
         }
         // A command about a task may end the handoff under way, which is live and so in RAM.
         if self.spilled
@@ -459,6 +478,17 @@ impl<J: Journal> Writer<J> {
         self.live.put_handoff(id, Some(handoff.clone()));
         self.loaded.handoffs.push(id);
         Ok(Some(handoff))
+    }
+
+    fn find_document(&mut self, id: &DocumentId) -> Result<Option<Arc<Document>>, Error> {
+        if let Some(document) = self.live.shared_document(id) {
+            return Ok(Some(document.clone()));
+        }
+        let document = self.journal.load_document(id)?.map(Arc::new);
+        if let Some(document) = &document {
+            self.live.put_document(document.clone());
+        }
+        Ok(document)
     }
 
     fn load_task(&mut self, id: TaskId) -> Result<(), Error> {
@@ -516,6 +546,7 @@ impl<J: Journal> Writer<J> {
 
     /// What was loaded to answer a question, and did not change, need not stay.
     fn let_go_of_loaded(&mut self) {
+        self.live.forget_documents();
         let projected = self.journal.projected();
         let loaded = std::mem::take(&mut self.loaded);
         for id in loaded.handoffs {
@@ -566,6 +597,7 @@ enum Next {
 fn creates(command: &Command) -> bool {
     match command {
         Command::OpenTask(_) | Command::Offer(_) | Command::Redrive { .. } => true,
+        Command::Document { wish, .. } => matches!(wish, DocumentWish::Write(_)),
         Command::Held { act: Act::Complete { follow_ups, .. }, .. } => !follow_ups.is_empty(),
         Command::CancelTask { .. }
         | Command::Claim(_)
@@ -582,7 +614,8 @@ fn creates(command: &Command) -> bool {
         | Command::Discard { .. }
         | Command::Sweep { .. }
         | Command::RaiseEpoch { .. }
-        | Command::Registry { .. } => false,
+        | Command::Registry { .. }
+        | Command::Erase(_) => false,
     }
 }
 
@@ -590,6 +623,9 @@ pub(crate) fn key_of(command: &Command) -> Option<(&AgentId, &IdempotencyKey)> {
     match command {
         Command::OpenTask(open) => open.key.as_ref().map(|key| (&open.owner, &key.key)),
         Command::Offer(offer) => offer.key.as_ref().map(|key| (&offer.from, &key.key)),
+        Command::Document { by, wish: DocumentWish::Write(write), .. } => {
+            write.key.as_ref().map(|key| (by, &key.key))
+        }
         _ => None,
     }
 }

@@ -83,7 +83,7 @@ pub(super) fn claim_one(
 fn repeated(wish: &Claim, view: &dyn View) -> Option<Decision> {
     let request = wish.request_id.as_ref()?;
     let handoffs = view.held_by_request(&wish.seeker.agent, request);
-    let outcome = Outcome { handoffs, task: None, repeated: true };
+    let outcome = Outcome { handoffs, repeated: true, ..Outcome::default() };
     (!outcome.handoffs.is_empty()).then(|| Decision::unchanged(outcome))
 }
 

@@ -4,6 +4,8 @@
 
 mod claim;
 mod counter;
+mod document;
+mod erase;
 mod held;
 mod offer;
 mod registry;
@@ -11,11 +13,13 @@ mod review;
 mod sweep;
 
 use crate::canonical::Body;
-use crate::command::{Command, Outcome, Seeker};
+use crate::command::{Command, DocumentWish, Erasable, Outcome, Seeker};
+use crate::document::{Document, StoredBody};
 use crate::event::{self, Actor, Event, Record, Sealed};
 use crate::handoff::Handoff;
 use crate::ids::{
-    AgentId, Epoch, HandoffId, Hash, IdempotencyKey, Position, RequestId, TaskId, Timestamp,
+    AgentId, DocumentId, Epoch, HandoffId, Hash, IdempotencyKey, Position, RequestId, TaskId,
+    Timestamp,
 };
 use crate::quota::Usage;
 use crate::refusal::Refusal;
@@ -46,14 +50,18 @@ pub trait View {
     fn turns(&self, queue: &Queue, from: &AgentId) -> Turns;
     /// What a tenant uses; asked only for those that have a quota.
     fn usage(&self, tenant: &str) -> Usage;
+    fn document(&self, id: &DocumentId) -> Option<&Document>;
+    /// The body that came with an event, if one did.
+    fn body(&self, at: Position) -> Option<StoredBody>;
 }
 
 /// The reply that an idempotency key was given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replay {
     pub request: Hash,
     pub task: TaskId,
     pub handoff: Option<HandoffId>,
+    pub document: Option<DocumentId>,
 }
 
 /// What a command must see besides what a store has at hand: things by their id.
@@ -61,6 +69,19 @@ pub struct Replay {
 pub struct Reads {
     pub handoff: Option<HandoffId>,
     pub task: Option<TaskId>,
+    pub documents: Vec<DocumentId>,
+    /// Events whose bodies it must know of.
+    pub bodies: Vec<Position>,
+}
+
+impl Reads {
+    fn task(task: Option<TaskId>) -> Self {
+        Self { task, ..Self::default() }
+    }
+
+    fn handoff(handoff: HandoffId) -> Self {
+        Self { handoff: Some(handoff), ..Self::default() }
+    }
 }
 
 /// Names what a store has to load before a command is decided. A handoff's task is loaded with it.
@@ -68,11 +89,11 @@ pub struct Reads {
 pub fn reads(command: &Command) -> Reads {
     use crate::command::OfferTask;
     match command {
-        Command::OpenTask(open) => Reads { task: open.parent, handoff: None },
-        Command::CancelTask { task, .. } => Reads { task: Some(*task), handoff: None },
+        Command::OpenTask(open) => Reads::task(open.parent),
+        Command::CancelTask { task, .. } => Reads::task(Some(*task)),
         Command::Offer(offer) => match &offer.task {
-            OfferTask::Existing(task) => Reads { task: Some(*task), handoff: None },
-            OfferTask::New { parent, .. } => Reads { task: *parent, handoff: None },
+            OfferTask::Existing(task) => Reads::task(Some(*task)),
+            OfferTask::New { parent, .. } => Reads::task(*parent),
         },
         Command::ClaimOne { handoff, .. }
         | Command::Held { handoff, .. }
@@ -84,12 +105,25 @@ pub fn reads(command: &Command) -> Reads {
         | Command::Cancel { handoff, .. }
         | Command::Abort { handoff, .. }
         | Command::Redrive { handoff, .. }
-        | Command::Discard { handoff, .. } => Reads { handoff: Some(*handoff), task: None },
+        | Command::Discard { handoff, .. } => Reads::handoff(*handoff),
         Command::Claim(_)
         | Command::Peek { .. }
         | Command::Sweep { .. }
         | Command::RaiseEpoch { .. }
         | Command::Registry { .. } => Reads::default(),
+        Command::Document { id, wish, .. } => {
+            let mut documents = vec![id.clone()];
+            if let DocumentWish::Supersede { successor } = wish {
+                documents.push(successor.clone());
+            }
+            Reads { documents, ..Reads::default() }
+        }
+        Command::Erase(erase) => match &erase.what {
+            Erasable::Handoff { id, at } => Reads { bodies: at.clone(), ..Reads::handoff(*id) },
+            Erasable::Revision { id, at, .. } => {
+                Reads { documents: vec![id.clone()], bodies: vec![*at], ..Reads::default() }
+            }
+        },
     }
 }
 
@@ -123,6 +157,10 @@ impl NewEvent {
             body: None,
             turn: None,
         }
+    }
+
+    fn on_store(actor: Actor, event: Event) -> Self {
+        Self { task: TaskId::STORE, handoff: None, actor, event, body: None, turn: None }
     }
 
     fn with(self, body: Option<Body>) -> Self {
@@ -198,6 +236,8 @@ pub fn decide(command: Command, view: &dyn View, now: Timestamp) -> Decision {
         Command::Sweep { max } => Ok(sweep::sweep(max, view, now)),
         Command::RaiseEpoch { epoch } => Ok(sweep::raise_epoch(epoch, view)),
         Command::Registry { by, wish } => registry::change(&by, wish, view, now),
+        Command::Document { id, by, wish } => document::change(id, by, wish, view),
+        Command::Erase(erase) => erase::erase(*erase, view),
     };
     let mut decision = decided.unwrap_or_else(Decision::from);
     give_turns(&mut decision.events, view, now);

@@ -151,7 +151,7 @@ fn moved(task: TaskId) -> Refusal {
     Refusal::TaskMoved(task)
 }
 
-fn replayed(
+pub(super) fn replayed(
     agent: &AgentId,
     key: Option<&Key>,
     view: &dyn View,
@@ -161,7 +161,8 @@ fn replayed(
         None => Ok(None),
         Some(first) if first.request == key.request => Ok(Some(Outcome {
             handoffs: first.handoff.into_iter().collect(),
-            task: Some(first.task),
+            task: (first.task != TaskId::STORE).then_some(first.task),
+            document: first.document,
             repeated: true,
         })),
         Some(_) => Err(Refusal::IdempotencyConflict { key: key.key.clone() }),

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use tasuki_core::contract::Contract;
+use tasuki_core::document::{self, Erased, Kind, Priority, Scope, Settled, Written};
 use tasuki_core::event::{
     Acknowledged, Actor, Claimed, Countered, DeadReason, Event, FailureClass, LossCause, Offered,
     Opened, Record, Redrive,
@@ -53,7 +54,58 @@ fn example_after(event: &Event) -> Option<Event> {
                 },
             })
         }
-        Event::Acknowledged(_) => return None,
+        Event::Acknowledged(_) => Event::DocumentWritten(Box::new(Written {
+            id: "acme/ms-4821".parse().unwrap(),
+            document: Kind::Memory,
+            scope: Scope::Project("web".parse().unwrap()),
+            revision: 2,
+            content: body("text").hash,
+            pinned: true,
+            priority: Priority::High,
+            settles: None,
+            key: key("k-2", "request"),
+        })),
+        Event::DocumentWritten(written) => match &written.scope {
+            Scope::Project(_) => Event::DocumentWritten(Box::new(Written {
+                id: "context:web".parse().unwrap(),
+                document: Kind::Context,
+                scope: Scope::Task(TASK),
+                settles: Some(Settled {
+                    key: "database".parse().unwrap(),
+                    decision: 2,
+                    supersedes: Some(1),
+                }),
+                ..(**written).clone()
+            })),
+            Scope::Task(_) => Event::DocumentWritten(Box::new(Written {
+                scope: Scope::Agent(agent("coder")),
+                pinned: false,
+                settles: None,
+                key: None,
+                ..(**written).clone()
+            })),
+            Scope::Agent(_) => Event::DocumentMarked {
+                id: "ms-1".parse().unwrap(),
+                pinned: true,
+                priority: Priority::Low,
+            },
+        },
+        Event::DocumentMarked { .. } => {
+            Event::DocumentSuperseded { id: "ms-1".parse().unwrap(), by: "ms-2".parse().unwrap() }
+        }
+        Event::DocumentSuperseded { .. } => {
+            Event::DocumentDeleted { id: "ms-1".parse().unwrap(), reason: body("wrong").hash }
+        }
+        Event::DocumentDeleted { .. } => Event::Erased(Box::new(Erased {
+            position: Position(12),
+            body: body("text").hash,
+            bytes: 120,
+            tenant: "acme".parse().unwrap(),
+            document: Some("acme/ms-4821".parse().unwrap()),
+            revision: Some(1),
+            reason: body("by request").hash,
+        })),
+        Event::Erased(_) => return None,
         Event::CallOffered(_) => Event::Approved,
         Event::Approved => Event::Delivered { agent: agent("coder") },
         Event::Delivered { .. } => Event::Readied,
@@ -239,7 +291,8 @@ fn examples() -> Vec<Record> {
     let first = Event::TaskOpened(opened());
     let kinds = std::iter::successors(Some(first), example_after);
     let record = |(index, event): (u32, Event)| {
-        let of_store = matches!(event, Event::EpochRaised { .. } | Event::RegistryChanged(_));
+        let of_store = matches!(event, Event::EpochRaised { .. } | Event::RegistryChanged(_))
+            || document::of_event(&event).is_some();
         let of_task = matches!(event, Event::TaskOpened(_) | Event::TaskCancelled { .. });
         Record {
             v: Record::VERSION,

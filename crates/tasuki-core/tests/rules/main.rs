@@ -8,6 +8,7 @@ mod cancel;
 mod claim;
 mod counter;
 mod dead_letter;
+mod documents;
 mod epoch;
 mod follow_ups;
 mod golden;

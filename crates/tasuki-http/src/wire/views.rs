@@ -250,6 +250,9 @@ pub struct Verdict {
     pub events: u64,
     pub tasks: u64,
     pub bodies: u64,
+    /// Bodies that were erased on purpose: the log says by whom and why.
+    #[serde(default)]
+    pub erased: u64,
     pub checkpoints: u64,
     /// How many of the last events no checkpoint covers yet.
     pub unsealed: u64,

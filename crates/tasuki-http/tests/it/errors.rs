@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::json;
 use tasuki_core::handoff::StateName;
 use tasuki_core::ids::{KeyId, TokenId};
-use tasuki_core::{HandoffId, Refusal, TaskId, TaskState};
+use tasuki_core::{HandoffId, Position, Refusal, TaskId, TaskState};
 use tasuki_http::error::{CODES, status_of};
 
 use crate::support::Stage;
@@ -34,6 +34,7 @@ fn every_code_has_a_page_and_every_page_a_code() {
 fn every_refusal() -> Vec<Refusal> {
     let (task, handoff) = (TaskId(1), HandoffId(1));
     let agent = || "coder".parse().unwrap();
+    let memory = || "ms-1".parse().unwrap();
     let state = StateName::Claimed;
     let some = vec![
         Refusal::TaskNotFound(task),
@@ -71,6 +72,19 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::TokenNotFound(TokenId(1)),
         Refusal::TokenRefused,
         Refusal::InvalidRules(String::new()),
+        Refusal::MemoryNotFound(memory()),
+        Refusal::MemoryDeleted(memory()),
+        Refusal::MemorySuperseded { id: memory(), by: memory() },
+        Refusal::RevisionConflict { id: memory(), expected: 1, current: 2 },
+        Refusal::DecisionSettled { key: "k".parse().unwrap(), decision: 1 },
+        Refusal::OwnershipNotShared { path: "/owner".into() },
+        Refusal::InvalidDocument(String::new()),
+        Refusal::SecretFound {
+            path: "/text".into(),
+            kind: tasuki_core::secrets::SecretKind::PrivateKey,
+        },
+        Refusal::StillNeeded(task),
+        Refusal::BodyNotFound(Position(1)),
     ];
     for refusal in &some {
         // A new refusal breaks the build here, so that it comes into the list above.
@@ -109,7 +123,17 @@ fn every_refusal() -> Vec<Refusal> {
             | Refusal::TooManyKeys { .. }
             | Refusal::TokenNotFound(_)
             | Refusal::TokenRefused
-            | Refusal::InvalidRules(_) => {}
+            | Refusal::InvalidRules(_)
+            | Refusal::MemoryNotFound(_)
+            | Refusal::MemoryDeleted(_)
+            | Refusal::MemorySuperseded { .. }
+            | Refusal::RevisionConflict { .. }
+            | Refusal::DecisionSettled { .. }
+            | Refusal::OwnershipNotShared { .. }
+            | Refusal::InvalidDocument(_)
+            | Refusal::SecretFound { .. }
+            | Refusal::StillNeeded(_)
+            | Refusal::BodyNotFound(_) => {}
         }
     }
     some

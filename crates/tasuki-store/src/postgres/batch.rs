@@ -26,7 +26,7 @@ use super::error::Fault;
 use super::load::{Loaded, Locked, Needs, more_waits, turns_of_offers};
 use super::rows::{self, sql_position};
 use super::sql::{NEXT_DUE, PUT_HEAD, TAKE_HEAD};
-use super::{Node, partitions, reading};
+use super::{Node, documents, partitions, reading};
 use crate::live::Appended;
 use crate::{Checkpoint, Done, Error, Reply, Stats, audit, registry};
 
@@ -350,6 +350,9 @@ impl Node {
         if let Some(last) = last {
             partitions::ensure(db.client(), &self.partitions, last).await?;
         }
+        for appended in batch {
+            documents::project(db.client(), &appended.sealed, appended.body.as_ref()).await?;
+        }
         let seal = async {
             let puts = seals.iter().map(|seal| rows::put_checkpoint(db.client(), seal));
             futures::future::try_join_all(puts).await
@@ -585,7 +588,7 @@ impl Due {
 }
 
 fn nothing() -> Done {
-    Done { outcome: Outcome::default(), handoffs: Vec::new(), task: None }
+    Done { outcome: Outcome::default(), handoffs: Vec::new(), task: None, document: None }
 }
 
 /// The outcome with the things it names, as far as they are at hand.
@@ -593,7 +596,9 @@ fn snapshot(outcome: Outcome, loaded: &Loaded) -> Done {
     let handoffs =
         outcome.handoffs.iter().filter_map(|id| loaded.live.shared_handoff(*id)).cloned().collect();
     let task = outcome.task.and_then(|id| loaded.live.shared_task(id)).cloned();
-    Done { outcome, handoffs, task }
+    let document = outcome.document.as_ref().and_then(|id| loaded.live.shared_document(id));
+    let document = document.cloned();
+    Done { outcome, handoffs, task, document }
 }
 
 /// A repeated command names what an earlier one made, which nobody had to lock.
@@ -616,6 +621,10 @@ async fn complete(db: &Client, mut done: Done) -> Result<Done, Fault> {
         let sql = rows::task_sql("WHERE id = $1");
         let found = query(db, &sql, &[(&rows::task_uuid(id), Type::UUID)]).await?;
         done.task = found.first().map(rows::task_of).transpose()?.map(Arc::new);
+    }
+    if let Some(id) = done.outcome.document.as_ref().filter(|_| done.document.is_none()) {
+        let found = documents::read(db, std::slice::from_ref(id)).await?;
+        done.document = found.into_iter().next().map(Arc::new);
     }
     Ok(done)
 }

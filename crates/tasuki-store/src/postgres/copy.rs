@@ -7,8 +7,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use tasuki_core::event::Actor;
-use tasuki_core::ids::{Epoch, TENANT_DEFAULT};
+use tasuki_core::ids::Epoch;
 use tasuki_core::registry::Registry;
 use tasuki_core::world::replay_of;
 use tasuki_core::{Body, Event, Handoff, Hash, Position, Task, Timestamp};
@@ -18,7 +17,7 @@ use super::db::Db;
 use super::error::Fault;
 use super::partitions::{self, Partitions};
 use super::reading::{self, AT_ONCE};
-use super::{Postgres, PostgresError, PostgresOptions, open, rows};
+use super::{Postgres, PostgresError, PostgresOptions, documents, open, rows};
 use crate::Sync::Full;
 use crate::audit::{self, Verdict};
 use crate::clock::Clock;
@@ -210,10 +209,7 @@ impl<'p> Copier<'p> {
                 self.epoch = Epoch(epoch);
             }
             if let Some(body) = &appended.body {
-                let tenant = match &record.actor {
-                    Actor::Agent(agent) => agent.tenant(),
-                    Actor::Broker => TENANT_DEFAULT,
-                };
+                let tenant = record.actor.tenant();
                 *self.bytes.entry(tenant.to_owned()).or_default() += body.text().len() as i64;
             }
             let changed = self.registry.apply(&appended.sealed);
@@ -227,6 +223,9 @@ impl<'p> Copier<'p> {
         rows::put_events(db, &batch, &[]).await?;
         for (row, at) in known {
             rows::put_registered(db.client(), &[row], at).await?;
+        }
+        for appended in &batch {
+            documents::project(db.client(), &appended.sealed, appended.body.as_ref()).await?;
         }
         let keys: Vec<_> = keys.into_values().collect();
         rows::put_keys(db.client(), &keys).await

@@ -10,6 +10,7 @@ use std::task::{Poll, ready};
 use std::time::Duration;
 
 use tasuki_core::Event;
+use tasuki_core::event::Sealed;
 use tasuki_core::registry::Registry;
 use tokio_postgres::AsyncMessage;
 
@@ -57,6 +58,16 @@ impl Node {
         for appended in written.batch.iter().filter(|_| told.failovers == written.failovers) {
             if let Some(body) = &appended.body {
                 self.cache.put(appended.sealed.position, body.clone());
+            }
+        }
+        self.forget_erased(written.batch.iter().map(|appended| &appended.sealed));
+    }
+
+    /// What was erased is not served from memory either, whichever broker erased it.
+    fn forget_erased<'e>(&self, events: impl Iterator<Item = &'e Sealed>) {
+        for sealed in events {
+            if let Event::Erased(erased) = &sealed.record.event {
+                self.cache.remove(erased.position);
             }
         }
     }
@@ -162,6 +173,7 @@ async fn read_on(node: &Node) -> bool {
             Ok(news) => {
                 node.reached();
                 note_due(node, &news);
+                node.forget_erased(news.events.iter());
                 let changed = news.events.iter().any(|e| registry::is_change(&e.record.event));
                 let lost = node.registry_lost.load(Ordering::Acquire);
                 if (changed || lost)

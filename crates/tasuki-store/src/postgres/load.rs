@@ -6,13 +6,16 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use tasuki_core::command::{Act, Command, Offer, RegistryWish, Seeker};
+use tasuki_core::command::{Act, Command, Erasable, Offer, RegistryWish, Seeker};
 use tasuki_core::decide::{Replay, View, reads};
+use tasuki_core::document::StoredBody;
 use tasuki_core::ids::{Epoch, IdempotencyKey, RequestId};
 use tasuki_core::quota::Usage;
 use tasuki_core::registry::{Registry, Standing};
 use tasuki_core::turn::{Queue, Turns};
-use tasuki_core::{AgentId, Handoff, HandoffId, Position, Target, Task, TaskId, Timestamp};
+use tasuki_core::{
+    AgentId, Document, DocumentId, Handoff, HandoffId, Position, Target, Task, TaskId, Timestamp,
+};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 use uuid::Uuid;
@@ -20,12 +23,12 @@ use uuid::Uuid;
 use super::cursors::Cursors;
 use super::db::{Db, Value, query};
 use super::error::Fault;
-use super::reading;
 use super::rows::{self, handoff_uuid, target_text, task_uuid};
 use super::sql::{
     CLAIM, CLAIM_COLD, CLAIM_DECLINED, LOCK_DUE, LOCK_HELD, LOCK_NAMED, MORE, MORE_COLD,
     READ_HANDOFFS, READ_TASKS, TURNS,
 };
+use super::{documents, reading};
 use crate::live::Live;
 use crate::writer::key_of;
 
@@ -39,6 +42,9 @@ pub(super) struct Needs {
     handoffs: BTreeSet<HandoffId>,
     requests: BTreeSet<(AgentId, RequestId)>,
     keys: Vec<(AgentId, IdempotencyKey)>,
+    documents: BTreeSet<DocumentId>,
+    /// Events whose bodies may be erased.
+    bodies: BTreeSet<Position>,
     /// How many handoffs are asked for, by target, and who asks.
     wanted: BTreeMap<String, usize>,
     seekers: BTreeSet<AgentId>,
@@ -76,6 +82,8 @@ impl Needs {
         let named = reads(command);
         self.tasks.extend(named.task);
         self.handoffs.extend(named.handoff);
+        self.documents.extend(named.documents);
+        self.bodies.extend(named.bodies);
         self.keys.extend(key_of(command).map(|(agent, key)| (agent.clone(), key.clone())));
         match command {
             Command::Claim(claim) => {
@@ -97,6 +105,13 @@ impl Needs {
                 self.tasks.insert(TaskId::STORE);
                 self.registry = true;
                 self.release(wish);
+            }
+            // What happens to documents stands in the chain of the store itself.
+            Command::Document { .. } => drop(self.tasks.insert(TaskId::STORE)),
+            Command::Erase(erase) => {
+                if let Erasable::Revision { .. } = erase.what {
+                    self.tasks.insert(TaskId::STORE);
+                }
             }
             Command::Approve { .. }
             | Command::Redrive { .. }
@@ -415,6 +430,7 @@ impl Loaded {
         self.recheck_requests(db, needs).await?;
         self.read_lines(db, needs.lines.clone()).await?;
         self.read_keys(db, &needs.keys, reading::keys_since(now)).await?;
+        self.read_documents(db, needs).await?;
         self.live.keep();
         self.live.ready.clear();
         self.read_usage(db).await
@@ -466,7 +482,8 @@ impl Loaded {
         let change = |(name, usage): (&String, &Usage)| {
             let before = self.loaded_live.get(name).copied().unwrap_or(0);
             let live = usage.in_flight as i64 - before as i64;
-            (name.clone(), live, usage.stored_bytes as i64)
+            let freed = self.live.freed.get(name).copied().unwrap_or(0);
+            (name.clone(), live, usage.stored_bytes as i64 - freed as i64)
         };
         let all = self.live.usage.iter().map(change);
         all.filter(|(_, live, bytes)| *live != 0 || *bytes != 0).collect()
@@ -532,6 +549,22 @@ impl Loaded {
         Ok(())
     }
 
+    async fn read_documents(&mut self, db: &Client, needs: &Needs) -> Result<(), Fault> {
+        if !needs.documents.is_empty() {
+            let ids: Vec<_> = needs.documents.iter().cloned().collect();
+            for document in documents::read(db, &ids).await? {
+                self.live.put_document(Arc::new(document));
+            }
+        }
+        if !needs.bodies.is_empty() {
+            let at: Vec<_> = needs.bodies.iter().copied().collect();
+            for (at, body) in documents::stored_bodies(db, &at).await? {
+                self.live.put_body(at, body);
+            }
+        }
+        Ok(())
+    }
+
     /// Reads what the keys of the batch stand for.
     async fn read_keys(
         &mut self,
@@ -545,7 +578,7 @@ impl Loaded {
         let agents: Vec<_> = keys.iter().map(|(agent, _)| agent.as_str()).collect();
         let words: Vec<_> = keys.iter().map(|(_, key)| key.as_str()).collect();
         let sql = "
-            SELECT DISTINCT i.agent, i.key, i.request, i.task, i.handoff, i.at
+            SELECT DISTINCT i.agent, i.key, i.request, i.task, i.handoff, i.at, i.document
             FROM unnest($1::text[], $2::text[]) AS g (agent, key)
             JOIN idempotency i ON i.agent = g.agent AND i.key = g.key
             WHERE i.at > $3";
@@ -608,11 +641,18 @@ impl View for Loaded {
     /// What was used when the log's end was locked, and what this batch has changed since.
     fn usage(&self, tenant: &str) -> Usage {
         let before = self.usage.get(tenant).copied().unwrap_or_default();
-        let now = self.live.usage(tenant);
+        let now = self.live.usage.get(tenant).copied().unwrap_or_default();
+        let freed = self.live.freed.get(tenant).copied().unwrap_or(0);
         let loaded = self.loaded_live.get(tenant).copied().unwrap_or(0);
         Usage {
             in_flight: (before.in_flight + now.in_flight).saturating_sub(loaded),
-            stored_bytes: before.stored_bytes + now.stored_bytes,
+            stored_bytes: (before.stored_bytes + now.stored_bytes).saturating_sub(freed),
         }
+    }
+    fn document(&self, id: &DocumentId) -> Option<&Document> {
+        self.live.document(id)
+    }
+    fn body(&self, at: Position) -> Option<StoredBody> {
+        self.live.body(at)
     }
 }

@@ -9,6 +9,7 @@ mod clock;
 mod copy;
 mod cursors;
 mod db;
+mod documents;
 mod error;
 mod follow;
 mod load;
@@ -27,9 +28,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
 use ed25519_dalek::SigningKey;
+use tasuki_core::document::ranking::{Candidates, Question};
 use tasuki_core::registry::Registry;
 use tasuki_core::{
-    AgentId, Body, Command, Handoff, HandoffId, Position, Target, Task, TaskId, Timestamp,
+    AgentId, Body, Command, DocumentId, Handoff, HandoffId, Position, Target, Task, TaskId,
+    Timestamp,
 };
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
@@ -43,8 +46,8 @@ use crate::cache::BodyCache;
 use crate::clock::Clock;
 use crate::nonces::{Nonce, Spent};
 use crate::{
-    COMMANDS_MAX, Checkpoint, Committed, Entry, Error, HandoffFilter, QUEUE_MAX, Reply, Stats,
-    Store, TaskFilter,
+    COMMANDS_MAX, Checkpoint, Committed, DocumentFilter, Entry, Error, HandoffFilter, KeptDocument,
+    QUEUE_MAX, Reply, Stats, Store, TaskFilter,
 };
 
 pub use clock::DatabaseClock;
@@ -411,6 +414,29 @@ impl Store for Postgres {
     async fn bodies(&self, at: Vec<Position>) -> Result<Vec<Option<Body>>, Error> {
         self.check_open()?;
         self.node.bodies(&at).await.map_err(|fault| fault.during("read bodies"))
+    }
+
+    async fn documents(
+        &self,
+        wanted: Vec<(DocumentId, Option<u32>)>,
+    ) -> Result<Vec<Option<KeptDocument>>, Error> {
+        self.check_open()?;
+        self.node.documents(&wanted).await.map_err(|fault| fault.during("read documents"))
+    }
+
+    async fn list_documents(&self, filter: DocumentFilter) -> Result<Vec<KeptDocument>, Error> {
+        self.check_open()?;
+        self.node.list_documents(&filter).await.map_err(|fault| fault.during("list documents"))
+    }
+
+    async fn search_documents(
+        &self,
+        question: Question,
+        filter: DocumentFilter,
+    ) -> Result<Candidates, Error> {
+        self.check_open()?;
+        let found = self.node.search_documents(&question, &filter).await;
+        found.map_err(|fault| fault.during("search documents"))
     }
 
     async fn events(&self, after: Position, max: usize) -> Result<Vec<Entry>, Error> {

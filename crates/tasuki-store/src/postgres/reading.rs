@@ -99,7 +99,7 @@ impl Patience {
 }
 
 impl Node {
-    async fn ask(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, Fault> {
+    pub(super) async fn ask(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, Fault> {
         let mut patience = Patience::new();
         loop {
             let asked = async {

@@ -387,23 +387,28 @@ pub(super) async fn put_keys(db: &Client, keys: &[KeyRow<'_>]) -> Result<()> {
     let tasks: Vec<_> = keys.iter().map(|(_, _, replay, _)| task_uuid(replay.task)).collect();
     let handoffs: Vec<_> = keys.iter().map(|(_, _, r, _)| r.handoff.map(handoff_uuid)).collect();
     let at: Vec<_> = keys.iter().map(|(.., at)| at.0).collect();
+    let documents: Vec<_> =
+        keys.iter().map(|(_, _, r, _)| r.document.as_ref().map(|id| id.as_str())).collect();
     // A key that is there already is one whose day is over.
     let sql = "
         WITH put AS (
             INSERT INTO idempotency SELECT * FROM unnest(
-                $1::text[], $2::text[], $3::bytea[], $4::uuid[], $5::uuid[], $6::int8[])
+                $1::text[], $2::text[], $3::bytea[], $4::uuid[], $5::uuid[], $6::int8[],
+                $7::text[])
             ON CONFLICT (agent, key) DO UPDATE SET request = excluded.request,
-                task = excluded.task, handoff = excluded.handoff, at = excluded.at
+                task = excluded.task, handoff = excluded.handoff, at = excluded.at,
+                document = excluded.document
             RETURNING xmax = 0 AS added
         )
         UPDATE log_head SET keys = keys + (SELECT count(*) FROM put WHERE added)";
-    let values: [Value<'_>; 6] = [
+    let values: [Value<'_>; 7] = [
         (&agents, Type::TEXT_ARRAY),
         (&words, Type::TEXT_ARRAY),
         (&requests, Type::BYTEA_ARRAY),
         (&tasks, Type::UUID_ARRAY),
         (&handoffs, Type::UUID_ARRAY),
         (&at, Type::INT8_ARRAY),
+        (&documents, Type::TEXT_ARRAY),
     ];
     query(db, sql, &values).await.map(drop)
 }
@@ -427,6 +432,10 @@ pub(super) fn replay_of(row: &Row) -> Result<((AgentId, IdempotencyKey), Replay,
         request: hash(row, 2)?,
         task: TaskId(row.try_get::<_, Uuid>(3)?.as_u128()),
         handoff: row.try_get::<_, Option<Uuid>>(4)?.map(|id| HandoffId(id.as_u128())),
+        document: match row.try_get::<_, Option<&str>>(6)? {
+            None => None,
+            Some(_) => Some(parsed(row, 6)?),
+        },
     };
     Ok((key, replay, Timestamp(row.try_get(5)?)))
 }

@@ -10,13 +10,16 @@ use std::sync::Arc;
 use ed25519_dalek::SigningKey;
 use rusqlite::{Connection, ErrorCode, params};
 use tasuki_core::decide::Replay;
-use tasuki_core::event::Actor;
-use tasuki_core::ids::{IdempotencyKey, TENANT_DEFAULT};
+use tasuki_core::document::StoredBody;
+use tasuki_core::ids::IdempotencyKey;
 use tasuki_core::world::replay_of;
-use tasuki_core::{AgentId, Event, Handoff, HandoffId, Hash, Position, Task, TaskId, Timestamp};
+use tasuki_core::{
+    AgentId, Document, DocumentId, Event, Handoff, HandoffId, Hash, Position, Task, TaskId,
+    Timestamp,
+};
 
 use super::space::Space;
-use super::{checkpointer::Checkpointer, rows};
+use super::{checkpointer::Checkpointer, documents, rows};
 use crate::audit;
 use crate::cache::BodyCache;
 use crate::clock::Clock;
@@ -136,6 +139,9 @@ impl SqliteJournal {
                 log.position = sealed.position;
             }
         }
+        for appended in batch {
+            documents::project(&self.db, &appended.sealed, appended.body.as_ref())?;
+        }
         for (tenant, bytes) in stored(batch) {
             rows::add_usage(&self.db, tenant, bytes)?;
         }
@@ -228,19 +234,20 @@ impl SqliteJournal {
     }
 }
 
-/// How many bytes of bodies a batch stores for each tenant.
-fn stored(batch: &[Appended]) -> Vec<(&str, u64)> {
-    let mut all: Vec<(&str, u64)> = Vec::new();
+/// How many bytes of bodies a batch stores for each tenant, less those that it erases.
+fn stored(batch: &[Appended]) -> Vec<(&str, i64)> {
+    let mut all: Vec<(&str, i64)> = Vec::new();
+    let mut add = |tenant, bytes: i64| match all.iter_mut().find(|(known, _)| *known == tenant) {
+        Some((_, sum)) => *sum += bytes,
+        None => all.push((tenant, bytes)),
+    };
     for appended in batch {
-        let Some(body) = &appended.body else { continue };
-        let tenant = match &appended.sealed.record.actor {
-            Actor::Agent(agent) => agent.tenant(),
-            Actor::Broker => TENANT_DEFAULT,
-        };
-        let bytes = body.text().len() as u64;
-        match all.iter_mut().find(|(known, _)| *known == tenant) {
-            Some((_, sum)) => *sum += bytes,
-            None => all.push((tenant, bytes)),
+        let record = &appended.sealed.record;
+        if let Some(body) = &appended.body {
+            add(record.actor.tenant(), body.text().len() as i64);
+        }
+        if let Event::Erased(erased) = &record.event {
+            add(erased.tenant.as_str(), -i64::try_from(erased.bytes).unwrap_or(0));
         }
     }
     all
@@ -270,6 +277,14 @@ impl Journal for SqliteJournal {
         rows::replay(&self.db, agent, key, since).map_err(super::failed("look a key up"))
     }
 
+    fn load_document(&mut self, id: &DocumentId) -> Result<Option<Document>, Error> {
+        documents::document(&self.db, id).map_err(super::failed("load a document"))
+    }
+
+    fn load_body(&mut self, at: Position) -> Result<Option<StoredBody>, Error> {
+        documents::stored_body(&self.db, at).map_err(super::failed("look a body up"))
+    }
+
     fn commit(&mut self, batch: &[Appended], live: &Live, rows: CatchUp) -> Result<Evicted, Fault> {
         let before = self.dirty.queue.len();
         for appended in batch {
@@ -280,6 +295,9 @@ impl Journal for SqliteJournal {
                 for appended in batch {
                     if let Some(body) = &appended.body {
                         self.cache.put(appended.sealed.position, body.clone());
+                    }
+                    if let Event::Erased(erased) = &appended.sealed.record.event {
+                        self.cache.remove(erased.position);
                     }
                 }
                 self.checkpointer.wrote(&self.db);

@@ -10,7 +10,7 @@ use rusqlite::{Connection, params};
 use tasuki_core::{Body, Handoff, HandoffId, Position, Task, TaskId};
 
 use super::open::{self, FILE, INSTANCE, OpenError, io, sql};
-use super::{Sync, rows};
+use super::{Sync, documents, rows};
 use crate::audit::{self, Finding, Verdict, Verifier};
 use crate::clock::Clock;
 use crate::writer::{CatchUp, Journal};
@@ -226,6 +226,7 @@ pub fn rebuild(
          UPDATE meta SET value = 0 WHERE name = 'projected'; COMMIT;",
     )
     .map_err(sql("empty the projections of"))?;
+    documents::rebuild(&db).map_err(sql("make the documents anew in"))?;
     let mut journal = open::journal(db, &path, dir, clock, log, Sync::Full, lock)?;
     let mut live = crate::live::Live::new(tasuki_core::ids::Epoch(1), Position(0));
     let mut at = Position(0);

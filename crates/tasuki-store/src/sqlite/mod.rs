@@ -4,6 +4,7 @@
 //! copied and backed up.
 
 mod checkpointer;
+mod documents;
 pub mod inspect;
 mod journal;
 pub mod maintenance;
@@ -17,9 +18,11 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use rusqlite::Connection;
+use tasuki_core::document::ranking::{Candidates, Question};
 use tasuki_core::registry::Registry;
 use tasuki_core::{
-    AgentId, Body, Command, Handoff, HandoffId, Position, Target, Task, TaskId, Timestamp,
+    AgentId, Body, Command, DocumentId, Handoff, HandoffId, Position, Target, Task, TaskId,
+    Timestamp,
 };
 use tokio::sync::{broadcast, watch};
 
@@ -29,7 +32,10 @@ use crate::clock::Clock;
 use crate::live::KEY_MS_MAX;
 use crate::nonces::{Nonce, Nonces, Spent};
 use crate::writer::Handle;
-use crate::{Checkpoint, Committed, Entry, Error, HandoffFilter, Reply, Stats, Store, TaskFilter};
+use crate::{
+    Checkpoint, Committed, DocumentFilter, Entry, Error, HandoffFilter, KeptDocument, Reply, Stats,
+    Store, TaskFilter,
+};
 
 /// Large pages: a batch's events and bodies lie together, so fewer pages are written for it.
 const PAGE_BYTES: u32 = 16 * 1024;
@@ -156,6 +162,30 @@ impl Store for Sqlite {
         let mut found = self.readers.read("read bodies", read).await?.into_iter();
         let fill = |hit: Option<Body>| hit.or_else(|| Body::stored(found.next()??));
         Ok(cached.into_iter().map(fill).collect())
+    }
+
+    async fn documents(
+        &self,
+        wanted: Vec<(DocumentId, Option<u32>)>,
+    ) -> Result<Vec<Option<KeptDocument>>, Error> {
+        let read = move |db: &Connection| {
+            let get = |(id, revision): &(DocumentId, _)| documents::get(db, id, *revision);
+            wanted.iter().map(get).collect()
+        };
+        self.readers.read("read documents", read).await
+    }
+
+    async fn list_documents(&self, filter: DocumentFilter) -> Result<Vec<KeptDocument>, Error> {
+        self.readers.read("list documents", move |db| documents::list(db, &filter)).await
+    }
+
+    async fn search_documents(
+        &self,
+        question: Question,
+        filter: DocumentFilter,
+    ) -> Result<Candidates, Error> {
+        let search = move |db: &Connection| documents::search(db, &question, &filter);
+        self.readers.read("search documents", search).await
     }
 
     async fn events(&self, after: Position, max: usize) -> Result<Vec<Entry>, Error> {

@@ -25,8 +25,11 @@ use crate::writer::{CatchUp, Fault, Handle, Journal};
 /// How many events are read at a time.
 const REPLAYED_AT_ONCE: usize = 1000;
 
-pub(super) const MIGRATIONS: &[&str] =
-    &[include_str!("migrations/001_foundation.sql"), include_str!("migrations/002_registry.sql")];
+pub(super) const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/001_foundation.sql"),
+    include_str!("migrations/002_registry.sql"),
+    include_str!("migrations/003_documents.sql"),
+];
 
 /// The database's name in the data directory.
 pub const FILE: &str = "tasuki.db";

@@ -19,7 +19,7 @@ use crate::{Checkpoint, Entry, HandoffFilter, TaskFilter, codec, registry};
 type Result<T> = rusqlite::Result<T>;
 
 /// A value in a row that is not what was written there.
-fn bad<E: std::error::Error + Send + std::marker::Sync + 'static>(
+pub(super) fn bad<E: std::error::Error + Send + std::marker::Sync + 'static>(
     column: usize,
 ) -> impl FnOnce(E) -> rusqlite::Error {
     move |error| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
@@ -268,7 +268,7 @@ pub(super) fn put_key(
     replay: &Replay,
     at: Timestamp,
 ) -> Result<()> {
-    db.prepare_cached("INSERT OR REPLACE INTO idempotency VALUES (?,?,?,?,?,?)")?.execute(
+    db.prepare_cached("INSERT OR REPLACE INTO idempotency VALUES (?,?,?,?,?,?,?)")?.execute(
         params![
             agent.as_str(),
             key.as_str(),
@@ -276,6 +276,7 @@ pub(super) fn put_key(
             replay.task.to_string(),
             replay.handoff.map(|id| id.to_string()),
             at.0,
+            replay.document.as_ref().map(|id| id.as_str()),
         ],
     )?;
     Ok(())
@@ -286,6 +287,7 @@ fn replay_of(row: &Row<'_>, first: usize) -> Result<Replay> {
         request: Hash(row.get(first)?),
         task: parsed(row, first + 1)?,
         handoff: parsed_maybe(row, first + 2)?,
+        document: parsed_maybe(row, first + 3)?,
     })
 }
 
@@ -295,7 +297,7 @@ pub(super) fn replay(
     key: &IdempotencyKey,
     since: Timestamp,
 ) -> Result<Option<Replay>> {
-    let sql = "SELECT request, task, handoff FROM idempotency \
+    let sql = "SELECT request, task, handoff, document FROM idempotency \
                WHERE agent = ? AND key = ? AND at > ?";
     let mut find = db.prepare_cached(sql)?;
     find.query_row(params![agent.as_str(), key.as_str(), since.0], |row| replay_of(row, 0))
@@ -307,12 +309,12 @@ pub(super) fn each_key(
     since: Timestamp,
     mut each: impl FnMut((AgentId, IdempotencyKey), Replay, Timestamp),
 ) -> Result<()> {
-    let sql = "SELECT agent, key, request, task, handoff, at FROM idempotency \
+    let sql = "SELECT agent, key, request, task, handoff, document, at FROM idempotency \
                WHERE at > ? ORDER BY at";
     let mut known = db.prepare(sql)?;
     let mut rows = known.query([since.0])?;
     while let Some(row) = rows.next()? {
-        each((parsed(row, 0)?, parsed(row, 1)?), replay_of(row, 2)?, Timestamp(row.get(5)?));
+        each((parsed(row, 0)?, parsed(row, 1)?), replay_of(row, 2)?, Timestamp(row.get(6)?));
     }
     Ok(())
 }
@@ -413,10 +415,9 @@ pub(super) fn manifest(db: &Connection, agent: &AgentId) -> Result<Option<String
     Ok(find.query_row([agent.as_str()], |row| row.get(0)).optional()?.flatten())
 }
 
-pub(super) fn add_usage(db: &Connection, tenant: &str, bytes: u64) -> Result<()> {
+pub(super) fn add_usage(db: &Connection, tenant: &str, bytes: i64) -> Result<()> {
     let sql = "INSERT INTO usage VALUES (?1, ?2) \
                ON CONFLICT (tenant) DO UPDATE SET bytes = bytes + ?2";
-    let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
     db.prepare_cached(sql)?.execute(params![tenant, bytes]).map(drop)
 }
 

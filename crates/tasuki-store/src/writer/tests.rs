@@ -36,6 +36,12 @@ impl Journal for Told {
     fn load_replay(&mut self, _: &AgentId, _: &IdempotencyKey) -> Result<Option<Replay>, Error> {
         Ok(None)
     }
+    fn load_document(&mut self, _: &DocumentId) -> Result<Option<Document>, Error> {
+        Ok(None)
+    }
+    fn load_body(&mut self, _: Position) -> Result<Option<StoredBody>, Error> {
+        Ok(None)
+    }
     fn commit(&mut self, batch: &[Appended], _: &Live, _: CatchUp) -> Result<Evicted, Fault> {
         self.asks.send(batch.len()).unwrap();
         let verdict = self.verdicts.recv_timeout(PATIENCE).unwrap();

@@ -5,6 +5,7 @@
 
 mod claims;
 mod dead_letters;
+mod documents;
 mod leases;
 mod lifecycle;
 mod model;
@@ -109,6 +110,16 @@ macro_rules! conforms {
                 only_dead_letters_are_reviewed
                 dead_letters_are_listed_until_somebody_decides
                 a_declined_offer_to_one_agent_is_a_dead_letter;
+            documents:
+                every_edit_is_a_revision_that_can_be_read
+                of_many_who_write_what_they_saw_one_wins
+                a_memory_is_made_once_for_a_key
+                marks_and_tombstones_show_in_listings
+                a_search_ranks_alike_on_every_store
+                a_settled_decision_is_not_decided_twice
+                what_was_erased_is_gone_and_the_log_still_verifies
+                erased_bytes_are_given_back_to_their_tenant
+                documents_outlive_a_restart;
             reading:
                 a_listing_of_handoffs_is_what_its_filter_lets_through
                 a_listing_of_tasks_is_what_its_filter_lets_through

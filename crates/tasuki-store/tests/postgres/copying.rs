@@ -3,11 +3,15 @@
 
 use futures::future::join_all;
 use scratch_postgres::shared;
+use tasuki_core::command::{DocumentWish, Erasable, Erase, Write};
+use tasuki_core::document::ranking::Question;
+use tasuki_core::document::{Content, Kind, Scope};
+use tasuki_core::{Command, DocumentId};
 use tasuki_store::postgres::{from_sqlite, to_sqlite};
-use tasuki_store::{HandoffFilter, PostgresError, TaskFilter};
+use tasuki_store::{DocumentFilter, HandoffFilter, PostgresError, TaskFilter};
 
 use crate::stage::{Backend, Stage, code};
-use crate::support::{complete, to, to_any};
+use crate::support::{agent, body, complete, to, to_any};
 use crate::work::{self, Told};
 use crate::{broker_with, options};
 
@@ -30,6 +34,45 @@ async fn lived_in(stage: &Stage) {
     stage.kill(dead).await;
     stage.kill(redriven).await;
     stage.redrive(redriven).await.unwrap();
+    remembered(stage).await;
+}
+
+/// A memory with two revisions, of which the first was erased.
+async fn remembered(stage: &Stage) {
+    let id: DocumentId = "ms-1".parse().unwrap();
+    for (expected, text) in [(Some(0), "the first words"), (None, "other words")] {
+        let content = Content { text: text.into(), ..Content::default() }.body().unwrap();
+        let write = Write {
+            kind: Kind::Memory,
+            scope: Some(Scope::Project("web".parse().unwrap())),
+            content,
+            expected,
+            pinned: None,
+            priority: None,
+            settles: None,
+            key: None,
+        };
+        let wish = DocumentWish::Write(Box::new(write));
+        stage.run(Command::Document { id: id.clone(), by: agent("coder"), wish }).await.unwrap();
+    }
+    let first = stage.store.documents(vec![(id.clone(), Some(1))]).await.unwrap().pop().unwrap();
+    let what = Erasable::Revision { id, revision: 1, at: first.unwrap().revision.at };
+    let erase = Erase { by: agent("admin"), what, reason: body("by request") };
+    stage.run(Command::Erase(Box::new(erase))).await.unwrap();
+}
+
+/// What is left of it, and how it is found.
+async fn memory(stage: &Stage) -> (Option<String>, Option<String>, u64, usize) {
+    let id: DocumentId = "ms-1".parse().unwrap();
+    let wanted = vec![(id.clone(), Some(1)), (id, None)];
+    let kept = stage.store.documents(wanted).await.unwrap();
+    let text = |kept: &Option<tasuki_store::KeptDocument>| {
+        let body = kept.as_ref().unwrap().body.as_ref()?;
+        Some(Content::of(body).unwrap().text)
+    };
+    let question = Question::of("words");
+    let found = stage.store.search_documents(question, DocumentFilter::default()).await.unwrap();
+    (text(&kept[0]), text(&kept[1]), found.statistics.length_total, found.found.len())
 }
 
 async fn everything(
@@ -50,6 +93,8 @@ async fn a_store_that_moves_to_postgres_and_back_is_the_same_store() {
     let stale = (stale, sqlite.claim(stale, "coder").await);
     let (log, tasks, _) = everything(&sqlite).await;
     let waiting = sqlite.store.stats().waiting_handoffs;
+    let remembered = memory(&sqlite).await;
+    assert_eq!(remembered, (None, Some("other words".into()), 2, 1));
     sqlite.store.close().await;
 
     let url = shared().database().await;
@@ -71,6 +116,7 @@ async fn a_store_that_moves_to_postgres_and_back_is_the_same_store() {
     assert!(postgres.send(again).await.unwrap().outcome.repeated, "keys moved too");
     let next = postgres.claim_next("coder", 1).await;
     assert_eq!(next.len(), 1, "and work goes on");
+    assert_eq!(memory(&postgres).await, remembered);
     postgres.verified().await;
     let (log, tasks, handoffs) = everything(&postgres).await;
     postgres.store.close().await;
@@ -83,6 +129,7 @@ async fn a_store_that_moves_to_postgres_and_back_is_the_same_store() {
     assert_eq!(copied[..log.len()], log[..]);
     assert_eq!(copied_tasks.len(), tasks.len());
     assert_eq!(copied_handoffs.len(), handoffs.len());
+    assert_eq!(memory(&back).await, remembered);
     back.verified().await;
 }
 

@@ -4,6 +4,7 @@
 #![cfg(test)]
 
 mod checkpointing;
+mod documents;
 mod epoch;
 mod keys;
 mod opening;

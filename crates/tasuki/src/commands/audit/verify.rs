@@ -71,6 +71,7 @@ fn as_wire(verdict: Verdict) -> wire::Verdict {
         events: verdict.events,
         tasks: verdict.tasks,
         bodies: verdict.bodies,
+        erased: verdict.erased,
         checkpoints: verdict.checkpoints,
         unsealed: verdict.unsealed,
         keys: verdict.keys,
@@ -97,6 +98,7 @@ fn for_people(verdict: &wire::Verdict) -> String {
         .with(if verdict.intact { "events" } else { "good events" }, verdict.events)
         .with("tasks", verdict.tasks)
         .with("bodies", verdict.bodies)
+        .maybe("erased", (verdict.erased > 0).then_some(verdict.erased))
         .with("checkpoints", sealed)
         .with("signed by", verdict.keys.join(", "))
         .maybe("next", bad.map(|_| "tasuki restore --from BACKUP --data NEW_DIR"))
