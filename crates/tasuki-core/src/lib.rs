@@ -22,6 +22,7 @@ pub mod refusal;
 pub mod registry;
 pub mod report;
 pub mod route;
+pub mod search;
 pub mod table;
 pub mod task;
 pub mod terms;
