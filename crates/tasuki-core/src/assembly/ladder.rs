@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The detail ladder. Every item can be passed on several rungs; every step up is put into one order
+//! that does not depend on the budget, and the longest beginning of that order that fits is taken.
+//! That is why a larger budget never takes anything away.
+
+use std::cmp::Reverse;
+
+use super::Candidate;
+use super::item::{Priority, Rung};
+use super::receipt::Strategy;
+use super::render::{Line, Section};
+use super::score::{Repeats, Scores};
+use super::tokens::Tokenizer;
+use crate::ids::Timestamp;
+
+/// One step up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// A line of the brief.
+    Line(usize),
+    Stub(usize),
+    Summary(usize),
+    Part(usize, usize),
+    Whole(usize),
+}
+
+/// What puts steps in order.
+type Key = (Priority, u8, Reverse<i64>, Reverse<Timestamp>, usize, usize);
+
+/// All steps in their order. `taken` says which items are candidates.
+pub(super) fn steps(
+    strategy: Strategy,
+    candidates: &[Candidate],
+    taken: &[bool],
+    scores: &Scores,
+    lines: &[Line],
+) -> Vec<Step> {
+    let mut keyed: Vec<(Key, Step)> = Vec::with_capacity(candidates.len() * 2 + lines.len());
+    for (at, line) in lines.iter().enumerate() {
+        let score = Reverse(line_score(line, at));
+        keyed.push(((line.priority, 0, score, Reverse(Timestamp::MAX), 0, at), Step::Line(at)));
+    }
+    for at in (0..candidates.len()).filter(|&at| taken[at]) {
+        let candidate = &candidates[at];
+        let item = &candidate.prepared.item;
+        let best = candidate.carried.as_ref().map_or_else(|| scores.of_item(at), |c| c.score);
+        let mut put = |phase: u8, score: i64, place: usize, step: Step| {
+            let key = (item.priority, phase, Reverse(score), Reverse(item.at), at, place);
+            keyed.push((key, step));
+        };
+        let (stub, summary, full) = candidate.sizes();
+        let top = candidate.carried.as_ref().map_or(Rung::Full, |carried| carried.rung);
+        let whole_if = |small: bool, other: Step| {
+            if small && top == Rung::Full { Step::Whole(at) } else { other }
+        };
+        match strategy {
+            Strategy::Full if top == Rung::Full => put(0, best, 0, Step::Whole(at)),
+            Strategy::Lazy => put(0, best, 0, whole_if(full <= stub, Step::Stub(at))),
+            Strategy::SummaryRefs => {
+                put(0, best, 0, whole_if(full <= stub, Step::Stub(at)));
+                if full > stub && top >= Rung::Summary {
+                    put(1, best, 1, whole_if(full <= summary, Step::Summary(at)));
+                }
+            }
+            Strategy::Priority if !candidate.prepared.is_long() && top == Rung::Full => {
+                put(0, best, 0, Step::Whole(at));
+            }
+            Strategy::Priority | Strategy::Full => {
+                put(0, best, 0, Step::Stub(at));
+                if candidate.passes_summary(top) {
+                    put(0, best, 1, Step::Summary(at));
+                }
+                for (place, &score) in scores.parts[at].iter().enumerate() {
+                    let new = scores.repeats[at][place] == Repeats::Nothing;
+                    if new && candidate.passes_part(place, top) {
+                        put(0, score, 2 + place, Step::Part(at, place));
+                    }
+                }
+            }
+        }
+    }
+    keyed.sort_unstable_by_key(|(key, _)| *key);
+    keyed.into_iter().map(|(_, step)| step).collect()
+}
+
+/// Lines of the brief are few and short: what is said about the task as a whole comes before the
+/// items of its class, the newest history among the good ones.
+fn line_score(line: &Line, at: usize) -> i64 {
+    let at = i64::try_from(at).expect("a length fits");
+    match line.section {
+        Section::State => i64::MAX - at,
+        Section::Context | Section::History => 9000 - at * 200,
+    }
+}
+
+/// What has been taken, and how many tokens it is.
+pub(super) struct Tally<'a> {
+    candidates: &'a [Candidate],
+    lines: &'a [Line],
+    headings: [u64; 3],
+    sections: [usize; 3],
+    pub(super) held: Vec<Held>,
+    pub(super) lines_held: Vec<bool>,
+    pub(super) tokens: u64,
+}
+
+/// How much of an item has been taken.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Held {
+    stub: bool,
+    pub(super) summary: bool,
+    pub(super) whole: bool,
+    /// Places of parts, as they were taken.
+    pub(super) parts: Vec<usize>,
+    parts_tokens: u64,
+}
+
+impl Held {
+    pub(super) fn rung(&self) -> Rung {
+        if self.whole {
+            Rung::Full
+        } else if self.summary || !self.parts.is_empty() {
+            Rung::Summary
+        } else if self.stub {
+            Rung::Stub
+        } else {
+            Rung::Listed
+        }
+    }
+
+    fn tokens(&self, candidate: &Candidate) -> u64 {
+        let prepared = &candidate.prepared;
+        if self.whole {
+            prepared.full.tokens()
+        } else if !self.parts.is_empty() {
+            let head = if self.summary { &prepared.summary } else { &prepared.head };
+            head.tokens() + self.parts_tokens
+        } else if self.summary {
+            prepared.summary.tokens()
+        } else if self.stub {
+            prepared.stub.tokens()
+        } else {
+            0
+        }
+    }
+}
+
+impl<'a> Tally<'a> {
+    pub(super) fn new(
+        candidates: &'a [Candidate],
+        lines: &'a [Line],
+        tokenizer: Tokenizer,
+        base: u64,
+    ) -> Self {
+        Self {
+            candidates,
+            lines,
+            headings: Section::ALL.map(|section| section.heading(tokenizer).tokens()),
+            sections: [0; 3],
+            held: vec![Held::default(); candidates.len()],
+            lines_held: vec![false; lines.len()],
+            tokens: base,
+        }
+    }
+
+    /// Takes a step.
+    pub(super) fn take(&mut self, step: Step) {
+        let (Step::Stub(at) | Step::Summary(at) | Step::Part(at, _) | Step::Whole(at)) = step
+        else {
+            let Step::Line(at) = step else { return };
+            self.lines_held[at] = true;
+            self.enter(self.lines[at].section);
+            self.tokens += self.lines[at].piece.tokens();
+            return;
+        };
+        let candidate = &self.candidates[at];
+        let before = self.held[at].tokens(candidate);
+        if self.held[at].rung() == Rung::Listed {
+            self.enter(Section::Context);
+        }
+        let held = &mut self.held[at];
+        match step {
+            Step::Line(_) => {}
+            Step::Stub(_) => held.stub = true,
+            Step::Summary(_) => held.summary = true,
+            Step::Whole(_) => held.whole = true,
+            Step::Part(_, place) => {
+                held.parts.push(place);
+                held.parts_tokens += candidate.prepared.parts[place].piece.tokens();
+                held.whole = held.parts.len() == candidate.prepared.parts.len();
+            }
+        }
+        self.tokens = self.tokens - before + held.tokens(candidate);
+    }
+
+    fn enter(&mut self, section: Section) {
+        let at = section as usize;
+        if self.sections[at] == 0 {
+            self.tokens += self.headings[at];
+        }
+        self.sections[at] += 1;
+    }
+}
+
+/// How many steps fit into so many tokens, and how many tokens all of them would need on the way.
+pub(super) fn longest(mut tally: Tally<'_>, steps: &[Step], available: u64) -> (usize, u64) {
+    let mut fits = steps.len();
+    let mut most = tally.tokens;
+    for (at, &step) in steps.iter().enumerate() {
+        tally.take(step);
+        most = most.max(tally.tokens);
+        if tally.tokens > available && fits == steps.len() {
+            fits = at;
+        }
+    }
+    (fits, most)
+}

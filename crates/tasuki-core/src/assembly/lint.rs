@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What does not belong into an envelope: raw logs, chains of thought that came to an end, and
+//! copies of what the receiver can fetch. Warned about, never refused: the sender may know better.
+
+use super::item::Item;
+use super::receipt::{Warning, WarningCode};
+
+/// How many lines a text must have before it can be a raw log.
+const LOG_LINES_MIN: usize = 8;
+
+/// What is wrong with passing an item.
+pub(super) fn check(item: &Item) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |code, text: String| {
+        warnings.push(Warning { code, id: Some(item.id.clone()), text });
+    };
+    if is_log(item) {
+        warn(WarningCode::RawLog, "a raw log: pass the lines that matter, or where it is".into());
+    }
+    if is_reasoning(item) {
+        warn(WarningCode::FinishedReasoning, "finished reasoning: pass what it concluded".into());
+    }
+    if let Some(source) = item.source.as_deref().filter(|_| !item.text.trim().is_empty()) {
+        warn(WarningCode::CopyOfSource, format!("a copy of {source}, which can be fetched"));
+    }
+    warnings
+}
+
+fn is_log(item: &Item) -> bool {
+    if matches!(item.kind.as_str(), "log" | "logs" | "raw_log" | "trace") {
+        return true;
+    }
+    let (mut lines, mut logged) = (0, 0);
+    for line in item.text.lines().filter(|line| !line.trim().is_empty()) {
+        lines += 1;
+        logged += usize::from(is_log_line(line));
+    }
+    lines >= LOG_LINES_MIN && logged * 5 >= lines * 3
+}
+
+/// Whether a line begins with a time or names a level, as loggers write them.
+fn is_log_line(line: &str) -> bool {
+    let mut words = line.split_whitespace().map(|word| word.trim_matches(['[', ']', ':', '|']));
+    let clock = |word: &str| {
+        word.len() >= 8
+            && word.bytes().filter(u8::is_ascii_digit).count() >= 6
+            && word.bytes().filter(|b| matches!(b, b':' | b'-' | b'/')).count() >= 2
+    };
+    let level = |word: &str| {
+        matches!(word, "TRACE" | "DEBUG" | "INFO" | "WARN" | "WARNING" | "ERROR" | "FATAL")
+    };
+    words.clone().next().is_some_and(clock) || words.by_ref().take(4).any(level)
+}
+
+fn is_reasoning(item: &Item) -> bool {
+    let kinds = ["reasoning", "thought", "thoughts", "thinking", "chain_of_thought", "scratchpad"];
+    let start = item.text.trim_start();
+    kinds.contains(&item.kind.as_str())
+        || ["<thinking>", "<think>", "<scratchpad>"].iter().any(|tag| start.starts_with(tag))
+}

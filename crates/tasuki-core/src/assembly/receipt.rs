@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What assembly reports: what was kept and how much of it, what was not and why, and how to get it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::item::Rung;
+use super::tokens::Tokenizer;
+use crate::ids::Hash;
+
+/// How a budget was spent. `kept`, `demoted` and `dropped` together are all that was given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Receipt {
+    pub strategy: Strategy,
+    pub tokenizer: Tokenizer,
+    /// How many tokens the rendered text is.
+    pub token_count: u64,
+    /// Whether that is the count itself and not an upper bound.
+    pub exact: bool,
+    /// What the receiver can take in all; absent if there is no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<u64>,
+    pub reserved_system_prompt: u64,
+    pub reserved_work: u64,
+    /// How much of what the reserves leave is used, in thousandths; 0 without a limit.
+    pub utilisation_per_mille: u64,
+    /// The smallest budget that would have kept everything, reserves included.
+    pub budget_for_everything: u64,
+    /// The address of the list of everything that there is.
+    pub manifest_hash: Hash,
+    /// How much of what was asked for could be read, in thousandths.
+    pub completeness_per_mille: u64,
+    /// As much as the strategy passes of an item.
+    pub kept: Vec<Kept>,
+    /// Less than that.
+    pub demoted: Vec<Demoted>,
+    /// Nothing.
+    pub dropped: Vec<Dropped>,
+    /// What could not be read.
+    pub unresolved: Vec<Gap>,
+    pub warnings: Vec<Warning>,
+}
+
+/// How items are chosen.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Strategy {
+    /// Everything in full; refused if there is a budget and it does not fit.
+    Full,
+    /// A line for each item; the receiver fetches what it needs.
+    Lazy,
+    /// A summary of each item, with its id.
+    SummaryRefs,
+    /// The best items in full, as many as fit.
+    #[default]
+    Priority,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Kept {
+    pub id: String,
+    pub revision: u64,
+    pub rung: Rung,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pinned: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Demoted {
+    pub id: String,
+    pub revision: u64,
+    pub rung: Rung,
+    /// How many parts of a long text were kept, of how many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<(u32, u32)>,
+    pub reason: Reason,
+    /// Where all of it is.
+    pub fetch: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Dropped {
+    pub id: String,
+    pub revision: u64,
+    pub reason: Reason,
+    /// How many tokens it is in full.
+    pub tokens: u64,
+    /// Where it is. Absent for lines of the envelope, which the receiver has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fetch: Option<String>,
+}
+
+/// Why something was not passed whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "why")]
+pub enum Reason {
+    /// There was no room.
+    Budget,
+    /// Another item says the same.
+    Duplicate { of: String },
+    /// The receiver's role does not want it.
+    Role,
+}
+
+/// A reference that could not be followed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Gap {
+    pub id: String,
+    pub reason: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Warning {
+    pub code: WarningCode,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    pub text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WarningCode {
+    RawLog,
+    FinishedReasoning,
+    CopyOfSource,
+    /// What must always be passed takes most of the room.
+    LargeBase,
+    /// Counts are upper bounds, because the receiver's tokenizer is not known.
+    InexactCount,
+}
+
+/// What must be passed does not fit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
+#[error("{needed} tokens are needed and the budget is {budget}")]
+pub struct TooSmall {
+    /// The smallest budget that would do, reserves included.
+    pub needed: u64,
+    pub budget: u64,
+    /// What takes most room, the largest first.
+    pub largest: Vec<Large>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Large {
+    pub part: String,
+    pub tokens: u64,
+}
+
+/// Where all of an item is.
+pub(super) fn fetch(id: &str) -> String {
+    format!("/v1/memories/{id}?detail=full")
+}

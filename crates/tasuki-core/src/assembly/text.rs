@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What can be said about a text without understanding it: its sentences, how it is cut into parts,
+//! how dense it is in identifiers, and whether it is almost the same as another.
+
+use crate::search::each_term;
+
+/// How large a part of a long text becomes, in estimated tokens. Small parts waste little of a
+/// budget when one of them does not fit any more.
+pub const PART_TOKENS: u64 = 80;
+/// A text up to this size is not cut, in estimated tokens: its parts would be mere splinters.
+pub(super) const WHOLE_TOKENS: u64 = 120;
+
+/// How many tokens a text is, roughly, and the same for every tokenizer: cuts must not move when
+/// a text is passed to another model.
+#[must_use]
+pub(super) fn estimate(text: &str) -> u64 {
+    estimate_until(text, u64::MAX).1
+}
+
+/// How many bytes of a text stay within a number of estimated tokens, and how many tokens these are.
+fn estimate_until(text: &str, tokens_max: u64) -> (usize, u64) {
+    let mut tokens = 0;
+    let mut run = 0_u64;
+    let mut last = Class::Space;
+    for (at, c) in text.char_indices() {
+        let class = Class::of(c);
+        run = if class == last { run + 1 } else { 1 };
+        last = class;
+        let more = match class {
+            Class::Space => 0,
+            Class::Letter => u64::from(run % 7 == 1),
+            Class::Digit => u64::from(run % 3 == 1),
+            Class::Other => u64::from(run % 2 == 1),
+        };
+        if tokens + more > tokens_max {
+            return (at, tokens);
+        }
+        tokens += more;
+    }
+    (text.len(), tokens)
+}
+
+#[derive(PartialEq, Eq, Clone, Copy)]
+enum Class {
+    Space,
+    Letter,
+    Digit,
+    Other,
+}
+
+impl Class {
+    fn of(c: char) -> Self {
+        match c {
+            c if c.is_whitespace() => Self::Space,
+            c if c.is_numeric() => Self::Digit,
+            c if c.is_alphabetic() => Self::Letter,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The sentences of a text, in order, without the space around them. A line's end is a sentence's
+/// end.
+#[must_use]
+pub fn sentences(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let mut start = 0;
+        let mut chars = line.char_indices().peekable();
+        while let Some((at, c)) = chars.next() {
+            let end = at + c.len_utf8();
+            let ends = match c {
+                '.' | '!' | '?' => {
+                    chars.peek().is_some_and(|(_, next)| next.is_whitespace())
+                        && begins_sentence(&line[end..])
+                        && !is_abbreviation(&line[start..at])
+                }
+                '。' | '！' | '？' => true,
+                _ => false,
+            };
+            if ends {
+                push_trimmed(&mut found, &line[start..end]);
+                start = end;
+            }
+        }
+        push_trimmed(&mut found, &line[start..]);
+    }
+    found
+}
+
+fn push_trimmed<'a>(found: &mut Vec<&'a str>, text: &'a str) {
+    let text = text.trim();
+    if !text.is_empty() {
+        found.push(text);
+    }
+}
+
+fn begins_sentence(rest: &str) -> bool {
+    rest.trim_start().chars().next().is_some_and(|c| !c.is_lowercase())
+}
+
+/// `e.g.`, `Mr.`, `2.` in a list, `J.` in a name: a stop that ends no sentence.
+fn is_abbreviation(before: &str) -> bool {
+    let word = before.rsplit(char::is_whitespace).next().unwrap_or_default();
+    let single = word.chars().count() == 1;
+    single || matches!(word, "e.g" | "i.e" | "Mr" | "Mrs" | "Ms" | "Dr" | "No" | "vs" | "approx")
+}
+
+/// Cuts a long text into parts of whole sentences, each about [`PART_TOKENS`] large; a sentence
+/// that is longer is cut where it pauses. A short text is one part. Parts are pieces of the text as
+/// it is; only space between them is lost.
+#[must_use]
+pub fn parts(text: &str) -> Vec<&str> {
+    let trimmed = text.trim();
+    if trimmed.is_empty() {
+        return Vec::new();
+    }
+    if estimate(trimmed) <= WHOLE_TOKENS {
+        return vec![trimmed];
+    }
+    let mut found: Vec<&str> = Vec::new();
+    let mut open: Option<(usize, usize, u64)> = None;
+    for sentence in sentences(trimmed).into_iter().flat_map(pauses) {
+        let start = offset(trimmed, sentence);
+        let size = estimate(sentence);
+        open = match open {
+            Some((first, _, sum)) if sum + size <= PART_TOKENS => {
+                Some((first, start + sentence.len(), sum + size))
+            }
+            Some((first, end, _)) => {
+                found.push(&trimmed[first..end]);
+                Some((start, start + sentence.len(), size))
+            }
+            None => Some((start, start + sentence.len(), size)),
+        };
+    }
+    if let Some((first, end, _)) = open {
+        found.push(&trimmed[first..end]);
+    }
+    found
+}
+
+/// Where a piece of a text begins in it.
+fn offset(text: &str, piece: &str) -> usize {
+    piece.as_ptr().addr() - text.as_ptr().addr()
+}
+
+/// Cuts a sentence that is too long for a part: after a closing bracket, a comma or a semicolon if
+/// there is one in reach, otherwise at a space, otherwise anywhere.
+fn pauses(sentence: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut rest = sentence;
+    loop {
+        let (reach, _) = estimate_until(rest, PART_TOKENS);
+        if reach == rest.len() {
+            break;
+        }
+        let (near, floor) = (&rest[..reach], reach / 3);
+        let after = |marks: &[char]| near.rfind(marks).map(|at| at + 1).filter(|&at| at > floor);
+        let cut = after(&['}', ']', ';']).or_else(|| after(&[','])).or_else(|| after(&[' ']));
+        let (first, second) = rest.split_at(cut.unwrap_or(reach));
+        push_trimmed(&mut found, first);
+        rest = second;
+    }
+    push_trimmed(&mut found, rest);
+    found
+}
+
+/// How dense a text is in things that cannot be guessed or reworded (ids, numbers, dates, paths,
+/// names), in thousandths of its words.
+#[must_use]
+pub fn identifier_density(text: &str) -> i64 {
+    let (mut words, mut weight) = (0_i64, 0_i64);
+    let mut first_of_sentence = true;
+    for run in text.split_whitespace() {
+        for word in run.split(['"', ',', ':', '(', ')', '[', ']', '{', '}']) {
+            let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+            if word.is_empty() {
+                continue;
+            }
+            words += 1;
+            weight += identifier_weight(word, first_of_sentence);
+            first_of_sentence = false;
+        }
+        first_of_sentence |= run.ends_with(['.', '!', '?']);
+    }
+    if words == 0 { 0 } else { (weight / words).min(1000) }
+}
+
+/// How surely a word is an identifier, in thousandths.
+fn identifier_weight(word: &str, first_of_sentence: bool) -> i64 {
+    let mut chars = word.chars();
+    let capital = chars.next().is_some_and(char::is_uppercase);
+    let later_capital = chars.any(char::is_uppercase);
+    let joined = word.contains(['_', '/', '@', '.', '-']);
+    if word.bytes().any(|b| b.is_ascii_digit()) {
+        1000
+    } else if later_capital || (joined && word.contains(['/', '@', '_'])) {
+        700
+    } else if capital && !first_of_sentence {
+        500
+    } else {
+        0
+    }
+}
+
+/// A number that is the same for equal texts, whatever the platform (FNV-1a).
+#[must_use]
+pub(super) fn digest(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+/// How many numbers a [`Sketch`] has.
+const SKETCH: usize = 8;
+
+/// What almost equal texts share: the smallest of their shingles under several hashes. Texts with
+/// fewer words than a few have none; they are equal or they are not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sketch(Option<[u32; SKETCH]>);
+
+impl Sketch {
+    /// The sketch of a text, from runs of three terms.
+    #[must_use]
+    pub(super) fn of(text: &str) -> Self {
+        let mut hashes = Vec::new();
+        each_term(text, |term| hashes.push(digest(term)));
+        if hashes.len() < 12 {
+            return Self(None);
+        }
+        let mut smallest = [u32::MAX; SKETCH];
+        for run in hashes.windows(3) {
+            let mixed = run.iter().fold(0_u64, |sum, hash| sum.rotate_left(21) ^ hash);
+            for (place, smallest) in smallest.iter_mut().enumerate() {
+                let salt = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(place as u64 * 2 + 1);
+                let hash = (mixed ^ salt).wrapping_mul(0xff51_afd7_ed55_8ccd);
+                *smallest = (*smallest).min(u32::try_from(hash >> 32).expect("half of it"));
+            }
+        }
+        Self(Some(smallest))
+    }
+
+    /// Whether two texts are almost the same.
+    #[must_use]
+    pub(super) fn resembles(&self, other: &Self) -> bool {
+        let (Some(one), Some(two)) = (self.0, other.0) else { return false };
+        let equal = one.iter().zip(two).filter(|(one, two)| **one == *two).count();
+        equal * 4 >= SKETCH * 3
+    }
+
+    /// Keys of which texts that resemble each other almost always share one.
+    pub(super) fn bands(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.0.into_iter().flat_map(|values| {
+            let pair = move |at: usize| u64::from(values[at]) << 32 | u64::from(values[at + 1]);
+            (0..SKETCH).step_by(2).map(move |at| (at, pair(at)))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_end_at_stops_and_lines_but_not_at_abbreviations() {
+        let text = "Use v1.2 of it, e.g. Mr. Li's. Do not stop!\nNext line? 日本。東京。";
+        assert_eq!(
+            sentences(text),
+            ["Use v1.2 of it, e.g. Mr. Li's.", "Do not stop!", "Next line?", "日本。", "東京。"]
+        );
+    }
+
+    #[test]
+    fn parts_hold_the_whole_text_and_stay_small() {
+        let json = r#"{"flight": "HAT136", "date": "2024-05-20", "price": 1859}, "#.repeat(20);
+        let prose =
+            "The agent must ask first. It may then book the flight for the user. ".repeat(30);
+        for text in [json, prose, "x".repeat(5000), "漢".repeat(3000)] {
+            let parts = parts(&text);
+            assert!(parts.len() > 3);
+            assert!(parts.iter().all(|part| estimate(part) <= PART_TOKENS));
+            let squeeze = |text: &str| text.split_whitespace().collect::<String>();
+            assert_eq!(squeeze(&parts.join(" ")), squeeze(&text));
+        }
+        assert_eq!(parts(" a short one. Two. "), ["a short one. Two."]);
+        assert!(parts(" \n ").is_empty());
+    }
+
+    #[test]
+    fn identifiers_numbers_and_names_are_dense() {
+        let plain = identifier_density("Please help me with this as soon as you can");
+        let names = identifier_density("Then we asked Omar about it in the meeting");
+        let dense = identifier_density(r#"{"id": "gift_card_3481935", "date": "2024-05-20"}"#);
+        assert_eq!(plain, 0);
+        assert!(dense > names && names > 0);
+    }
+
+    #[test]
+    fn a_text_resembles_itself_with_a_word_changed_and_no_other() {
+        let text = "the quick brown fox jumps over the lazy dog and then runs far away into the \
+            deep dark forest where nobody ever finds it again before the winter comes to the land";
+        let sketch = Sketch::of(text);
+        assert!(sketch.resembles(&Sketch::of(&text.replace("winter", "summer"))));
+        assert!(!sketch.resembles(&Sketch::of(&text.to_uppercase().repeat(2).replace("THE", "a"))));
+        assert!(!Sketch::of("short").resembles(&Sketch::of("short")));
+    }
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The promises of the detail ladder, over random requests and budgets.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use tasuki_core::assembly::{
+    Assembled, Candidate, Reason, Request, Rung, Strategy as Chosen, TooSmall, assemble,
+};
+
+use crate::random::{request, shuffled, text, tokenizer};
+
+fn within(request: &Request, budget: u64) -> Result<Assembled, TooSmall> {
+    assemble(&Request { budget: Some(budget), ..request.clone() })
+}
+
+/// A budget between just too small and more than enough, chosen by thousandths.
+fn budget_at(request: &Request, per_mille: u64) -> (u64, u64) {
+    let needed = within(request, 0).expect_err("something is always needed").needed;
+    let everything = assemble(request).unwrap().receipt.budget_for_everything;
+    (needed, needed + (everything - needed) * per_mille / 1000)
+}
+
+type Rungs = BTreeMap<(String, u64), Vec<(Rung, u32)>>;
+
+/// How much of each item is there: its rung, and how many parts.
+fn rungs(assembled: &Assembled) -> Rungs {
+    let mut rungs = Rungs::new();
+    let mut put = |id: &str, revision, rung| {
+        rungs.entry((id.to_owned(), revision)).or_default().push(rung);
+    };
+    let receipt = &assembled.receipt;
+    receipt.kept.iter().for_each(|kept| put(&kept.id, kept.revision, (kept.rung, u32::MAX)));
+    for it in &receipt.demoted {
+        put(&it.id, it.revision, (it.rung, it.parts.map_or(0, |(kept, _)| kept)));
+    }
+    receipt.dropped.iter().for_each(|it| put(&it.id, it.revision, (Rung::Listed, 0)));
+    // Lines of the brief are reported when they are dropped, and only then.
+    rungs.retain(|(id, _), _| id.starts_with("ms-"));
+    rungs.values_mut().for_each(|rungs| rungs.sort_unstable());
+    rungs
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 400,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn counts_of_pieces_add_up(
+        texts in prop::collection::vec(text(12), 1..6),
+        tokenizer in tokenizer(),
+    ) {
+        let pieces: Vec<String> = texts.iter().map(|text| format!("- {text}\n")).collect();
+        let sum: u64 = pieces.iter().map(|piece| tokenizer.count(piece)).sum();
+        prop_assert_eq!(sum, tokenizer.count(&pieces.concat()));
+    }
+
+    #[test]
+    fn no_budget_is_ever_exceeded_and_the_count_is_that_of_the_text(
+        request in request(),
+        per_mille in 0..1100_u64,
+    ) {
+        let (_, budget) = budget_at(&request, per_mille);
+        let assembled = within(&request, budget).unwrap();
+        let receipt = &assembled.receipt;
+        prop_assert_eq!(receipt.token_count, request.tokenizer.count(&assembled.prompt));
+        let reserved = request.reserved_system_prompt + request.reserved_work;
+        prop_assert!(receipt.token_count + reserved <= budget);
+        prop_assert!(receipt.utilisation_per_mille <= 1000);
+    }
+
+    #[test]
+    fn a_larger_budget_never_takes_anything_away(
+        request in request(),
+        (one, two) in (0..1000_u64, 0..1000_u64),
+    ) {
+        let small = within(&request, budget_at(&request, one.min(two)).1).unwrap();
+        let large = within(&request, budget_at(&request, one.max(two)).1).unwrap();
+        let large = rungs(&large);
+        for (item, small) in rungs(&small) {
+            for (small, large) in small.iter().zip(&large[&item]) {
+                prop_assert!(small <= large, "{item:?}: {small:?} then {large:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_must_arrive_arrives_verbatim_or_the_error_says_exactly_how_much_room_it_needs(
+        request in request(),
+    ) {
+        let (needed, _) = budget_at(&request, 0);
+        let refused = within(&request, needed - 1).unwrap_err();
+        prop_assert_eq!(refused.needed, needed);
+        prop_assert!(!refused.largest.is_empty() && refused.largest.len() <= 5);
+        let prompt = within(&request, needed).unwrap().prompt;
+        let brief = &request.brief;
+        let rules = brief.constraints.iter().map(|rule| &rule.text);
+        let pins = request.items.iter().map(|it| it.prepared.item()).filter(|it| it.pinned);
+        let always = rules
+            .chain(pins.map(|item| &item.text))
+            .chain(&brief.open_decisions)
+            .chain(&brief.ask)
+            .chain(&brief.expected_output)
+            .chain([&brief.intent]);
+        for text in always {
+            prop_assert!(prompt.contains(text.as_str()), "{text:?} is not in {prompt:?}");
+        }
+    }
+
+    #[test]
+    fn the_order_of_items_does_not_matter(
+        request in request(),
+        per_mille in 0..1100_u64,
+        seed: u64,
+    ) {
+        let (_, budget) = budget_at(&request, per_mille);
+        let items = shuffled(&request.items, seed);
+        let other = Request { items, ..request.clone() };
+        let mut unresolved = other.clone();
+        unresolved.unresolved.reverse();
+        let expected = within(&request, budget);
+        prop_assert_eq!(&within(&other, budget), &expected);
+        prop_assert_eq!(&within(&unresolved, budget), &expected);
+    }
+
+    #[test]
+    fn nothing_less_wanted_is_passed_while_something_more_wanted_is_not(
+        request in request(),
+        per_mille in 0..1000_u64,
+    ) {
+        let (_, budget) = budget_at(&request, per_mille);
+        let assembled = within(&request, budget).unwrap();
+        let receipt = &assembled.receipt;
+        let priority = |id: &str| {
+            let items = request.items.iter().map(|it| it.prepared.item());
+            items.filter(|item| item.id == id).map(|item| item.priority).max()
+        };
+        let lacking = receipt.dropped.iter().filter(|it| it.reason == Reason::Budget).map(|it| &it.id);
+        let lacking = lacking.chain(receipt.demoted.iter().map(|it| &it.id));
+        let most_wanted = lacking.filter_map(|id| priority(id)).min();
+        let kept = receipt.kept.iter().filter(|it| !it.pinned).map(|it| &it.id);
+        let kept = kept.chain(receipt.demoted.iter().map(|it| &it.id));
+        let least_wanted = kept.filter_map(|id| priority(id)).max();
+        if let (Some(lacking), Some(kept)) = (most_wanted, least_wanted) {
+            prop_assert!(kept <= lacking, "{kept:?} is passed while {lacking:?} is not");
+        }
+    }
+
+    #[test]
+    fn assembling_what_was_assembled_changes_nothing(
+        request in request(),
+        per_mille in 0..1100_u64,
+    ) {
+        let request = with_items_only(request);
+        let (_, budget) = budget_at(&request, per_mille);
+        let first = within(&request, budget).unwrap();
+        let again = Request {
+            items: carried(&request, &first),
+            inherited: first.manifest.clone(),
+            ..request.clone()
+        };
+        let second = within(&again, budget).unwrap();
+        prop_assert_eq!(&second.prompt, &first.prompt);
+        prop_assert_eq!(second.receipt.token_count, first.receipt.token_count);
+        prop_assert_eq!(&second.carried, &first.carried);
+    }
+
+    #[test]
+    fn along_a_chain_nothing_is_lost_while_the_budget_does_not_shrink(
+        request in request(),
+        per_mille in 0..1000_u64,
+        more in 0..50_u64,
+    ) {
+        let request = with_items_only(request);
+        let (_, budget) = budget_at(&request, per_mille);
+        let first = within(&request, budget).unwrap();
+        let again = Request { items: carried(&request, &first), ..request.clone() };
+        let again = Request { inherited: first.manifest.clone(), ..again };
+        let second = within(&again, budget + more).unwrap();
+        let kept = |it: &Assembled| it.carried.iter().map(|(id, ..)| id.clone()).collect::<Vec<_>>();
+        prop_assert_eq!(kept(&second), kept(&first));
+        prop_assert_eq!(second.manifest, first.manifest);
+    }
+
+    #[test]
+    fn everything_given_is_kept_demoted_or_dropped_and_listed(
+        request in request(),
+        per_mille in 0..1100_u64,
+    ) {
+        let (_, budget) = budget_at(&request, per_mille);
+        let assembled = within(&request, budget).unwrap();
+        let mut given = BTreeMap::new();
+        for it in &request.items {
+            let item = it.prepared.item();
+            *given.entry((item.id.clone(), item.revision)).or_insert(0) += 1;
+            let listed = assembled.manifest.iter().any(|entry| {
+                entry.hash == it.prepared.hash()
+                    && (&entry.id, entry.revision) == (&item.id, item.revision)
+            });
+            prop_assert!(listed);
+        }
+        let reported: BTreeMap<_, _> =
+            rungs(&assembled).into_iter().map(|(item, rungs)| (item, rungs.len())).collect();
+        prop_assert_eq!(reported, given);
+    }
+
+    #[test]
+    fn the_budget_for_everything_keeps_everything_and_one_less_does_not(request in request()) {
+        let (needed, everything) = budget_at(&request, 1000);
+        let all = within(&request, everything).unwrap();
+        prop_assert_eq!(&all.prompt, &assemble(&request).unwrap().prompt);
+        prop_assert!(all.receipt.demoted.is_empty());
+        if everything > needed {
+            let less = within(&request, everything - 1).unwrap();
+            prop_assert_ne!(less.prompt, all.prompt);
+        }
+    }
+
+    #[test]
+    fn all_in_full_is_refused_rather_than_cut(request in request()) {
+        let full = Request { strategy: Chosen::Full, ..request };
+        let (_, everything) = budget_at(&full, 1000);
+        let all = within(&full, everything).unwrap();
+        prop_assert!(all.receipt.demoted.is_empty());
+        prop_assert!(all.receipt.kept.iter().all(|kept| kept.rung == Rung::Full));
+        prop_assert_eq!(within(&full, everything - 1).unwrap_err().needed, everything);
+    }
+}
+
+/// The request without what may be trimmed of its brief: the trimmed envelope would not have it.
+fn with_items_only(mut request: Request) -> Request {
+    request.brief.summary = None;
+    request.brief.tried.clear();
+    request.brief.gaps.clear();
+    request.brief.history.clear();
+    request
+}
+
+/// The items of a request as an assembly of it kept them, pins included.
+fn carried(request: &Request, assembled: &Assembled) -> Vec<Candidate> {
+    let mut left = assembled.carried.clone();
+    let mut items = Vec::new();
+    for candidate in &request.items {
+        let item = candidate.prepared.item();
+        if item.pinned {
+            items.push(candidate.clone());
+            continue;
+        }
+        let found =
+            left.iter().position(|(id, revision, _)| (id, *revision) == (&item.id, item.revision));
+        if let Some(at) = found {
+            let (_, _, carried) = left.remove(at);
+            items.push(Candidate { carried: Some(carried), ..candidate.clone() });
+        }
+    }
+    items
+}
