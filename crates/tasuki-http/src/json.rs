@@ -115,7 +115,12 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     if let Ok(body) = T::deserialize(read()?) {
         return Ok(body);
     }
-    serde_path_to_error::deserialize(read()?).map_err(|error| {
+    typed(read()?)
+}
+
+/// Reads what was looked at as plain JSON before.
+pub(crate) fn typed<T: DeserializeOwned>(body: serde_json::Value) -> Result<T, Problem> {
+    serde_path_to_error::deserialize(body).map_err(|error| {
         let path = error.path().to_string();
         Problem::invalid(if path == "." { "body" } else { &path }, error.inner().to_string())
     })
