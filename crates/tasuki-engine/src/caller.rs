@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tasuki_core::ids::{KeyId, TenantId, TokenId};
+use tasuki_core::ids::{KeyId, Project, TenantId, TokenId};
 use tasuki_core::registry::Agent;
 use tasuki_core::registry::rules::{self, Effect, Permission, Rule, Wish};
 use tasuki_core::{AgentId, Capability, Target};
@@ -128,6 +128,31 @@ impl Caller {
             Self::Anyone => true,
             Self::Known(known) => known.allows(&Wish { permission, target, project: None }),
         }
+    }
+
+    /// Whether something is allowed in a project, or where there is none.
+    #[must_use]
+    pub fn may_in(&self, permission: Permission, project: Option<&Project>) -> bool {
+        let project = project.map(Project::as_str);
+        match self {
+            Self::Anyone => true,
+            Self::Known(known) => known.allows(&Wish { permission, target: None, project }),
+        }
+    }
+
+    pub(crate) fn must_in(
+        &self,
+        permission: Permission,
+        project: Option<&Project>,
+    ) -> Result<(), Error> {
+        if self.may_in(permission, project) {
+            return Ok(());
+        }
+        let who = self.agent().map_or_else(String::new, ToString::to_string);
+        Err(denied(match project {
+            Some(project) => format!("{who} may not {permission} in project {project}"),
+            None => format!("{who} may not {permission} outside of projects"),
+        }))
     }
 
     pub(crate) fn must(&self, permission: Permission, target: Option<&str>) -> Result<(), Error> {

@@ -15,6 +15,7 @@ use tasuki_core::ids::TENANT_DEFAULT;
 use tasuki_core::observe::Records;
 use tasuki_core::registry::{Agent, Registry};
 use tasuki_core::report::{Intent, Note};
+use tasuki_core::secrets;
 use tasuki_core::{AgentId, Handoff, HandoffId, Position, Refusal, Task, TaskId, Terms, Timestamp};
 use tasuki_store::{Done, Reply, Store};
 use tokio::sync::watch;
@@ -51,6 +52,8 @@ pub struct Settings {
     pub open: bool,
     /// The broker's own key, with which it signs what it delivers.
     pub signer: Option<Arc<SecretKey>>,
+    /// What is done about secrets in what is to be stored.
+    pub secrets: secrets::Policy,
 }
 
 impl Default for Settings {
@@ -63,6 +66,7 @@ impl Default for Settings {
             note_bytes_max: 16 * 1024,
             open: true,
             signer: None,
+            secrets: secrets::Policy::default(),
         }
     }
 }

@@ -9,10 +9,12 @@ mod desk;
 mod directory;
 mod discover;
 mod engine;
+mod erasure;
 mod error;
 mod fair;
 mod held;
 mod ids;
+mod memories;
 mod observer;
 mod offer;
 mod people;
@@ -22,6 +24,7 @@ mod rates;
 mod relay;
 mod requests;
 mod schemas;
+mod shared_context;
 mod sweeper;
 mod tokens;
 mod waiters;
@@ -35,6 +38,7 @@ pub use discover::{Search, SeenAgent};
 pub use engine::{Engine, Settings};
 pub use error::Error;
 pub use ids::{IdSource, SystemIds};
+pub use memories::{MEMORIES_MAX, MemoryEdit, MemorySearch, NewMemory, SeenMemory, WrittenMemory};
 pub use people::{Enrolled, Issued, NewToken};
 pub use queries::{ChainEntry, DeadLetter};
 pub use requests::{
@@ -43,6 +47,7 @@ pub use requests::{
     Until, WaitFor, WaitMode, WaitRequest, Waited,
 };
 pub use schemas::Shape;
+pub use shared_context::{ContextWrite, NewDecision, SeenContext};
 pub use tasuki_store::Error as StoreError;
 pub use tasuki_store::audit::{Finding, Verdict};
-pub use tasuki_store::{Entry, HandoffFilter, PAGE_MAX, Stats, TaskFilter};
+pub use tasuki_store::{Entry, HandoffFilter, KeptDocument, PAGE_MAX, Stats, TaskFilter};

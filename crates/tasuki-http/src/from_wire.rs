@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From what was sent to what the engine is asked.
 
+use tasuki_core::document::Content;
 use tasuki_core::envelope::{Fault, version};
 use tasuki_core::{HandoffId, Terms};
 use tasuki_engine as engine;
@@ -223,5 +224,54 @@ pub(crate) fn until(until: wire::Until) -> engine::Until {
     match until {
         wire::Until::Claimed => engine::Until::Claimed,
         wire::Until::Settled => engine::Until::Settled,
+    }
+}
+
+pub(crate) fn memory(body: wire::NewMemory) -> engine::NewMemory {
+    engine::NewMemory {
+        by: body.by,
+        id: body.id,
+        scope: body.scope,
+        content: Content {
+            title: body.title,
+            summary: body.summary,
+            text: body.text,
+            tags: body.tags,
+        },
+        pinned: body.pinned,
+        priority: body.priority,
+        idempotency_key: body.idempotency_key,
+    }
+}
+
+pub(crate) fn memory_edit(body: wire::EditMemory) -> engine::MemoryEdit {
+    engine::MemoryEdit {
+        by: body.by,
+        revision: body.revision,
+        title: body.title,
+        summary: body.summary,
+        text: body.text,
+        tags: body.tags,
+        scope: body.scope,
+        priority: body.priority,
+    }
+}
+
+pub(crate) fn context(body: wire::WriteContext) -> engine::ContextWrite {
+    engine::ContextWrite {
+        by: body.by,
+        revision: body.revision,
+        state: body.state,
+        constraints: body.constraints,
+    }
+}
+
+pub(crate) fn decision(body: wire::NewDecision) -> engine::NewDecision {
+    engine::NewDecision {
+        by: body.by,
+        key: body.key,
+        decision: body.decision,
+        why: body.why,
+        supersedes: body.supersedes,
     }
 }

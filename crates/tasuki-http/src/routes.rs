@@ -3,10 +3,12 @@
 //! The table of everything under `/v1`. The router and the OpenAPI document are made from it, so
 //! that neither can know a route that the other does not.
 
+mod memories;
+
 use axum::Router;
 use axum::handler::Handler;
 use axum::middleware;
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::handlers::{agents, audit, claims, dead_letters, handoffs, system, tasks};
@@ -112,6 +114,45 @@ fn does<In: JsonSchema, Out: JsonSchema, H: Handler<X, App>, X: 'static>(
     }
 }
 
+/// Says how something is to be from now on.
+fn puts<In: JsonSchema, Out: JsonSchema, H: Handler<X, App>, X: 'static>(
+    path: &'static str,
+    id: &'static str,
+    summary: &'static str,
+    handler: H,
+) -> Route {
+    let handler = put(handler);
+    Route { method: "put", handler, ..does::<In, Out, _, _>(path, id, summary, system::not_found) }
+}
+
+fn changes<In: JsonSchema, Out: JsonSchema, H: Handler<X, App>, X: 'static>(
+    path: &'static str,
+    id: &'static str,
+    summary: &'static str,
+    handler: H,
+) -> Route {
+    let handler = patch(handler);
+    Route {
+        method: "patch",
+        handler,
+        ..does::<In, Out, _, _>(path, id, summary, system::not_found)
+    }
+}
+
+fn deletes<In: JsonSchema, Out: JsonSchema, H: Handler<X, App>, X: 'static>(
+    path: &'static str,
+    id: &'static str,
+    summary: &'static str,
+    handler: H,
+) -> Route {
+    let handler = delete(handler);
+    Route {
+        method: "delete",
+        handler,
+        ..does::<In, Out, _, _>(path, id, summary, system::not_found)
+    }
+}
+
 impl Route {
     fn query<T: JsonSchema>(self) -> Self {
         Self { query: Some(schema::<T>), ..self }
@@ -145,6 +186,7 @@ pub(crate) fn all() -> Vec<Route> {
     routes.extend(handoff_routes());
     routes.extend(held_routes());
     routes.extend(review_routes());
+    routes.extend(memories::routes());
     routes.extend(agent_routes());
     routes.extend(token_routes());
     routes.extend(log_routes());

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From what the engine says to what is sent.
 
+mod memories;
+
 use serde_json::value::RawValue;
 use tasuki_core::handoff::Review;
 use tasuki_core::identity::PublicKey;
@@ -11,6 +13,8 @@ use tasuki_engine as engine;
 
 use crate::error::Problem;
 use crate::wire;
+
+pub(crate) use memories::{context, memory, warnings};
 
 pub(crate) fn raw(body: &Body) -> Box<RawValue> {
     (*body.json).to_owned()

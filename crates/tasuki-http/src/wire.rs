@@ -3,6 +3,7 @@
 //! and the benchmark speak them too.
 
 mod agents;
+mod memories;
 mod views;
 
 use schemars::JsonSchema;
@@ -20,6 +21,7 @@ use tasuki_core::{
 };
 
 pub use agents::*;
+pub use memories::*;
 pub use views::*;
 
 /// Opens a task that its owner keeps for now.

@@ -342,3 +342,12 @@ pub(crate) async fn reject(
     let handoff = desk.reject(id, &body.by).await?;
     Ok(ok(&to_wire::moved(&handoff)))
 }
+
+pub(crate) async fn erase(
+    At(desk): At,
+    PathId(id): PathId<HandoffId>,
+    Json(body): Json<wire::Delete>,
+) -> Answer {
+    let handoff = desk.erase_handoff(id, &body.by, body.reason).await?;
+    Ok(ok(&to_wire::moved(&handoff)))
+}

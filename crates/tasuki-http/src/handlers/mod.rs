@@ -4,8 +4,10 @@
 pub(crate) mod agents;
 pub(crate) mod audit;
 pub(crate) mod claims;
+pub(crate) mod contexts;
 pub(crate) mod dead_letters;
 pub(crate) mod handoffs;
+pub(crate) mod memories;
 pub(crate) mod system;
 pub(crate) mod tasks;
 

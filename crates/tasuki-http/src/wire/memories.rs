@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Memories and shared contexts on the wire.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tasuki_core::document::context::{Decision, ProjectConstraint, ProjectState};
+use tasuki_core::document::{Priority, Scope};
+use tasuki_core::event::Actor;
+use tasuki_core::ids::{DecisionKey, IdempotencyKey, Project};
+use tasuki_core::{AgentId, DocumentId, HandoffId, Hash, Position, Target, TaskId, Timestamp};
+
+/// Keeps a memory.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewMemory {
+    pub by: AgentId,
+    /// The name it is to have, such as `ms-4821`; the broker chooses one without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<DocumentId>,
+    /// What it is about: a project, a task or an agent. The writer itself without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Scope>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// A few sentences for whoever has no room for all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    pub text: String,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub tags: BTreeSet<String>,
+    /// Pinned memories always travel.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pinned: bool,
+    #[serde(default)]
+    pub priority: Priority,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<IdempotencyKey>,
+}
+
+/// Makes a new revision of a memory. What is not given stays as it is.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EditMemory {
+    pub by: AgentId,
+    /// The revision that the writer has seen: if there is another by now, nothing is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u32>,
+    /// An empty title or summary takes it away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tags: Option<BTreeSet<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Scope>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priority>,
+}
+
+/// Says that another memory has taken the place of this one.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Supersede {
+    pub by: AgentId,
+    pub successor: DocumentId,
+}
+
+/// Says who wants something gone, and why.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Delete {
+    pub by: AgentId,
+    pub reason: String,
+}
+
+/// Removes the text of a revision, or of all of them, for good.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EraseMemory {
+    pub by: AgentId,
+    /// Only this revision; all of them without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u32>,
+    pub reason: String,
+}
+
+/// How much of a memory is wanted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Detail {
+    /// What it is, and one line.
+    Stub,
+    /// Title, tags and summary; without a summary, its first words.
+    Summary,
+    #[default]
+    Full,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Memory {
+    pub memory_id: DocumentId,
+    /// The revision that is shown, and the last one there is.
+    pub revision: u32,
+    pub latest: u32,
+    pub scope: Scope,
+    pub pinned: bool,
+    pub priority: Priority,
+    /// One line: its title, or its first words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub tags: BTreeSet<String>,
+    /// The address of the revision's text.
+    pub content: Hash,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub superseded_by: Option<DocumentId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted: Option<Tombstone>,
+    /// Whether the text of this revision was erased.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub erased: bool,
+    pub created_by: Actor,
+    pub created_at: Timestamp,
+    pub written_by: Actor,
+    pub written_at: Timestamp,
+    /// How well it answers the question, if one was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<i64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Tombstone {
+    pub at: Timestamp,
+    pub by: Actor,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Something that looks like a secret and was stored all the same.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Warning {
+    pub path: String,
+    /// What it looks like, such as `assignment`.
+    pub kind: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Memories {
+    pub memories: Vec<Memory>,
+    /// Where the next page begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<Position>,
+}
+
+/// Changes what a project's shared context says of its state or its constraints.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WriteContext {
+    pub by: AgentId,
+    /// The revision that the writer has seen, 0 for none: if there is another by now, nothing is
+    /// written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u32>,
+    /// Where the project stands; as before if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<ProjectState>,
+    /// What holds for all work of the project; as before if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub constraints: Option<Vec<ProjectConstraint>>,
+}
+
+/// Adds to a project's decision log.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewDecision {
+    pub by: AgentId,
+    /// The question that it settles.
+    pub key: DecisionKey,
+    pub decision: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// The number of the decision that no longer holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub supersedes: Option<u32>,
+}
+
+/// What all agents of a project read.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct SharedContext {
+    pub project: Project,
+    /// 0 if nobody has written it yet.
+    pub revision: u32,
+    pub state: ProjectState,
+    pub constraints: Vec<ProjectConstraint>,
+    pub decisions: Vec<Decision>,
+    /// Whether the text of the last revision was erased.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub erased: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_by: Option<Actor>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_at: Option<Timestamp>,
+    /// Open tasks that the reader may see, newest first. This is a view: tasks change hands by
+    /// handoffs only.
+    pub task_queue: Vec<QueuedTask>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct QueuedTask {
+    pub task_id: TaskId,
+    pub owner: AgentId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handoff_id: Option<HandoffId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Target>,
+    /// Where the handoff under way is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    pub opened_at: Timestamp,
+}
