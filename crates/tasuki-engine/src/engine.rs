@@ -21,6 +21,7 @@ use tasuki_store::{Done, Reply, Store};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
+use crate::assemble::Ready;
 use crate::authenticate::SecurityLog;
 use crate::directory::Directory;
 use crate::error::{Error, invalid};
@@ -89,6 +90,7 @@ pub struct Engine {
     pub(crate) records: Arc<Mutex<Records>>,
     /// Whether any handoff may have a contract that its result is held against.
     pub(crate) contracts: Arc<AtomicBool>,
+    pub(crate) ready: Ready,
     /// Whose turn it is.
     pub(crate) turn: AtomicU64,
     /// Relay and sweeper, which hold the store and would never end by themselves.
@@ -139,6 +141,7 @@ impl Engine {
             presence,
             records,
             contracts,
+            ready: Ready::default(),
             turn: AtomicU64::new(0),
             workers,
         })

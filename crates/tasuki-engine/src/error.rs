@@ -26,6 +26,9 @@ pub enum Error {
     /// A hop drops, alters or contradicts what binds its task, or is malformed; all of it is named.
     #[error("the envelope does not carry what it must")]
     Envelope(Vec<Breach>),
+    /// What must be passed does not fit into the receiver's budget.
+    #[error(transparent)]
+    TooSmall(tasuki_core::assembly::TooSmall),
     /// Terms that the receiver's manifest does not allow.
     #[error("{0}")]
     OutOfRange(String),

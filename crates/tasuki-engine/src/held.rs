@@ -212,6 +212,7 @@ impl Engine {
             criteria: &request.criteria,
             done: request.action == Action::Completed,
         };
+        self.check_payload(&request.payload)?;
         let verified = self.check_result(id, by, told).await?;
         let result = Body::of(&ResultReport {
             handoff_id: id,

@@ -2,6 +2,7 @@
 //! What happens. The [`Engine`] is the one way in for commands and queries; behind it the sweeper
 //! does what is due and the relay wakes whoever waits. It knows no wire format.
 
+mod assemble;
 mod authenticate;
 mod caller;
 mod contracts;
@@ -30,6 +31,7 @@ mod tokens;
 mod waiters;
 mod waiting;
 
+pub use assemble::{AssembleRequest, Put};
 pub use authenticate::{Refused, Shown};
 pub use caller::{Caller, Known, ShownBy};
 pub use contracts::Route;

@@ -10,11 +10,12 @@ use tasuki_core::canonical::Body;
 use tasuki_core::command::{Command, DocumentWish, Erasable, Erase, Write};
 use tasuki_core::document::ranking::{Question, rank};
 use tasuki_core::document::{Content, Document, Kind, Priority, Scope};
+use tasuki_core::envelope::Payload;
 use tasuki_core::event::{Actor, Key};
 use tasuki_core::ids::{IdempotencyKey, TENANT_DEFAULT};
 use tasuki_core::registry::rules::Permission;
 use tasuki_core::report::Note;
-use tasuki_core::secrets::Finding;
+use tasuki_core::secrets::{Finding, Policy};
 use tasuki_core::{AgentId, DocumentId, Position, Refusal};
 use tasuki_store::{COMMANDS_MAX, DocumentFilter, Done, KeptDocument};
 
@@ -104,6 +105,18 @@ impl Engine {
             tracing::warn!(path = %finding.path, kind = %finding.kind, "this looks like a secret");
         }
         Ok(findings)
+    }
+
+    /// The same for what is handed on and handed back.
+    pub(crate) fn check_payload(&self, payload: &Payload) -> Result<(), Error> {
+        if self.settings.secrets == Policy::Off {
+            return Ok(());
+        }
+        let value = serde_json::Value::Object(payload.members().clone());
+        for finding in self.settings.secrets.check(&value)? {
+            tracing::warn!(path = %finding.path, kind = %finding.kind, "this looks like a secret");
+        }
+        Ok(())
     }
 
     pub(crate) async fn one_document(

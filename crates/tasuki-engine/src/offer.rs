@@ -214,7 +214,7 @@ impl Engine {
         Ok(offers)
     }
 
-    async fn intent_of(&self, task: &Task) -> Result<Arc<str>, Error> {
+    pub(crate) async fn intent_of(&self, task: &Task) -> Result<Arc<str>, Error> {
         let body = self.store.bodies(vec![task.intent_at]).await?.pop().flatten();
         let intent: Option<Intent> = body.and_then(|body| serde_json::from_str(body.text()).ok());
         let lost = || Error::Store(tasuki_store::Error::Unknown);
@@ -237,6 +237,7 @@ impl Engine {
         let expires_at = self.expiry(now, &hop)?;
         let settled = self.settle(&place.from, &hop, &parts).await?;
         check_trust(&hop.payload, &place)?;
+        self.check_payload(&hop.payload)?;
         self.know_contract(&settled.contract);
         if let Some(signed) = &hop.signed {
             let said = authored(
@@ -293,7 +294,11 @@ impl Engine {
     }
 
     /// The envelope that a new one follows. Whether it still is the last one, the command finds out.
-    async fn last_envelope(&self, task: &Task, hash: Hash) -> Result<Option<Envelope>, Error> {
+    pub(crate) async fn last_envelope(
+        &self,
+        task: &Task,
+        hash: Hash,
+    ) -> Result<Option<Envelope>, Error> {
         let live = match task.live {
             Some(id) => self.store.handoff(id).await?.filter(|live| live.envelope == hash),
             None => None,

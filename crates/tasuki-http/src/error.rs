@@ -49,6 +49,7 @@ codes! {
     "already_reviewed" 409,
     "body_not_found" 404,
     "body_too_large" 413,
+    "budget_too_small" 422,
     "constraint_altered" 422,
     "constraint_dropped" 422,
     "constraint_not_yours" 403,
@@ -282,6 +283,20 @@ impl From<Error> for Problem {
                 .detail("faults", self::faults(&faults))
             }
             Error::Envelope(breaches) => breached(&breaches),
+            Error::TooSmall(small) => {
+                let largest = serde_json::to_value(&small.largest).unwrap_or_default();
+                Self::new(
+                    "budget_too_small",
+                    format!(
+                        "what must be passed needs {} tokens, and there are {}",
+                        small.needed, small.budget
+                    ),
+                    "give a larger budget, or make what takes most room shorter",
+                )
+                .detail("needed", small.needed)
+                .detail("budget", small.budget)
+                .detail("largest", largest)
+            }
             Error::OutOfRange(message) => Self::new(
                 "terms_out_of_range",
                 message,

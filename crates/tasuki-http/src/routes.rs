@@ -11,7 +11,7 @@ use axum::middleware;
 use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use crate::handlers::{agents, audit, claims, dead_letters, handoffs, system, tasks};
+use crate::handlers::{agents, assemble, audit, claims, dead_letters, handoffs, system, tasks};
 use crate::{App, auth, sse, wire};
 
 pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
@@ -260,6 +260,7 @@ fn handoff_routes() -> Vec<Route> {
             "idempotency_conflict",
             "intent_altered",
             "invalid_payload",
+            "secret_found",
             "not_permitted",
             "other_tenant",
             "terms_out_of_range",
@@ -280,6 +281,30 @@ fn handoff_routes() -> Vec<Route> {
             "Offer many at once; each answers for itself, all are synced together",
             handoffs::offer_batch,
         ),
+        does::<wire::Assemble, wire::Assembled, _, _>(
+            "/v1/assemble",
+            "assemble",
+            "Put together what a receiver gets to read within its token budget; nothing is stored",
+            assemble::assemble,
+        )
+        .errors(&[
+            "budget_too_small",
+            "task_not_found",
+            "intent_altered",
+            "constraint_altered",
+            "constraint_dropped",
+            "constraint_not_yours",
+            "decision_settled",
+            "invalid_envelope",
+        ]),
+        reads::<wire::Prompt, _, _>(
+            "/v1/handoffs/{id}/prompt",
+            "handoff_prompt",
+            "Read the envelope of a handoff as a model does, with how many tokens that is",
+            assemble::prompt,
+        )
+        .query::<assemble::Rendering>()
+        .errors(&["handoff_not_found", "invalid_request"]),
         reads::<wire::Handoffs, _, _>(
             "/v1/handoffs",
             "handoff_list",
@@ -384,6 +409,7 @@ fn held_routes() -> Vec<Route> {
             "already_completed",
             "invalid_follow_ups",
             "invalid_payload",
+            "secret_found",
             "other_tenant",
             "terms_out_of_range",
             "trust_raised",

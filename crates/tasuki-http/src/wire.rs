@@ -3,6 +3,7 @@
 //! and the benchmark speak them too.
 
 mod agents;
+mod assemble;
 mod memories;
 mod views;
 
@@ -21,6 +22,7 @@ use tasuki_core::{
 };
 
 pub use agents::*;
+pub use assemble::*;
 pub use memories::*;
 pub use views::*;
 

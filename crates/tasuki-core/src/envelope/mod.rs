@@ -2,6 +2,7 @@
 //! What is passed: immutable, addressed by the SHA-256 of its canonical JSON, linked to the
 //! envelope before it. The broker fills in identity, hop and link; the sender gives the rest.
 
+pub mod brief;
 pub mod chain;
 pub mod constraint;
 pub mod diff;

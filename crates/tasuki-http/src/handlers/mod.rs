@@ -2,6 +2,7 @@
 //! Handlers, one file per noun: convert, call, convert.
 
 pub(crate) mod agents;
+pub(crate) mod assemble;
 pub(crate) mod audit;
 pub(crate) mod claims;
 pub(crate) mod contexts;

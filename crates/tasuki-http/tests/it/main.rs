@@ -7,6 +7,7 @@
 mod samples;
 mod support;
 
+mod assembling;
 mod attacks;
 mod audit;
 mod borders;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `tasuki handoff`: everything that happens to one hop of a task.
 
+mod assemble;
 mod claim;
 mod held;
 mod look;
@@ -32,6 +33,8 @@ pub(crate) struct Handoff {
 enum Verb {
     /// Offer work to an agent, or to any agent with a capability
     Offer(Box<offer::Offer>),
+    /// Put together what a receiver gets to read, within its token budget
+    Assemble(Box<assemble::Assemble>),
     /// Claim the next work for an agent
     Claim(claim::Claim),
     /// Look at what waits for an agent without claiming it
@@ -73,6 +76,7 @@ impl Handoff {
         let client = &self.connect.client()?;
         match self.verb {
             Verb::Offer(offer) => offer.run(client, output).await,
+            Verb::Assemble(assemble) => assemble.run(client, output).await,
             Verb::Claim(claim) => claim.run(client, output).await,
             Verb::Peek(peek) => peek.run(client, output).await,
             Verb::Start(start) => start.run(client, output).await,

@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Putting together what a receiver gets to read, within its token budget: who it is, what the task
+//! has inherited, which memories there are. The core decides what is kept; a memory that cannot be
+//! read becomes a gap, not a failure.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+
+use tasuki_core::assembly::{
+    self, Assembled, Candidate, Gap, Item, Prepared, Priority, Profiles, Rung, Strategy, Tokenizer,
+};
+use tasuki_core::document::{self, Scope};
+use tasuki_core::envelope::brief::brief;
+use tasuki_core::envelope::inherit::{Hand, inherit};
+use tasuki_core::envelope::parts::{ContextItem, Form, Freshness, MemoryRef};
+use tasuki_core::envelope::said::{NewGap, TextOr};
+use tasuki_core::envelope::{Envelope, Parts, Said};
+use tasuki_core::ids::Project;
+use tasuki_core::registry::rules::Permission;
+use tasuki_core::{AgentId, Document, DocumentId, HandoffId, TaskId, Timestamp};
+
+use crate::desk::Desk;
+use crate::engine::check_intent;
+use crate::error::{Error, invalid};
+use crate::memories::{MEMORIES_MAX, MemorySearch, SeenMemory};
+
+/// How many memories are looked at by recency, and how many by what they say.
+const RECENT_MAX: usize = 1000;
+const RELEVANT: usize = MEMORIES_MAX;
+/// How many pins may travel.
+const PINS_MAX: usize = 1000;
+/// How many memories are kept ready, with their sizes in tokens; beyond it all are forgotten.
+const READY_MAX: usize = 8192;
+
+/// What is to be put together, and for whom.
+#[derive(Debug, Clone, Default)]
+pub struct AssembleRequest {
+    /// Whose manifest says how much can be read, in which tokens, and in which role.
+    pub to: Option<AgentId>,
+    /// The task that is handed on: what it has inherited is in it.
+    pub task_id: Option<TaskId>,
+    /// The user's own words, where there is no task yet.
+    pub intent: Option<String>,
+    pub said: Said,
+    /// Where to look for memories, besides those of the sender and of the task.
+    pub project: Option<Project>,
+    /// How many of the memories that changed last are considered.
+    pub recent: usize,
+    /// Whether pinned memories travel.
+    pub pins: bool,
+    pub strategy: Strategy,
+    /// What the receiver can take in all; its window without it, and no limit without that.
+    pub budget: Option<u64>,
+    pub reserved_system_prompt: Option<u64>,
+    pub reserved_work: Option<u64>,
+    pub tokenizer: Option<String>,
+    pub role: Option<String>,
+}
+
+/// What was put together.
+#[derive(Debug, Clone)]
+pub struct Put {
+    pub intent: String,
+    /// The parts that an envelope with it will have.
+    pub parts: Parts,
+    /// What to say in the offer, so that it has them.
+    pub said: Said,
+    pub assembled: Assembled,
+}
+
+/// Memories with everything that does not depend on what they are put together with.
+#[derive(Default)]
+pub(crate) struct Ready(Mutex<HashMap<Key, Arc<Prepared>>>);
+
+/// What makes a memory another one here: its revision, and how it is marked.
+type Key = (DocumentId, u32, bool, document::Priority, &'static str);
+
+impl Ready {
+    fn prepare(&self, memory: &SeenMemory, tokenizer: Tokenizer) -> Option<Arc<Prepared>> {
+        let document = &memory.kept.document;
+        let revision = memory.kept.revision.number;
+        let key =
+            (document.id.clone(), revision, document.pinned, document.priority, tokenizer.as_str());
+        let known = self.0.lock().expect("no holder of this lock panics").get(&key).cloned();
+        if let Some(known) = known {
+            return Some(known);
+        }
+        let made = Arc::new(Prepared::new(item(memory)?, tokenizer));
+        let mut ready = self.0.lock().expect("no holder of this lock panics");
+        if ready.len() >= READY_MAX {
+            ready.clear();
+        }
+        ready.insert(key, made.clone());
+        Some(made)
+    }
+}
+
+fn item(memory: &SeenMemory) -> Option<Item> {
+    let Document { id, pinned, priority, .. } = &*memory.kept.document;
+    let content = memory.content.as_ref()?;
+    Some(Item {
+        id: id.name().to_owned(),
+        revision: u64::from(memory.kept.revision.number),
+        kind: content
+            .tags
+            .iter()
+            .find_map(|tag| tag.strip_prefix("kind:"))
+            .unwrap_or("memory")
+            .into(),
+        title: content.line(),
+        summary: content.summary.clone(),
+        text: content.text.clone(),
+        priority: match priority {
+            document::Priority::High => Priority::High,
+            document::Priority::Normal => Priority::Normal,
+            document::Priority::Low => Priority::Low,
+        },
+        pinned: *pinned,
+        tags: content.tags.iter().cloned().collect(),
+        at: memory.kept.revision.written_at,
+        source: None,
+    })
+}
+
+/// Who receives, as far as it is known.
+struct Receiver {
+    tokenizer: Tokenizer,
+    budget: Option<u64>,
+    system_prompt: u64,
+    work: u64,
+    role: Option<String>,
+}
+
+impl Desk {
+    /// Puts together what a receiver gets to read.
+    pub async fn assemble(&self, from: &AgentId, wish: AssembleRequest) -> Result<Put, Error> {
+        let from = self.caller.speaks_for(from)?;
+        self.caller.must(Permission::Send, None)?;
+        let (intent, before, hop, coordinator) = self.place(&wish, &from).await?;
+        let hand = Hand { from: &from, coordinator: Some(&coordinator), hop, now: self.now() };
+        let before = before.as_ref().map(|before| &before.parts);
+        let inherited = inherit(before, &wish.said, hand).map_err(Error::Envelope)?;
+        let receiver = self.receiver(&wish, inherited.budget_tokens).await?;
+        let (found, mut unresolved) = self.gather(&wish, &from, &inherited.parts).await;
+        let mut candidates = Vec::new();
+        for memory in found.values() {
+            match self.engine.ready.prepare(memory, receiver.tokenizer) {
+                Some(prepared) => candidates.push(Candidate { prepared, carried: None }),
+                None => unresolved.push(Gap {
+                    id: memory.kept.document.id.name().to_owned(),
+                    reason: "its text was erased".into(),
+                }),
+            }
+        }
+        let profile = receiver.role.as_deref().and_then(|role| Profiles::standard().of(role));
+        let request = assembly::Request {
+            brief: brief(&intent, &inherited.parts),
+            items: candidates,
+            unresolved: unresolved.clone(),
+            inherited: Vec::new(),
+            profile: profile.cloned(),
+            strategy: wish.strategy,
+            tokenizer: receiver.tokenizer,
+            budget: receiver.budget,
+            reserved_system_prompt: receiver.system_prompt,
+            reserved_work: receiver.work,
+        };
+        let assembled = assembly::assemble(&request).map_err(Error::TooSmall)?;
+        let said = said(wish.said, &assembled, &found, &unresolved);
+        let parts = inherit(before, &said, hand).map_err(Error::Envelope)?.parts;
+        Ok(Put { intent, parts, said, assembled })
+    }
+
+    /// The envelope of a handoff as a model reads it, with how many tokens that is.
+    pub async fn prompt(&self, id: HandoffId, tokenizer: &str) -> Result<Assembled, Error> {
+        let (handoff, _) = self.envelope(id).await?;
+        let envelope = self.engine.envelope_at(handoff.envelope_at).await?;
+        let Some(envelope) = envelope else {
+            return Err(invalid("id", "the envelope was erased"));
+        };
+        let tokenizer = Tokenizer::named(tokenizer);
+        let items = envelope.parts.context.iter().map(|item| {
+            let item = carried_item(item, envelope.created_at);
+            Candidate::from(Prepared::new(item, tokenizer))
+        });
+        let request = assembly::Request {
+            brief: brief(&envelope.intent, &envelope.parts),
+            items: items.collect(),
+            strategy: Strategy::Full,
+            tokenizer,
+            ..assembly::Request::default()
+        };
+        assembly::assemble(&request).map_err(Error::TooSmall)
+    }
+
+    async fn place(
+        &self,
+        wish: &AssembleRequest,
+        from: &AgentId,
+    ) -> Result<(String, Option<Envelope>, u32, AgentId), Error> {
+        let Some(id) = wish.task_id else {
+            let Some(intent) = &wish.intent else {
+                return Err(invalid("intent", "a new task needs the user's own words"));
+            };
+            check_intent(intent)?;
+            return Ok((intent.clone(), None, 0, from.clone()));
+        };
+        let task = self.task(id).await?;
+        if let Some(given) = &wish.intent {
+            task.keeps_intent(given)?;
+        }
+        let intent = self.engine.intent_of(&task).await?.to_string();
+        let (before, hop) = match task.envelope {
+            Some((hash, hop)) => (self.engine.last_envelope(&task, hash).await?, hop + 1),
+            None => (None, 0),
+        };
+        Ok((intent, before, hop, task.opened_by.clone()))
+    }
+
+    async fn receiver(
+        &self,
+        wish: &AssembleRequest,
+        bound: Option<u32>,
+    ) -> Result<Receiver, Error> {
+        let listing = self.engine.listing().await?;
+        let to = wish.to.as_ref().map(|to| self.caller.agent_named(to));
+        let listed = to.and_then(|to| listing.agents.get(&to).cloned());
+        let manifest = listed.as_ref().map(|listed| &listed.manifest);
+        let tokenizer = wish.tokenizer.clone();
+        let tokenizer = tokenizer.or_else(|| manifest.and_then(|m| m.tokenizer.clone()));
+        let window = manifest.and_then(|m| m.context_window).map(u64::from);
+        let asked = wish.budget.or(bound.map(u64::from));
+        let reserves = manifest.and_then(|m| m.reserves.clone());
+        let (system, work) =
+            reserves.map_or((0, 0), |reserves| (reserves.system_prompt, reserves.work));
+        Ok(Receiver {
+            tokenizer: tokenizer.as_deref().map_or(Tokenizer::Unknown, Tokenizer::named),
+            // A budget that is asked for is for what is passed; a window holds everything.
+            budget: match (asked, window) {
+                (Some(asked), Some(window)) => Some(asked.min(window)),
+                (one, other) => one.or(other),
+            },
+            system_prompt: wish.reserved_system_prompt.unwrap_or(u64::from(system)),
+            work: wish.reserved_work.unwrap_or(u64::from(work)),
+            role: wish.role.clone().or_else(|| manifest.and_then(|m| m.role.clone())),
+        })
+    }
+
+    /// Every memory that may matter, each once, and what could not be read.
+    async fn gather(
+        &self,
+        wish: &AssembleRequest,
+        from: &AgentId,
+        parts: &Parts,
+    ) -> (BTreeMap<DocumentId, SeenMemory>, Vec<Gap>) {
+        let mut found = BTreeMap::new();
+        let mut gaps = Vec::new();
+        self.follow(&parts.memory_refs, &mut found, &mut gaps).await;
+        let own = [Some(Scope::Agent(from.clone())), wish.task_id.map(Scope::Task)];
+        let scopes = own.into_iter().flatten().chain(wish.project.clone().map(Scope::Project));
+        for scope in scopes {
+            let search = MemorySearch { scope: Some(scope.clone()), ..MemorySearch::default() };
+            if wish.pins {
+                let pinned = MemorySearch { pinned: Some(true), ..search.clone() };
+                self.pages(pinned, PINS_MAX, &mut found, &mut gaps).await;
+            }
+            self.pages(search.clone(), wish.recent.min(RECENT_MAX), &mut found, &mut gaps).await;
+            if let Some(ask) = parts.ask.clone().filter(|_| wish.recent > 0) {
+                let search = MemorySearch { question: Some(ask), max: RELEVANT, ..search };
+                match self.find_memories(search).await {
+                    Ok((memories, _)) => add(memories, &mut found),
+                    Err(error) => gaps.push(unread("memories by what they say", &error)),
+                }
+            }
+        }
+        (found, gaps)
+    }
+
+    /// Memories that are named: what is missing is a gap.
+    async fn follow(
+        &self,
+        refs: &[MemoryRef],
+        found: &mut BTreeMap<DocumentId, SeenMemory>,
+        gaps: &mut Vec<Gap>,
+    ) {
+        let mut wanted = Vec::new();
+        for reference in refs {
+            match reference.id.parse::<DocumentId>() {
+                Ok(id) => {
+                    let pinned = reference.freshness != Freshness::Latest;
+                    wanted.push((id, reference.revision.filter(|_| pinned)));
+                }
+                Err(error) => {
+                    gaps.push(Gap { id: reference.id.clone(), reason: error.to_string() });
+                }
+            }
+        }
+        for some in wanted.chunks(MEMORIES_MAX) {
+            match self.memories(some.to_vec()).await {
+                Ok(memories) => {
+                    for ((id, _), memory) in some.iter().zip(memories) {
+                        let gone = match &memory {
+                            None => Some("is not there"),
+                            Some(memory) if memory.kept.document.deleted.is_some() => {
+                                Some("was deleted")
+                            }
+                            Some(_) => None,
+                        };
+                        match (memory, gone) {
+                            (Some(memory), None) => add(vec![memory], found),
+                            (_, gone) => gaps.push(Gap {
+                                id: id.name().to_owned(),
+                                reason: gone.unwrap_or("is not there").to_owned(),
+                            }),
+                        }
+                    }
+                }
+                Err(error) => {
+                    gaps.extend(some.iter().map(|(id, _)| unread(id.name(), &error)));
+                }
+            }
+        }
+    }
+
+    async fn pages(
+        &self,
+        search: MemorySearch,
+        mut left: usize,
+        found: &mut BTreeMap<DocumentId, SeenMemory>,
+        gaps: &mut Vec<Gap>,
+    ) {
+        let mut before = None;
+        while left > 0 {
+            let max = left.min(MEMORIES_MAX);
+            match self.find_memories(MemorySearch { before, max, ..search.clone() }).await {
+                Ok((memories, next)) => {
+                    add(memories, found);
+                    before = next;
+                }
+                Err(error) => {
+                    gaps.push(unread("memories that changed last", &error));
+                    return;
+                }
+            }
+            if before.is_none() {
+                return;
+            }
+            left -= max;
+        }
+    }
+}
+
+fn add(memories: Vec<SeenMemory>, found: &mut BTreeMap<DocumentId, SeenMemory>) {
+    for memory in memories {
+        found.entry(memory.kept.document.id.clone()).or_insert(memory);
+    }
+}
+
+fn unread(what: &str, error: &Error) -> Gap {
+    Gap { id: what.to_owned(), reason: format!("could not be read: {error}") }
+}
+
+/// What to say in the offer: what was kept, where the rest is, and what could not be read.
+fn said(
+    said: Said,
+    assembled: &Assembled,
+    found: &BTreeMap<DocumentId, SeenMemory>,
+    unresolved: &[Gap],
+) -> Said {
+    let receipt = &assembled.receipt;
+    let by_name: HashMap<&str, &SeenMemory> =
+        found.iter().map(|(id, memory)| (id.name(), memory)).collect();
+    let parts: HashMap<&str, &assembly::Carried> =
+        assembled.carried.iter().map(|(id, _, carried)| (id.as_str(), carried)).collect();
+    let kept = receipt.kept.iter().map(|kept| (&kept.id, kept.rung));
+    let demoted = receipt.demoted.iter().map(|demoted| (&demoted.id, demoted.rung));
+    let mut context = Vec::new();
+    for (id, rung) in kept.chain(demoted) {
+        let Some(memory) = by_name.get(id.as_str()) else { continue };
+        let Some(content) = &memory.content else { continue };
+        let revision = Some(memory.kept.revision.number);
+        let title = Some(content.line());
+        let id = id.clone();
+        let (form, text) = match rung {
+            Rung::Listed => continue,
+            Rung::Stub => (Form::Stub, None),
+            Rung::Summary => (Form::Summary, Some(summarised(content, parts.get(id.as_str())))),
+            Rung::Full => (Form::Full, Some(content.text.clone())),
+        };
+        context.push(ContextItem { id, revision, form, title, text });
+    }
+    let mut memory_refs = said.memory_refs.clone();
+    let less = receipt.demoted.iter().map(|one| (&one.id, one.revision));
+    let none = receipt.dropped.iter().filter(|one| one.fetch.is_some());
+    for (id, revision) in less.chain(none.map(|one| (&one.id, one.revision))) {
+        if by_name.contains_key(id.as_str()) && !memory_refs.iter().any(|known| known.id == *id) {
+            memory_refs.push(MemoryRef {
+                id: id.clone(),
+                revision: u32::try_from(revision).ok(),
+                freshness: Freshness::Latest,
+                title: by_name[id.as_str()].content.as_ref().map(document::Content::line),
+            });
+        }
+    }
+    let mut gaps = said.gaps.clone();
+    for gap in unresolved {
+        gaps.push(TextOr::Full(NewGap {
+            reference: gap.id.clone(),
+            reason: Some(gap.reason.clone()),
+        }));
+    }
+    let context_manifest = Some(receipt.manifest_hash);
+    Said { context, memory_refs, gaps, context_manifest, ..said }
+}
+
+/// A memory in less than all of its words: the parts that were chosen, its own summary, or the
+/// sentences that say most.
+fn summarised(content: &document::Content, carried: Option<&&assembly::Carried>) -> String {
+    let places = carried.map(|carried| carried.parts.as_slice()).unwrap_or_default();
+    if !places.is_empty() {
+        let texts = assembly::parts(&content.text);
+        let kept = places.iter().filter_map(|(place, _)| texts.get(*place).copied());
+        return kept.collect::<Vec<_>>().join(" … ");
+    }
+    let own = content.summary.clone();
+    own.unwrap_or_else(|| {
+        assembly::extract(&content.text, &[], assembly::SUMMARY_TOKENS_MAX, Tokenizer::O200k)
+    })
+}
+
+/// A memory that is in an envelope already.
+fn carried_item(item: &ContextItem, at: Timestamp) -> Item {
+    let text = item.text.clone().unwrap_or_default();
+    Item {
+        id: item.id.clone(),
+        revision: u64::from(item.revision.unwrap_or(0)),
+        kind: "memory".into(),
+        title: item.title.clone().unwrap_or_default(),
+        summary: None,
+        text,
+        priority: Priority::Normal,
+        pinned: item.form == Form::Full,
+        tags: Vec::new(),
+        at,
+        source: None,
+    }
+}

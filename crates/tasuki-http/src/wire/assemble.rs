@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Putting together what a receiver gets to read.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tasuki_core::assembly::{Receipt, Strategy};
+use tasuki_core::canonical::Object;
+use tasuki_core::envelope::{Parts, Said};
+use tasuki_core::ids::Project;
+use tasuki_core::{AgentId, TaskId};
+
+/// Asks for what a receiver should get to read, within its token budget. Nothing is stored.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Assemble {
+    pub from_agent: AgentId,
+    /// Who is to read it: its manifest says how much it can read, in which tokens, in which role.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_agent: Option<AgentId>,
+    /// The task that is handed on: its intent, and what it has inherited, is in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_id: Option<TaskId>,
+    /// The user's own words, where there is no task yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intent: Option<String>,
+    /// Where to look for memories, besides those of the sender and of the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<Project>,
+    /// How many of the memories that changed last are considered; those that answer the ask best
+    /// are considered too.
+    #[serde(default = "recent")]
+    #[schemars(range(max = 1000))]
+    pub include_recent: usize,
+    /// Whether pinned memories travel, whole.
+    #[serde(default = "yes")]
+    pub include_pins: bool,
+    #[serde(default)]
+    pub strategy: Strategy,
+    /// How many tokens it may be; without it, the receiver's context window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// What of that the receiver needs for its system prompt, and for its work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserved_system_prompt: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserved_work: Option<u64>,
+    /// The receiver's tokenizer or model, such as `o200k_base`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokenizer: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    #[serde(flatten)]
+    pub said: Said,
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub more: Object,
+}
+
+fn recent() -> usize {
+    20
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What was put together, and what was left out.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "AssembleReply")]
+pub struct Assembled {
+    pub envelope_version: String,
+    /// How many tokens the prompt is.
+    pub token_count: u64,
+    /// The ids of all memories that it has or refers to.
+    pub memory_refs: Vec<String>,
+    /// What a model reads, as Markdown.
+    pub prompt: String,
+    /// What an envelope with it will carry.
+    pub envelope: EnvelopePreview,
+    /// How many tokens that is, as JSON.
+    pub envelope_tokens: u64,
+    /// What to send in an offer, so that its envelope has this.
+    pub offer: Said,
+    pub receipt: Receipt,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct EnvelopePreview {
+    pub intent: String,
+    #[serde(flatten)]
+    pub parts: Parts,
+}
+
+/// An envelope as a model reads it.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Prompt {
+    pub prompt: String,
+    pub token_count: u64,
+    /// Whether that is the count itself and not an upper bound.
+    pub exact: bool,
+}
