@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::content::bounded;
 use crate::canonical::Body;
-use crate::event::words;
+use crate::envelope::ConstraintKind;
 use crate::ids::{AgentId, DecisionKey, Timestamp};
 use crate::refusal::Refusal;
 
@@ -54,28 +54,6 @@ pub struct ProjectConstraint {
     pub kind: ConstraintKind,
     pub text: String,
 }
-
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum ConstraintKind {
-    Must,
-    MustNot,
-    Budget,
-    Format,
-    Security,
-    Preference,
-}
-
-words!(ConstraintKind {
-    Must = "must",
-    MustNot = "must_not",
-    Budget = "budget",
-    Format = "format",
-    Security = "security",
-    Preference = "preference",
-});
 
 /// One entry of the decision log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
