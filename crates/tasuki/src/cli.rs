@@ -4,8 +4,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    agent, audit, backup, bench, completions, dlq, doctor, handoff, keys, migrate, ready, rebuild,
-    reference, restore, serve, stats, task, tenant, token,
+    agent, audit, backup, bench, completions, context, dlq, doctor, handoff, keys, memory, migrate,
+    ready, rebuild, reference, restore, serve, stats, task, tenant, token,
 };
 use crate::exit::Exit;
 use crate::output::Output;
@@ -33,6 +33,10 @@ enum Command {
     Task(task::Task),
     /// Offer, claim, work on and finish handoffs
     Handoff(handoff::Handoff),
+    /// Keep, find, change and erase memories
+    Memory(memory::Memory),
+    /// Read and write what all agents of a project share
+    Context(context::Context),
     /// Decide on dead letters
     Dlq(dlq::Dlq),
     /// Invite, enroll, describe and look after agents
@@ -75,6 +79,8 @@ impl Cli {
             Command::Serve(serve) => serve.run(output).await,
             Command::Task(task) => task.run(output).await,
             Command::Handoff(handoff) => handoff.run(output).await,
+            Command::Memory(memory) => memory.run(output).await,
+            Command::Context(context) => context.run(output).await,
             Command::Dlq(dlq) => dlq.run(output).await,
             Command::Agent(agent) => agent.run(output).await,
             Command::Keys(keys) => keys.run(output).await,
