@@ -60,7 +60,7 @@ struct Decide {
     by: AgentId,
     /// The question that is settled
     #[arg(long, value_name = "KEY")]
-    key: DecisionKey,
+    question: DecisionKey,
     /// The answer
     #[arg(long, value_name = "TEXT")]
     decision: String,
@@ -109,7 +109,7 @@ impl Decide {
     async fn send(self, client: &Client) -> anyhow::Result<String> {
         let body = wire::NewDecision {
             by: self.by,
-            key: self.key,
+            key: self.question,
             decision: self.decision,
             why: self.why,
             supersedes: self.supersedes,
@@ -142,7 +142,7 @@ fn shown(context: &wire::SharedContext) -> String {
             let number = it.number.to_string();
             [number, it.key.to_string(), it.decision.clone(), it.by.to_string(), holds]
         });
-        all.push(table(["decision", "key", "answer", "by", "state"], rows));
+        all.push(table(["decision", "question", "answer", "by", "state"], rows));
     }
     if !context.task_queue.is_empty() {
         let rows = context.task_queue.iter().map(|task| {

@@ -182,7 +182,7 @@ fn everything_about_documents(checked: &mut Checked<'_>, talk: &Talk<'_>) {
     checked.run("memory supersede ms-1 --with ms-2 --by coder");
     checked.run("memory delete ms-2 --by coder --reason wrong");
     checked.run("context write web-shop --by lead --state '{\"branch\":\"main\"}'");
-    checked.run("context decide web-shop --by lead --key database --decision sqlite");
+    checked.run("context decide web-shop --by lead --question database --decision sqlite");
     checked.run("context show web-shop");
     let handoff = talk.offer("");
     talk.run(&format!("handoff cancel {handoff} --by coder --reason x")).ok();

@@ -34,7 +34,7 @@ fn a_context_takes_no_ownership_and_no_second_decision() {
     talk.run(&format!("{write} '{{\"branch\":\"main\"}}'")).ends(0, &["branch", "main"]);
     talk.run(&format!("{write} '{{\"owner\":\"me\"}}'"))
         .ends(1, &["ownership_not_shared", "/v1/handoffs"]);
-    let decide = "context decide web --by lead --key database --decision";
+    let decide = "context decide web --by lead --question database --decision";
     talk.run(&format!("{decide} sqlite")).ends(0, &["database", "sqlite", "holds"]);
     talk.run(&format!("{decide} postgres")).ends(4, &["decision_settled"]);
     talk.run(&format!("{decide} postgres --supersedes 1")).ends(0, &["until 2", "postgres"]);
