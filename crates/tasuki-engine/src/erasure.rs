@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tasuki_core::command::{Command, ERASED_MAX, Erasable, Erase};
 use tasuki_core::registry::rules::Permission;
-use tasuki_core::{AgentId, Event, Handoff, HandoffId};
+use tasuki_core::{AgentId, Event, Handoff, HandoffId, Refusal};
 
 use crate::desk::Desk;
 use crate::error::{Error, invalid};
@@ -19,7 +19,14 @@ impl Desk {
         reason: String,
     ) -> Result<Arc<Handoff>, Error> {
         let by = self.caller.speaks_for(by)?;
-        let handoff = self.handoff(id).await?;
+        // Who administers can erase what it may not read.
+        let handoff = match self.caller.may(Permission::Administer, None) {
+            true => self.engine.handoff(id).await?,
+            false => self.handoff(id).await?,
+        };
+        if handoff.from.tenant() != by.tenant() {
+            return Err(Refusal::HandoffNotFound(id).into());
+        }
         self.caller.must(Permission::Administer, None)?;
         let reason = self.engine.note(Some(reason))?;
         let reason = reason.ok_or_else(|| invalid("reason", "is needed to erase"))?;

@@ -241,7 +241,7 @@ impl Desk {
         by: &AgentId,
         successor: &DocumentId,
     ) -> Result<Arc<Document>, Error> {
-        let successor = self.memory(successor, None).await?.kept.document.id.clone();
+        let successor = self.own_memory(successor).await?.kept.document.id.clone();
         self.change_memory(id, by, DocumentWish::Supersede { successor }).await
     }
 
@@ -279,7 +279,7 @@ impl Desk {
         let by = self.caller.speaks_for(by)?;
         let reason = self.engine.note(Some(reason))?;
         let reason = reason.ok_or_else(|| invalid("reason", "is needed to erase"))?;
-        let last = self.memory(id, revision).await?.kept.document.clone();
+        let last = self.erasable(id, revision).await?;
         let wanted = revision.map_or(1..=last.revision, |revision| revision..=revision);
         let wanted: Vec<_> =
             wanted.take(COMMANDS_MAX).map(|number| (last.id.clone(), Some(number))).collect();
@@ -326,7 +326,13 @@ impl Desk {
     pub async fn own_memory(&self, id: &DocumentId) -> Result<SeenMemory, Error> {
         match self.memory(id, None).await {
             Err(Error::Refused(Refusal::MemoryNotFound(_))) => {
-                let kept = self.writable(id).await?;
+                let id = id.seen_from(&self.caller.tenant());
+                let kept = match self.writable(&id).await {
+                    Err(_) if self.caller.may(Permission::Administer, None) => {
+                        self.here(&id, None).await?
+                    }
+                    kept => kept?,
+                };
                 Ok(SeenMemory { content: None, ..seen(kept, None) })
             }
             found => found,
@@ -403,14 +409,33 @@ impl Desk {
             && (own || self.caller.may_in(Permission::Read, document.scope.project()))
     }
 
-    /// A memory that the caller may change. One that it may not even see is not there.
-    async fn writable(&self, id: &DocumentId) -> Result<KeptDocument, Error> {
-        let id = id.seen_from(&self.caller.tenant());
-        let kept = self.engine.kept(&id, None).await?;
+    /// A memory of the caller's tenant, whether or not it may see it.
+    async fn here(&self, id: &DocumentId, revision: Option<u32>) -> Result<KeptDocument, Error> {
+        let kept = self.engine.kept(id, revision).await?;
         let kept = kept.filter(|kept| {
             kept.document.kind == Kind::Memory && kept.document.id.tenant() == self.tenant()
         });
-        let kept = kept.ok_or_else(|| Refusal::MemoryNotFound(id.clone()))?;
+        Ok(kept.ok_or_else(|| Refusal::MemoryNotFound(id.clone()))?)
+    }
+
+    /// Who administers can erase what it may not read.
+    async fn erasable(
+        &self,
+        id: &DocumentId,
+        revision: Option<u32>,
+    ) -> Result<Arc<Document>, Error> {
+        let id = id.seen_from(&self.caller.tenant());
+        let document = self.here(&id, revision).await?.document;
+        if self.sees_document(&document) || self.caller.may(Permission::Administer, None) {
+            return Ok(document);
+        }
+        Err(Refusal::MemoryNotFound(id).into())
+    }
+
+    /// A memory that the caller may change. One that it may not even see is not there.
+    async fn writable(&self, id: &DocumentId) -> Result<KeptDocument, Error> {
+        let id = id.seen_from(&self.caller.tenant());
+        let kept = self.here(&id, None).await?;
         match self.must_write(Permission::WriteMemory, &kept.document.scope) {
             Err(_) if !self.sees_document(&kept.document) => {
                 Err(Refusal::MemoryNotFound(id).into())

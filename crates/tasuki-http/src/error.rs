@@ -47,6 +47,7 @@ codes! {
     "already_completed" 409,
     "already_declined" 409,
     "already_reviewed" 409,
+    "body_erased" 410,
     "body_not_found" 404,
     "body_too_large" 413,
     "budget_too_small" 422,

@@ -327,7 +327,7 @@ fn handoff_routes() -> Vec<Route> {
             "Read the envelope of a handoff, exactly as it was stored",
             handoffs::envelope,
         )
-        .errors(&["handoff_not_found", "invalid_request"]),
+        .errors(&["handoff_not_found", "body_erased", "invalid_request"]),
         does::<wire::Claim, wire::Claims, _, _>(
             "/v1/claims",
             "handoff_claim",

@@ -68,6 +68,14 @@ pub(crate) fn waiting(granted: &engine::Granted) -> Result<wire::Waiting, Proble
     })
 }
 
+pub(crate) fn erased() -> Problem {
+    Problem::new(
+        "body_erased",
+        "what this handoff carried was erased",
+        "the task's events say who erased it and why",
+    )
+}
+
 pub(crate) fn missing() -> Problem {
     Problem::new(
         "internal",

@@ -16,6 +16,7 @@ mod registry;
 mod shelf;
 mod sqlite;
 mod volatile;
+mod wishes;
 mod writer;
 
 use std::sync::Arc;

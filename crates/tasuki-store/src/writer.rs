@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tasuki_core::command::{Act, DocumentWish, Outcome};
+use tasuki_core::command::Outcome;
 use tasuki_core::decide::{Decision, Replay, reads};
 use tasuki_core::document::StoredBody;
 use tasuki_core::ids::IdempotencyKey;
@@ -22,6 +22,7 @@ use tokio::sync::{broadcast, oneshot, watch};
 use crate::clock::Clock;
 use crate::live::{Appended, Live};
 use crate::registry;
+use crate::wishes::{creates, key_of};
 use crate::{COMMANDS_MAX, Committed, Done, Error, QUEUE_MAX, Reply, Stats};
 
 /// How many messages one commit takes at most, so that a flood cannot delay the first of them.
@@ -591,43 +592,6 @@ const LIVE_BYTES_EACH: u64 =
 enum Next {
     Go,
     Close(oneshot::Sender<()>),
-}
-
-/// Whether a command brings new work. A full disk refuses these and takes the rest.
-fn creates(command: &Command) -> bool {
-    match command {
-        Command::OpenTask(_) | Command::Offer(_) | Command::Redrive { .. } => true,
-        Command::Document { wish, .. } => matches!(wish, DocumentWish::Write(_)),
-        Command::Held { act: Act::Complete { follow_ups, .. }, .. } => !follow_ups.is_empty(),
-        Command::CancelTask { .. }
-        | Command::Claim(_)
-        | Command::ClaimOne { .. }
-        | Command::Peek { .. }
-        | Command::Held { .. }
-        | Command::Decline { .. }
-        | Command::Counter { .. }
-        | Command::SettleCounter { .. }
-        | Command::Approve { .. }
-        | Command::Reject { .. }
-        | Command::Cancel { .. }
-        | Command::Abort { .. }
-        | Command::Discard { .. }
-        | Command::Sweep { .. }
-        | Command::RaiseEpoch { .. }
-        | Command::Registry { .. }
-        | Command::Erase(_) => false,
-    }
-}
-
-pub(crate) fn key_of(command: &Command) -> Option<(&AgentId, &IdempotencyKey)> {
-    match command {
-        Command::OpenTask(open) => open.key.as_ref().map(|key| (&open.owner, &key.key)),
-        Command::Offer(offer) => offer.key.as_ref().map(|key| (&offer.from, &key.key)),
-        Command::Document { by, wish: DocumentWish::Write(write), .. } => {
-            write.key.as_ref().map(|key| (by, &key.key))
-        }
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -55,6 +55,19 @@ pub(crate) fn json<T: DeserializeOwned>(option: &str, given: &str) -> anyhow::Re
     Ok(read.map_err(|error| Failure::usage(format!("{option} does not fit: {error}"), hint))?)
 }
 
+/// Text given in place, as `@file`, or as `-` for stdin.
+pub(crate) fn text(option: &str, given: &str) -> anyhow::Result<String> {
+    let text = match (given, given.strip_prefix('@')) {
+        ("-", _) => std::io::read_to_string(std::io::stdin().lock()),
+        (_, Some(path)) => std::fs::read_to_string(path),
+        (_, None) => Ok(given.to_owned()),
+    };
+    Ok(text.map_err(|error| {
+        let hint = "give a text in place, @FILE, or - for stdin";
+        Failure::usage(format!("cannot read {option} from {given}: {error}"), hint)
+    })?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

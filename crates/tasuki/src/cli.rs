@@ -4,8 +4,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    agent, audit, backup, bench, completions, dlq, doctor, envelope, handoff, keys, migrate, ready,
-    rebuild, reference, restore, serve, stats, task, tenant, token,
+    agent, audit, backup, bench, completions, context, dlq, doctor, envelope, handoff, keys,
+    memory, migrate, ready, rebuild, reference, restore, serve, stats, task, tenant, token,
 };
 use crate::exit::Exit;
 use crate::output::Output;
@@ -35,6 +35,10 @@ enum Command {
     Handoff(handoff::Handoff),
     /// Show what was passed, and what changed from hop to hop
     Envelope(envelope::EnvelopeArgs),
+    /// Keep, find, change and erase memories
+    Memory(memory::Memory),
+    /// Read and write what all agents of a project share
+    Context(context::Context),
     /// Decide on dead letters
     Dlq(dlq::Dlq),
     /// Invite, enroll, describe and look after agents
@@ -78,6 +82,8 @@ impl Cli {
             Command::Task(task) => task.run(output).await,
             Command::Handoff(handoff) => handoff.run(output).await,
             Command::Envelope(envelope) => envelope.run(output).await,
+            Command::Memory(memory) => memory.run(output).await,
+            Command::Context(context) => context.run(output).await,
             Command::Dlq(dlq) => dlq.run(output).await,
             Command::Agent(agent) => agent.run(output).await,
             Command::Keys(keys) => keys.run(output).await,

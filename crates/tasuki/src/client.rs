@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
+pub(crate) use reqwest::Method;
 use reqwest::{Request, RequestBuilder, Response};
 use serde::Serialize;
 use tasuki_http::error::Problem;
@@ -158,6 +159,17 @@ impl Client {
 
     pub(crate) async fn post<T: Serialize>(&self, path: &str, body: &T) -> anyhow::Result<String> {
         self.post_waiting(path, body, 0).await
+    }
+
+    /// Sends a body with another method than POST.
+    pub(crate) async fn send_body<T: Serialize>(
+        &self,
+        method: Method,
+        path: &str,
+        body: &T,
+    ) -> anyhow::Result<String> {
+        let request = self.http.request(method, self.at(path)).json(body).timeout(ANSWER_TIMEOUT);
+        self.text(request).await
     }
 
     /// Posts what the broker may take this much time to answer.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
-use tasuki_core::Terms;
+use tasuki_core::{Terms, secrets};
 use tasuki_engine::Settings;
 use tasuki_http::Limits;
 use tasuki_store::Sync;
@@ -68,6 +68,10 @@ pub(crate) struct Keys {
     /// [default: off]
     #[arg(long, env = "TASUKI_AUTH", hide_env_values = true, value_name = "MODE")]
     auth: Option<AuthMode>,
+    /// What is done about secrets in memories, shared contexts and payloads: `block` refuses what is
+    /// certain and warns of what is likely, `warn` only warns [default: block]
+    #[arg(long, env = "TASUKI_SECRETS", hide_env_values = true, value_name = "POLICY")]
+    secrets: Option<SecretsPolicy>,
     /// Which log lines to write, such as `warn` or `info,tasuki_store=debug` [default: info]
     #[arg(long, env = "TASUKI_LOG", hide_env_values = true, value_name = "FILTER")]
     log: Option<String>,
@@ -194,6 +198,24 @@ pub(crate) enum AuthMode {
     Off,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SecretsPolicy {
+    Block,
+    Warn,
+    Off,
+}
+
+impl From<SecretsPolicy> for secrets::Policy {
+    fn from(policy: SecretsPolicy) -> Self {
+        match policy {
+            SecretsPolicy::Block => Self::Block,
+            SecretsPolicy::Warn => Self::Warn,
+            SecretsPolicy::Off => Self::Off,
+        }
+    }
+}
+
 /// Everything settled.
 #[derive(Debug)]
 pub(crate) struct Config {
@@ -227,6 +249,7 @@ impl Keys {
             listen: Some(SocketAddr::from(([127, 0, 0, 1], 8788))),
             hosts: Some(limits.hosts),
             auth: Some(AuthMode::Off),
+            secrets: Some(SecretsPolicy::Block),
             log: Some("info".into()),
             log_format: Some(LogFormat::Human),
             sync: Some(SyncMode::Full),
@@ -284,6 +307,7 @@ impl Keys {
             listen: self.listen.or(other.listen),
             hosts: self.hosts.or(other.hosts),
             auth: self.auth.or(other.auth),
+            secrets: self.secrets.or(other.secrets),
             log: self.log.or(other.log),
             log_format: self.log_format.or(other.log_format),
             sync: self.sync.or(other.sync),
@@ -332,6 +356,7 @@ impl Keys {
                 terms,
                 expires_in_ms: self.expires_in_ms?,
                 open: self.auth? == AuthMode::Off,
+                secrets: self.secrets?.into(),
                 ..Settings::default()
             },
             limits: Limits {

@@ -194,8 +194,12 @@ async fn outputs(desk: &Desk, handoffs: &[Arc<Handoff>]) -> Result<Vec<Option<Bo
 }
 
 pub(crate) async fn envelope(At(desk): At, PathId(id): PathId<HandoffId>) -> Answer {
-    let (_, body) = desk.envelope(id).await?;
-    Ok(ok(&to_wire::raw(&body.ok_or_else(to_wire::missing)?)))
+    let (handoff, body) = desk.envelope(id).await?;
+    let gone = || {
+        // Nothing that is still needed is erased.
+        if handoff.state.is_terminal() { to_wire::erased() } else { to_wire::missing() }
+    };
+    Ok(ok(&to_wire::raw(&body.ok_or_else(gone)?)))
 }
 
 pub(crate) async fn start(

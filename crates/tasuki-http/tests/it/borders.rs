@@ -33,6 +33,7 @@ fn nothing(me: &str, tenant: &str) -> Samples {
         token: id("token"),
         join: String::new(),
         tenant: tenant.into(),
+        memory: if tenant == "default" { "ms-x".into() } else { format!("{tenant}/ms-x") },
     }
 }
 
@@ -49,6 +50,9 @@ fn bare(reply: &Reply, asked: &Samples) -> String {
         (&asked.agent, "AGENT"),
         (&asked.key, "KEY"),
         (&asked.token, "TOKEN"),
+        // Seen from the tenant who asks.
+        (&format!("acme/{}", asked.memory), "MEMORY"),
+        (&asked.memory, "MEMORY"),
     ] {
         bytes = bytes.replace(&**id, word);
     }
@@ -82,7 +86,8 @@ async fn what_belongs_to_another_tenant_is_refused_as_if_it_had_never_been(stage
                 let path = asked.path(&template);
                 let reply = match &*method {
                     "get" => acme.boss.get(&path).await,
-                    _ => acme.boss.post(&path, asked.body(&template)).await,
+                    "post" => acme.boss.post(&path, asked.body(&template)).await,
+                    other => acme.boss.ask(other, &path, asked.body_of(other, &template)).await,
                 };
                 if reply.status < 400 && id != "handoff_complete_batch" {
                     told.push(format!("{id} is done to what {name} has"));

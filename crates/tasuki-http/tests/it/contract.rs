@@ -79,7 +79,12 @@ pub(crate) fn check(method: &str, path: &str, reply: &Reply) {
 /// What was accepted is what the document asks for.
 #[track_caller]
 pub(crate) fn check_request(path: &str, body: &Value) {
-    let Some((id, operation)) = operation("post", path) else { return };
+    check_request_by("post", path, body);
+}
+
+#[track_caller]
+pub(crate) fn check_request_by(method: &str, path: &str, body: &Value) {
+    let Some((id, operation)) = operation(method, path) else { return };
     let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
     fits(&format!("{id} request"), schema, body);
 }

@@ -45,7 +45,7 @@ fn the_document_holds_together() {
             let id = text(&operation["operationId"]);
             assert!(ids.insert(id.clone()), "{id} is there twice");
             assert!(!text(&operation["summary"]).is_empty(), "{id}");
-            assert_eq!(operation.get("requestBody").is_some(), method == "post", "{id}");
+            assert_eq!(operation.get("requestBody").is_some(), method != "get", "{id}");
             let responses = operation["responses"].as_object().unwrap();
             assert!(responses.keys().any(|status| status.starts_with('2')), "{id}");
             assert!(responses.values().all(|response| response["description"].is_string()), "{id}");
@@ -87,6 +87,13 @@ impl Walk {
         self.used.insert(contract::operation_id("post", path));
         self.stage.post(path, body).await.done()
     }
+
+    async fn ask(&mut self, method: &str, path: &str, body: Value) -> Value {
+        self.used.insert(contract::operation_id(method, path));
+        let reply = self.stage.ask(method, path, body.clone()).await;
+        contract::check_request_by(method, path, &body);
+        reply.done()
+    }
 }
 
 /// The stage holds every reply against the document; here every operation comes by.
@@ -118,6 +125,12 @@ async fn every_operation_takes_and_gives_what_the_document_says() {
     walk.post(&format!("{path}/fail"), held.with(fail)).await;
     walk.get(&path).await;
     walk.get(&format!("{path}/envelope")).await;
+    walk.get(&format!("{path}/prompt?tokenizer=cl100k_base")).await;
+    let assemble = json!({
+        "from_agent": "planner", "to_agent": "coder", "intent": "i", "include_recent": 5,
+        "include_pins": false, "strategy": "lazy", "max_tokens": 5000, "role": "coder",
+    });
+    walk.post("/v1/assemble", assemble).await;
     let countered = walk.stage.offer("*x", json!({})).await;
     let counter = json!({
         "agent": "coder", "capabilities": ["x"], "terms": { "work_ms": 90_000 },
@@ -182,9 +195,49 @@ async fn every_operation_takes_and_gives_what_the_document_says() {
         walk.get(path).await;
     }
     who_is_known(&mut walk).await;
+    what_is_remembered(&mut walk, &waiting[3]).await;
     // Its own file follows it; it has no end that could be compared.
     walk.used.insert("event_stream".into());
     assert_eq!(walk.used, contract::operations());
+}
+
+/// The operations about memories, shared contexts and erasing.
+async fn what_is_remembered(walk: &mut Walk, ended: &str) {
+    let full = json!({
+        "by": "coder", "id": "ms-1", "scope": { "project": "web" }, "title": "t", "summary": "s",
+        "text": "words", "tags": ["a"], "pinned": true, "priority": "high",
+        "idempotency_key": "m",
+    });
+    walk.post("/v1/memories", full).await;
+    let about = json!({ "by": "coder", "id": "ms-2", "scope": { "agent": "x" }, "text": "w" });
+    walk.post("/v1/memories", about).await;
+    walk.get("/v1/memories?q=words&detail=full").await;
+    walk.get("/v1/memories/ms-1?revision=1&detail=stub").await;
+    let edit = json!({
+        "by": "coder", "revision": 1, "title": "t2", "summary": "s2", "text": "more words",
+        "tags": ["b"], "scope": { "project": "web" }, "priority": "low",
+    });
+    walk.ask("patch", "/v1/memories/ms-1", edit).await;
+    for act in ["pin", "unpin"] {
+        walk.post(&format!("/v1/memories/ms-1/{act}"), json!({ "by": "coder" })).await;
+    }
+    let erase = json!({ "by": "coder", "revision": 1, "reason": "private" });
+    walk.post("/v1/memories/ms-1/erase", erase).await;
+    let supersede = json!({ "by": "coder", "successor": "ms-2" });
+    walk.post("/v1/memories/ms-1/supersede", supersede).await;
+    let gone = json!({ "by": "coder", "reason": "wrong" });
+    walk.ask("delete", "/v1/memories/ms-2", gone.clone()).await;
+    walk.get("/v1/memories/ms-2").await;
+    walk.post(&format!("/v1/handoffs/{ended}/erase"), gone).await;
+    let state = json!({
+        "branch": "main", "summary": "s", "files": ["a.rs"], "recent_changes": ["c"],
+    });
+    let constraints = json!([{ "kind": "must_not", "text": "x" }]);
+    let write = json!({ "by": "lead", "revision": 0, "state": state, "constraints": constraints });
+    walk.ask("put", "/v1/projects/web/context", write).await;
+    let decision = json!({ "by": "lead", "key": "k", "decision": "d", "why": "w" });
+    walk.post("/v1/projects/web/decisions", decision).await;
+    walk.get("/v1/projects/web/context").await;
 }
 
 /// The operations about agents, keys, tokens and tenants.

@@ -55,6 +55,8 @@ async fn samples(stage: &Stage) -> Samples {
         let body = json!({ "purpose": purpose, "agent_id": "coder", "rules": may(&["read"]) });
         stage.post("/v1/tokens", body).await.done()
     };
+    let memory = json!({ "by": "person", "scope": { "project": "web" }, "text": "words" });
+    let memory = stage.post("/v1/memories", memory).await.done();
     Samples {
         sender: "planner".into(),
         worker: "coder".into(),
@@ -68,6 +70,7 @@ async fn samples(stage: &Stage) -> Samples {
         join: text(&token("join").await["text"]),
         // Not the one that the requests come from: its quotas would end the test.
         tenant: "acme".into(),
+        memory: text(&memory["memory_id"]),
     }
 }
 

@@ -9,12 +9,18 @@ use tower::ServiceExt;
 use crate::contract;
 use crate::samples::Samples;
 use crate::support::{
-    Backend, Client, Held, Stage, everything, failure, in_time, may, new_key, text,
+    Backend, Client, Draft, Held, Stage, everything, failure, in_time, may, new_key, text,
 };
 
 /// What is refused to who may not do it, whether it is told so or that nothing is there.
-const REFUSALS: [&str; 5] =
-    ["not_permitted", "handoff_not_found", "task_not_found", "agent_not_found", "token_not_found"];
+const REFUSALS: [&str; 6] = [
+    "not_permitted",
+    "handoff_not_found",
+    "task_not_found",
+    "agent_not_found",
+    "token_not_found",
+    "memory_not_found",
+];
 
 /// Which operations each permission opens, towards others.
 const OPENED: [(&str, &[&str]); 10] = [
@@ -24,6 +30,7 @@ const OPENED: [(&str, &[&str]); 10] = [
         &[
             "task_open",
             "task_cancel",
+            "assemble",
             "handoff_offer",
             "handoff_offer_batch",
             "handoff_cancel",
@@ -61,10 +68,13 @@ const OPENED: [(&str, &[&str]); 10] = [
             "task_events",
             "handoff_show",
             "handoff_envelope",
+            "handoff_prompt",
             "handoff_wait",
             "dead_letter_show",
             "event_stream",
             "stats_show",
+            "memory_show",
+            "context_show",
         ],
     ),
     ("redrive", &["dead_letter_redrive", "dead_letter_discard"]),
@@ -88,14 +98,27 @@ const OPENED: [(&str, &[&str]); 10] = [
             "security_show",
             "audit_verify",
             "audit_export",
+            "memory_erase",
+            "handoff_erase",
         ],
     ),
-    ("write_memory", &[]),
-    ("write_shared_context", &[]),
+    (
+        "write_memory",
+        &[
+            "memory_add",
+            "memory_edit",
+            "memory_delete",
+            "memory_pin",
+            "memory_unpin",
+            "memory_supersede",
+        ],
+    ),
+    ("write_shared_context", &["context_show", "context_write", "context_decide"]),
 ];
 
 /// Served to everybody, or to everybody known about what is its own.
-const ALWAYS: [&str; 10] = [
+const ALWAYS: [&str; 11] = [
+    "memory_list",
     "agent_list",
     "agent_search",
     "agent_catalogue",
@@ -133,7 +156,8 @@ async fn opened_by(stage: &Stage, permission: &str) -> BTreeSet<String> {
         let path = samples.path(&template);
         let draft = match &*method {
             "get" => mei.getting(&path),
-            _ => mei.posting(&path, &alone(samples.body(&template))),
+            "post" => mei.posting(&path, &alone(samples.body(&template))),
+            other => mei.shown(Draft::of(other, &path, &samples.body_of(other, &template))),
         };
         let code = if id == "event_stream" {
             // It has no end that could be waited for.
@@ -180,8 +204,10 @@ async fn samples_for(
         "handoff_approve" | "handoff_reject" => {
             sender.offer("coder", json!({ "needs_approval": true })).await
         }
-        "handoff_show" | "handoff_envelope" | "handoff_wait" | "handoff_cancel"
-        | "handoff_abort" | "handoff_settle" => sender.offer("coder", json!({})).await,
+        "handoff_show" | "handoff_envelope" | "handoff_prompt" | "handoff_wait"
+        | "handoff_cancel" | "handoff_abort" | "handoff_settle" => {
+            sender.offer("coder", json!({})).await
+        }
         _ => sender.offer("mei", json!({})).await,
     };
     let held = match operation {
@@ -215,6 +241,8 @@ async fn samples_for(
     }
     let (token, _) = admin.token("bearer", "coder", may(&[])).await;
     let (_, join) = admin.token("join", "other", may(&[])).await;
+    let memory = json!({ "by": planner.name, "scope": { "project": "web" }, "text": "words" });
+    let memory = planner.post("/v1/memories", memory).await.done();
     Samples {
         sender: mei.name.clone(),
         worker: mei.name.clone(),
@@ -227,5 +255,6 @@ async fn samples_for(
         token,
         join,
         tenant: "acme".into(),
+        memory: text(&memory["memory_id"]),
     }
 }

@@ -19,6 +19,7 @@ pub(crate) struct Samples {
     pub(crate) token: String,
     pub(crate) join: String,
     pub(crate) tenant: String,
+    pub(crate) memory: String,
 }
 
 impl Samples {
@@ -29,9 +30,11 @@ impl Samples {
             Some("agents") => segment(&self.agent),
             Some("tokens") => self.token.clone(),
             Some("tenants") => self.tenant.clone(),
+            Some("memories") => segment(&self.memory),
             _ => self.held.handoff.clone(),
         };
-        template.replace("{id}", &id).replace("{key}", &self.key)
+        let path = template.replace("{id}", &id).replace("{key}", &self.key);
+        path.replace("{project}", "web")
     }
 
     pub(crate) fn body(&self, template: &str) -> Value {
@@ -70,6 +73,35 @@ impl Samples {
             (_, "approve" | "reject" | "redrive") => json!({ "by": judge }),
             (_, "discard") => json!({ "by": judge, "reason": "because" }),
             (_, "cancel" | "abort") => json!({ "by": self.sender, "reason": "because" }),
+            ("/v1/assemble", _) => json!({
+                "from_agent": self.sender, "intent": "do it", "ask": "now", "constraints": ["Never."],
+                "max_tokens": 2000, "tokenizer": "o200k_base",
+            }),
+            _ => self.memory_body(template, name),
+        }
+    }
+
+    /// The body of a request that is not a POST.
+    pub(crate) fn body_of(&self, method: &str, template: &str) -> Value {
+        match method {
+            "put" => json!({ "by": self.judge, "state": { "branch": "main" } }),
+            "patch" => json!({ "by": self.judge, "text": "other words", "tags": ["style"] }),
+            "delete" => json!({ "by": self.judge, "reason": "because" }),
+            _ => self.body(template),
+        }
+    }
+
+    fn memory_body(&self, template: &str, name: &str) -> Value {
+        let judge = &self.judge;
+        match (template, name) {
+            ("/v1/memories", _) => json!({
+                "by": judge, "scope": { "project": "web" }, "title": "t", "text": "words",
+                "tags": ["style"], "priority": "high",
+            }),
+            (_, "pin" | "unpin") => json!({ "by": judge }),
+            (_, "supersede") => json!({ "by": judge, "successor": self.memory }),
+            (_, "erase") => json!({ "by": judge, "reason": "because" }),
+            (_, "decisions") => json!({ "by": judge, "key": "k", "decision": "d", "why": "w" }),
             _ => self.registry_body(template, name),
         }
     }

@@ -160,6 +160,11 @@ impl Stage {
         self.call(Request::get(path).body(Body::empty()).unwrap()).await
     }
 
+    /// Sends a request with any method.
+    pub(crate) async fn ask(&self, method: &str, path: &str, body: Value) -> Reply {
+        self.call(Draft::of(method, path, &body).request()).await
+    }
+
     pub(crate) async fn post(&self, path: &str, body: Value) -> Reply {
         let reply = self.post_bytes(path, body.to_string()).await;
         if reply.status < 300 {

@@ -41,6 +41,8 @@ pub(crate) async fn tenant(admin: &Client, name: &str) -> Tenant {
     let task = text(&boss.get(&format!("/v1/handoffs/{}", held.handoff)).await.done()["task_id"]);
     let (token, _) = boss.token("bearer", "coder", everything()).await;
     let (_, join) = boss.token("join", "coder", everything()).await;
+    let memory = json!({ "by": boss.name, "scope": { "project": "web" }, "text": "words" });
+    let memory = text(&boss.post("/v1/memories", memory).await.done()["memory_id"]);
     let samples = Samples {
         sender: boss.name.clone(),
         worker: boss.name.clone(),
@@ -53,6 +55,7 @@ pub(crate) async fn tenant(admin: &Client, name: &str) -> Tenant {
         token,
         join,
         tenant: name.into(),
+        memory,
     };
     Tenant { boss, worker, samples }
 }

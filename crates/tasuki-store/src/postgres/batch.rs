@@ -23,7 +23,8 @@ use uuid::Uuid;
 
 use super::db::{Db, query};
 use super::error::Fault;
-use super::load::{Loaded, Locked, Needs, more_waits, turns_of_offers};
+use super::load::{Loaded, Locked, more_waits, turns_of_offers};
+use super::needs::Needs;
 use super::rows::{self, sql_position};
 use super::sql::{NEXT_DUE, PUT_HEAD, TAKE_HEAD};
 use super::{Node, documents, partitions, reading};

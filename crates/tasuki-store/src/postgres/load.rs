@@ -6,12 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use tasuki_core::command::{Act, Command, Erasable, Offer, RegistryWish, Seeker};
-use tasuki_core::decide::{Replay, View, reads};
+use tasuki_core::command::Seeker;
+use tasuki_core::decide::{Replay, View};
 use tasuki_core::document::StoredBody;
 use tasuki_core::ids::{Epoch, IdempotencyKey, RequestId};
 use tasuki_core::quota::Usage;
-use tasuki_core::registry::{Registry, Standing};
+use tasuki_core::registry::Registry;
 use tasuki_core::turn::{Queue, Turns};
 use tasuki_core::{
     AgentId, Document, DocumentId, Handoff, HandoffId, Position, Target, Task, TaskId, Timestamp,
@@ -23,6 +23,7 @@ use uuid::Uuid;
 use super::cursors::Cursors;
 use super::db::{Db, Value, query};
 use super::error::Fault;
+use super::needs::{Entrance, Needs, entrance};
 use super::rows::{self, handoff_uuid, target_text, task_uuid};
 use super::sql::{
     CLAIM, CLAIM_COLD, CLAIM_DECLINED, LOCK_DUE, LOCK_HELD, LOCK_NAMED, MORE, MORE_COLD,
@@ -30,141 +31,6 @@ use super::sql::{
 };
 use super::{documents, reading};
 use crate::live::Live;
-use crate::writer::key_of;
-
-/// How many waiting handoffs one batch looks at for one target.
-const CANDIDATES_MAX: usize = 1000;
-
-/// What the commands of a batch name.
-#[derive(Default)]
-pub(super) struct Needs {
-    tasks: BTreeSet<TaskId>,
-    handoffs: BTreeSet<HandoffId>,
-    requests: BTreeSet<(AgentId, RequestId)>,
-    keys: Vec<(AgentId, IdempotencyKey)>,
-    documents: BTreeSet<DocumentId>,
-    /// Events whose bodies may be erased.
-    bodies: BTreeSet<Position>,
-    /// How many handoffs are asked for, by target, and who asks.
-    wanted: BTreeMap<String, usize>,
-    seekers: BTreeSet<AgentId>,
-    /// Lines that new offers will stand in: target and ordering key.
-    lines: BTreeMap<(String, String), i64>,
-    /// Queues that new offers will enter, and who sends them.
-    queues: BTreeSet<Entrance>,
-    /// Whether handoffs that are read may enter a queue anew.
-    comes_back: bool,
-    sweep: usize,
-    /// Whose claims are needed: these agents', or, if there are none here, everybody's.
-    held: Option<BTreeSet<AgentId>>,
-    /// Whether who is known must be read as it is at this very moment.
-    pub(super) registry: bool,
-}
-
-/// A queue, as target and haste, and a sender.
-type Entrance = (String, i16, String);
-
-impl Needs {
-    pub(super) fn of<'c>(commands: impl Iterator<Item = &'c Command>) -> Self {
-        let mut needs = Self::default();
-        for command in commands {
-            needs.add(command);
-        }
-        needs
-    }
-
-    /// Whether anybody looks for work.
-    pub(super) fn seeks(&self) -> bool {
-        !self.wanted.is_empty()
-    }
-
-    fn add(&mut self, command: &Command) {
-        let named = reads(command);
-        self.tasks.extend(named.task);
-        self.handoffs.extend(named.handoff);
-        self.documents.extend(named.documents);
-        self.bodies.extend(named.bodies);
-        self.keys.extend(key_of(command).map(|(agent, key)| (agent.clone(), key.clone())));
-        match command {
-            Command::Claim(claim) => {
-                let request = claim.request_id.clone();
-                self.requests.extend(request.map(|id| (claim.seeker.agent.clone(), id)));
-                self.seek(&claim.seeker, claim.claim_ids.len());
-            }
-            Command::Peek { seeker, max } => self.seek(seeker, *max),
-            Command::Sweep { max } => {
-                self.sweep += max;
-                self.comes_back = true;
-            }
-            Command::RaiseEpoch { .. } => {
-                self.comes_back = true;
-                self.tasks.insert(TaskId::STORE);
-                self.held = Some(BTreeSet::new());
-            }
-            Command::Registry { wish, .. } => {
-                self.tasks.insert(TaskId::STORE);
-                self.registry = true;
-                self.release(wish);
-            }
-            // What happens to documents stands in the chain of the store itself.
-            Command::Document { .. } => drop(self.tasks.insert(TaskId::STORE)),
-            Command::Erase(erase) => {
-                if let Erasable::Revision { .. } = erase.what {
-                    self.tasks.insert(TaskId::STORE);
-                }
-            }
-            Command::Approve { .. }
-            | Command::Redrive { .. }
-            | Command::SettleCounter { .. }
-            | Command::Held { act: Act::Release | Act::Decline { .. }, .. } => {
-                self.comes_back = true;
-            }
-            Command::Offer(offer) => self.line_up(offer),
-            Command::Held { act: Act::Complete { follow_ups, .. }, .. } => {
-                follow_ups.iter().for_each(|offer| self.line_up(offer));
-            }
-            _ => {}
-        }
-    }
-
-    /// Who is no longer known loses its claims.
-    fn release(&mut self, wish: &RegistryWish) {
-        let agent = match wish {
-            RegistryWish::Revoke { agent, .. } => agent,
-            RegistryWish::SetStanding { agent, standing: Standing::Deregistered } => agent,
-            _ => return,
-        };
-        self.comes_back = true;
-        match &mut self.held {
-            // Everybody's are needed anyway.
-            Some(agents) if agents.is_empty() => {}
-            held => drop(held.get_or_insert_default().insert(agent.clone())),
-        }
-    }
-
-    fn line_up(&mut self, offer: &Offer) {
-        let queue = Queue::of(&offer.to, offer.priority);
-        self.queues.insert(entrance(&queue, &offer.from));
-        if let Some(key) = &offer.ordering_key {
-            let line = (target_text(&offer.to), key.as_str().to_owned());
-            self.lines.entry(line).or_insert(1);
-        }
-    }
-
-    fn seek(&mut self, seeker: &Seeker, max: usize) {
-        let own = std::iter::once(Target::Agent(seeker.agent.clone()));
-        let able = seeker.capabilities.iter().cloned().map(Target::Capability);
-        for target in own.chain(able) {
-            let wanted = self.wanted.entry(target_text(&target)).or_default();
-            *wanted = (*wanted + max).min(CANDIDATES_MAX);
-        }
-        self.seekers.insert(seeker.agent.clone());
-    }
-}
-
-fn entrance(queue: &Queue, from: &AgentId) -> Entrance {
-    (target_text(&queue.to), i16::from(queue.haste), from.as_str().to_owned())
-}
 
 /// What was read, and how it was when it was read.
 pub(super) struct Loaded {

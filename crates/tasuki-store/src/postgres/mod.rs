@@ -13,6 +13,7 @@ mod documents;
 mod error;
 mod follow;
 mod load;
+mod needs;
 mod open;
 mod partitions;
 mod reading;

@@ -5,7 +5,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use tasuki_core::command::{Claim, Offer, OfferTask, Proof, Seeker};
+use tasuki_core::command::{Act, Claim, Offer, OfferTask, Proof, Seeker};
 use tasuki_core::envelope::Control;
 use tasuki_core::event::Key;
 use tasuki_core::ids::Epoch;

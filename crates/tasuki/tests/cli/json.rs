@@ -43,6 +43,7 @@ fn every_command_prints_one_document() {
     what_others_decide(&mut checked, &talk);
     everything_about_tasks(&mut checked);
     everything_about_agents(&mut checked);
+    everything_about_documents(&mut checked, &talk);
     checked.run("ready");
     checked.run("stats");
     checked.run("audit verify");
@@ -166,4 +167,24 @@ fn claims_that_found_nothing_are_a_document_too() {
     let talk = Talk { stage: &stage, broker: &broker };
     let Ran { code, out, .. } = talk.run("handoff claim --agent reviewer --json");
     assert_eq!((code, out.as_str()), (5, "{\"claims\":[]}\n"));
+}
+
+fn everything_about_documents(checked: &mut Checked<'_>, talk: &Talk<'_>) {
+    checked.run("memory add --by coder --id ms-1 --text words --project web-shop");
+    talk.json("memory add --by coder --id ms-2 --text others --project web-shop");
+    checked.run("memory show ms-1 --detail summary");
+    checked.run("memory edit ms-1 --by coder --text 'other words' --tag style");
+    checked.run("memory list --project web-shop");
+    checked.run("memory search other-words");
+    checked.run("memory pin ms-1 --by coder");
+    checked.run("memory unpin ms-1 --by coder");
+    checked.run("memory erase ms-1 --by coder --revision 1 --reason private");
+    checked.run("memory supersede ms-1 --with ms-2 --by coder");
+    checked.run("memory delete ms-2 --by coder --reason wrong");
+    checked.run("context write web-shop --by lead --state '{\"branch\":\"main\"}'");
+    checked.run("context decide web-shop --by lead --question database --decision sqlite");
+    checked.run("context show web-shop");
+    let handoff = talk.offer("");
+    talk.run(&format!("handoff cancel {handoff} --by coder --reason x")).ok();
+    checked.run(&format!("handoff erase {handoff} --by admin --reason private"));
 }

@@ -9,6 +9,7 @@ mod doctor;
 mod errors;
 mod handoff;
 mod json;
+mod memory;
 mod pages;
 mod postgres;
 mod serve;

@@ -85,6 +85,17 @@ impl Draft {
         Self { method: "POST", body, ..Self::get(path) }
     }
 
+    /// A request with any method; without a body where there is none to send.
+    pub(crate) fn of(method: &str, path: &str, body: &Value) -> Self {
+        match method {
+            "get" => Self::get(path),
+            "put" => Self { method: "PUT", ..Self::post(path, body) },
+            "patch" => Self { method: "PATCH", ..Self::post(path, body) },
+            "delete" => Self { method: "DELETE", ..Self::post(path, body) },
+            _ => Self::post(path, body),
+        }
+    }
+
     pub(crate) fn bearer(self, token: &str) -> Self {
         self.with("authorization", format!("Bearer {token}"))
     }
@@ -235,6 +246,11 @@ impl Client {
 
     pub(crate) fn posting(&self, path: &str, body: &Value) -> Draft {
         self.shown(Draft::post(path, body))
+    }
+
+    /// Sends a request with any method.
+    pub(crate) async fn ask(&self, method: &str, path: &str, body: Value) -> Reply {
+        self.stage.send(&self.shown(Draft::of(method, path, &body))).await
     }
 
     pub(crate) async fn get(&self, path: &str) -> Reply {

@@ -61,6 +61,8 @@ enum Verb {
     Approve(review::Approve),
     /// Reject a handoff that waits for approval
     Reject(review::Approve),
+    /// Remove everything that a handoff carried, for good
+    Erase(review::Erase),
     /// Show a handoff, its attempts and its result
     Show(look::Show),
     /// Show what a handoff carries, exactly as it was stored
@@ -90,6 +92,7 @@ impl Handoff {
             Verb::Abort(decide) => decide.run("abort", client, output).await,
             Verb::Approve(approve) => approve.run("approve", client, output).await,
             Verb::Reject(approve) => approve.run("reject", client, output).await,
+            Verb::Erase(erase) => erase.run(client, output).await,
             Verb::Show(show) => show.run(client, output).await,
             Verb::Envelope(show) => show.envelope(client, output).await,
             Verb::List(list) => list.run(client, output).await,

@@ -53,3 +53,22 @@ impl Approve {
         act(client, output, self.handoff, verb, &wire::Approve { by: self.by }).await
     }
 }
+
+#[derive(Args)]
+pub(super) struct Erase {
+    /// The handoff's id
+    handoff: HandoffId,
+    /// Who decides; an administrator
+    #[arg(long, value_name = "AGENT")]
+    by: AgentId,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+}
+
+impl Erase {
+    pub(super) async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let body = wire::Delete { by: self.by, reason: self.reason };
+        act(client, output, self.handoff, "erase", &body).await
+    }
+}
