@@ -110,18 +110,18 @@ pub(crate) fn gain(idf: i64, count: u32, norm: u64) -> i64 {
 }
 
 /// The logarithm to base 2 in units of [`UNIT`], one binary digit at a time.
-fn log2(value: u64) -> i64 {
+pub(crate) fn log2(value: u64) -> i64 {
     let value = value.max(1);
     let whole = value.ilog2();
     let mut result = i64::from(whole) << SCALE_BITS;
     // The mantissa in 1.63 fixed point: squaring it doubles its logarithm.
-    let mut mantissa = u128::from(value) << (63 - whole);
+    let mut mantissa = value << (63 - whole);
     for digit in (0..SCALE_BITS).rev() {
-        mantissa = (mantissa * mantissa) >> 63;
-        if mantissa >> 64 != 0 {
-            mantissa >>= 1;
-            result += 1 << digit;
-        }
+        let square = (u128::from(mantissa) * u128::from(mantissa)) >> 63;
+        let doubled = square >> 64 != 0;
+        let square = if doubled { square >> 1 } else { square };
+        mantissa = u64::try_from(square).expect("a square below four in 2.62 fixed point");
+        result += i64::from(doubled) << digit;
     }
     result
 }

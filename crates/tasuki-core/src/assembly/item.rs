@@ -9,7 +9,7 @@ use super::lint;
 use super::receipt::Warning;
 use super::render::{labelled, quoted};
 use super::summary::{SUMMARY_TOKENS_MAX, extract, gist};
-use super::text::{Sketch, digest, identifier_density, parts};
+use super::text::{Sketch, digest, identifiers, parts};
 use super::tokens::{Piece, Tokenizer};
 use crate::canonical;
 use crate::ids::{Hash, Timestamp};
@@ -77,8 +77,9 @@ pub struct Prepared {
     pub(super) full: Piece,
     pub(super) stub: Piece,
     pub(super) summary: Piece,
-    /// What stands above the parts of a text that is not passed whole.
-    pub(super) head: Piece,
+    /// What stands above the parts of a text that is not passed whole. Parts of what has no title
+    /// stand alone.
+    pub(super) head: Option<Piece>,
     pub(super) parts: Vec<Part>,
     pub(super) warnings: Vec<Warning>,
 }
@@ -90,8 +91,9 @@ pub(super) struct Part {
     /// Hashes of its terms with their counts, sorted.
     pub(super) terms: Vec<(u64, u32)>,
     pub(super) length: u64,
-    /// In thousandths.
-    pub(super) density: i64,
+    /// Hashes of its identifiers, each with how surely it is one, in thousandths.
+    pub(super) identifiers: Vec<(u64, i64)>,
+    pub(super) words: i64,
     pub(super) digest: u64,
     pub(super) sketch: Sketch,
 }
@@ -118,7 +120,8 @@ impl Prepared {
             full: piece(labelled(&one_line(&item.title), &item.text)),
             stub: piece(format!("- {name} ({tokens} tokens): {about}\n")),
             summary: piece(format!("- {name} (summary of {tokens} tokens): {}", quoted(&summary))),
-            head: piece(format!("- {name} (parts of {tokens} tokens):\n")),
+            head: (!item.title.trim().is_empty())
+                .then(|| piece(format!("- {name} (parts of {tokens} tokens):\n"))),
             parts,
             warnings: lint::check(&item),
             tokenizer,
@@ -161,11 +164,13 @@ impl Part {
         let mut hashes = Vec::new();
         each_term(text, |term| hashes.push(digest(term)));
         each_term(title, |term| hashes.push(digest(term)));
+        let (identifiers, words) = identifiers(text);
         Self {
             piece: Piece::new(format!("> {}", quoted(text)), tokenizer),
             length: u64::try_from(hashes.len()).expect("a length fits"),
             terms: counted(hashes),
-            density: identifier_density(text),
+            identifiers,
+            words: words.max(1),
             digest: digest(text),
             sketch: Sketch::of(text),
         }

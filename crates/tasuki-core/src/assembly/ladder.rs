@@ -9,8 +9,8 @@ use super::Candidate;
 use super::item::{Priority, Rung};
 use super::receipt::Strategy;
 use super::render::{Line, Section};
-use super::score::{Repeats, Scores};
-use super::tokens::Tokenizer;
+use super::score::Scores;
+use super::tokens::{Piece, Tokenizer};
 use crate::ids::Timestamp;
 
 /// One step up.
@@ -43,7 +43,7 @@ pub(super) fn steps(
     for at in (0..candidates.len()).filter(|&at| taken[at]) {
         let candidate = &candidates[at];
         let item = &candidate.prepared.item;
-        let best = candidate.carried.as_ref().map_or_else(|| scores.of_item(at), |c| c.score);
+        let best = candidate.settled().map_or_else(|| scores.of_item(at), |c| c.score);
         let mut put = |phase: u8, score: i64, place: usize, step: Step| {
             let key = (item.priority, phase, Reverse(score), Reverse(item.at), at, place);
             keyed.push((key, step));
@@ -66,12 +66,14 @@ pub(super) fn steps(
                 put(0, best, 0, Step::Whole(at));
             }
             Strategy::Priority | Strategy::Full => {
-                put(0, best, 0, Step::Stub(at));
+                if candidate.prepared.head.is_some() || top < Rung::Summary {
+                    put(0, best, 0, Step::Stub(at));
+                }
                 if candidate.passes_summary(top) {
                     put(0, best, 1, Step::Summary(at));
                 }
-                for (place, &score) in scores.parts[at].iter().enumerate() {
-                    let new = scores.repeats[at][place] == Repeats::Nothing;
+                for (place, &score) in scores.of_parts(at).iter().enumerate() {
+                    let new = scores.repeats(at)[place].is_none();
                     if new && candidate.passes_part(place, top) {
                         put(0, score, 2 + place, Step::Part(at, place));
                     }
@@ -105,13 +107,13 @@ pub(super) struct Tally<'a> {
 }
 
 /// How much of an item has been taken.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Held {
     stub: bool,
     pub(super) summary: bool,
-    pub(super) whole: bool,
-    /// Places of parts, as they were taken.
-    pub(super) parts: Vec<usize>,
+    whole: bool,
+    /// How many parts.
+    pub(super) parts: usize,
     parts_tokens: u64,
 }
 
@@ -119,7 +121,7 @@ impl Held {
     pub(super) fn rung(&self) -> Rung {
         if self.whole {
             Rung::Full
-        } else if self.summary || !self.parts.is_empty() {
+        } else if self.summary || self.parts > 0 {
             Rung::Summary
         } else if self.stub {
             Rung::Stub
@@ -132,9 +134,9 @@ impl Held {
         let prepared = &candidate.prepared;
         if self.whole {
             prepared.full.tokens()
-        } else if !self.parts.is_empty() {
-            let head = if self.summary { &prepared.summary } else { &prepared.head };
-            head.tokens() + self.parts_tokens
+        } else if self.parts > 0 {
+            let head = if self.summary { Some(&prepared.summary) } else { prepared.head.as_ref() };
+            head.map_or(0, Piece::tokens) + self.parts_tokens
         } else if self.summary {
             prepared.summary.tokens()
         } else if self.stub {
@@ -185,9 +187,9 @@ impl<'a> Tally<'a> {
             Step::Summary(_) => held.summary = true,
             Step::Whole(_) => held.whole = true,
             Step::Part(_, place) => {
-                held.parts.push(place);
+                held.parts += 1;
                 held.parts_tokens += candidate.prepared.parts[place].piece.tokens();
-                held.whole = held.parts.len() == candidate.prepared.parts.len();
+                held.whole = held.parts == candidate.prepared.parts.len();
             }
         }
         self.tokens = self.tokens - before + held.tokens(candidate);
@@ -202,8 +204,13 @@ impl<'a> Tally<'a> {
     }
 }
 
-/// How many steps fit into so many tokens, and how many tokens all of them would need on the way.
-pub(super) fn longest(mut tally: Tally<'_>, steps: &[Step], available: u64) -> (usize, u64) {
+/// How many steps fit into so many tokens, how many tokens all of them need on the way, and what is
+/// held after all of them.
+pub(super) fn longest<'a>(
+    mut tally: Tally<'a>,
+    steps: &[Step],
+    available: u64,
+) -> (usize, u64, Tally<'a>) {
     let mut fits = steps.len();
     let mut most = tally.tokens;
     for (at, &step) in steps.iter().enumerate() {
@@ -213,5 +220,5 @@ pub(super) fn longest(mut tally: Tally<'_>, steps: &[Step], available: u64) -> (
             fits = at;
         }
     }
-    (fits, most)
+    (fits, most, tally)
 }

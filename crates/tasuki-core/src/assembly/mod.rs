@@ -37,7 +37,7 @@ use chosen::Chosen;
 use ladder::{Tally, longest, steps};
 use profile::Viewed;
 use render::Base;
-use score::{Query, Repeats, Scores, score};
+use score::{Query, Scores, score};
 
 /// How many of the largest parts an error names.
 const LARGEST: usize = 5;
@@ -84,6 +84,8 @@ impl From<Prepared> for Candidate {
 pub struct Carried {
     pub rung: Rung,
     pub score: i64,
+    /// Whether what it was worth stands, or is worked out anew among the other items.
+    pub settled: bool,
     /// Whether the sender's summary is there, beside parts.
     pub summary: bool,
     /// Parts of a long text by place, with what each is worth. Empty for what is not in parts.
@@ -129,19 +131,20 @@ pub fn assemble(request: &Request) -> Result<Assembled, TooSmall> {
     }
 
     let query = Query::new(&request.brief, request.profile.as_ref());
-    let scores = score(&candidates, &taken, &query, request.profile.as_ref());
+    let scores = score(&request.brief, &candidates, &taken, &query, request.profile.as_ref());
     let taken = without_copies(&candidates, taken, &scores, &mut dropped);
     let steps = steps(request.strategy, &candidates, &taken, &scores, &lines);
     let tally = || Tally::new(&candidates, &lines, request.tokenizer, base_tokens);
-    let (prefix, everything) = longest(tally(), &steps, available);
+    let (prefix, everything, whole) = longest(tally(), &steps, available);
     if request.strategy == Strategy::Full && prefix < steps.len() {
         return Err(too_small(everything, largest_of_all(&base, &candidates)));
     }
-    let (mut kept, mut whole) = (tally(), tally());
-    steps[..prefix].iter().for_each(|&step| kept.take(step));
-    steps.iter().for_each(|&step| whole.take(step));
+    let steps = &steps[..prefix];
+    let mut kept = tally();
+    steps.iter().for_each(|&step| kept.take(step));
 
-    let chosen = Chosen { candidates: &candidates, lines: &lines, scores: &scores, kept, whole };
+    let (candidates, lines, scores) = (&candidates, &lines, &scores);
+    let chosen = Chosen { candidates, lines, scores, steps, kept, whole };
     let mut receipt = Receipt {
         strategy: request.strategy,
         tokenizer: request.tokenizer,
@@ -161,10 +164,10 @@ pub fn assemble(request: &Request) -> Result<Assembled, TooSmall> {
         demoted: Vec::new(),
         dropped,
         unresolved: sorted_gaps(request),
-        warnings: warnings(request, &candidates, base_tokens, available),
+        warnings: warnings(request, candidates, base_tokens, available),
     };
     chosen.report(&taken, &mut receipt);
-    let prompt = chosen.render(&base, &steps[..prefix], request.tokenizer);
+    let prompt = chosen.render(&base, request.tokenizer);
     let carried = chosen.carried(&taken);
     Ok(Assembled { prompt, receipt, manifest, carried })
 }
@@ -219,9 +222,9 @@ fn without_copies(
     dropped: &mut Vec<Dropped>,
 ) -> Vec<bool> {
     for (at, taken) in taken.iter_mut().enumerate().filter(|(_, taken)| **taken) {
-        let repeats = &scores.repeats[at];
-        if let Some(Repeats::Item(of)) = repeats.first().copied()
-            && repeats.iter().all(|part| *part != Repeats::Nothing)
+        let repeats = scores.repeats(at);
+        if let Some(Some(of)) = repeats.first().copied()
+            && repeats.iter().all(Option::is_some)
         {
             *taken = false;
             let of = candidates[of].prepared.item.id.clone();
@@ -287,9 +290,18 @@ fn warnings(
 }
 
 impl Candidate {
+    fn item(&self) -> &Item {
+        &self.prepared.item
+    }
+
     fn is_same(&self, other: &Self) -> bool {
         let key = |c: &Self| (c.prepared.item.revision, c.prepared.hash);
         self.prepared.item.id == other.prepared.item.id && key(self) == key(other)
+    }
+
+    /// What the item was worth in an earlier assembly, if that stands.
+    fn settled(&self) -> Option<&Carried> {
+        self.carried.as_ref().filter(|carried| carried.settled)
     }
 
     /// How many tokens a line, a summary and all of it are.

@@ -114,16 +114,16 @@ pub(super) fn base(
     let mut below = Vec::new();
     let mut put = |name: String, text: String| below.push((name, piece(text)));
     if let Some((items, hash)) = listed {
-        // Twelve digits tell lists apart; the receipt has all of them.
+        // Eight digits tell lists apart; the receipt has all of them.
         let hash = hash.to_string();
-        put("headings".into(), format!("(All {items} items: manifest {})\n", &hash[7..19]));
+        put("headings".into(), format!("({items} items, manifest {})\n", &hash[7..15]));
     }
     if let Some(expected) = &brief.expected_output {
         put("expected output".into(), format!("## Expected output\n{}", own_lines(expected)));
     }
     if !brief.constraints.is_empty() {
         let rules = brief.constraints.len();
-        put("headings".into(), format!("(All {rules} constraints above hold.)\n"));
+        put("headings".into(), format!("(All {rules} constraints hold.)\n"));
     }
     Base { above, below }
 }
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!(
             text,
             "# Task\nShip it.\n## Must not\n- Do not deploy.\n## Must\n- Test.\n## Ask\nReview.\n\
-             ## Expected output\nA verdict.\n(All 2 constraints above hold.)\n"
+             ## Expected output\nA verdict.\n(All 2 constraints hold.)\n"
         );
     }
 }

@@ -6,9 +6,11 @@ use crate::search::each_term;
 
 /// How large a part of a long text becomes, in estimated tokens. Small parts waste little of a
 /// budget when one of them does not fit any more.
-pub const PART_TOKENS: u64 = 80;
+pub const PART_TOKENS: u64 = 40;
 /// A text up to this size is not cut, in estimated tokens: its parts would be mere splinters.
-pub(super) const WHOLE_TOKENS: u64 = 120;
+const WHOLE_TOKENS: u64 = 60;
+/// A sentence up to this size is not cut either; what is longer is a table or a piece of JSON.
+const SENTENCE_TOKENS: u64 = 80;
 
 /// How many tokens a text is, roughly, and the same for every tokenizer: cuts must not move when
 /// a text is passed to another model.
@@ -107,7 +109,7 @@ fn is_abbreviation(before: &str) -> bool {
 }
 
 /// Cuts a long text into parts of whole sentences, each about [`PART_TOKENS`] large; a sentence
-/// that is longer is cut where it pauses. A short text is one part. Parts are pieces of the text as
+/// that is much longer is cut where it pauses. A short text is one part. Parts are pieces of the text as
 /// it is; only space between them is lost.
 #[must_use]
 pub fn parts(text: &str) -> Vec<&str> {
@@ -148,6 +150,9 @@ fn offset(text: &str, piece: &str) -> usize {
 /// Cuts a sentence that is too long for a part: after a closing bracket, a comma or a semicolon if
 /// there is one in reach, otherwise at a space, otherwise anywhere.
 fn pauses(sentence: &str) -> Vec<&str> {
+    if estimate_until(sentence, SENTENCE_TOKENS).0 == sentence.len() {
+        return vec![sentence];
+    }
     let mut found = Vec::new();
     let mut rest = sentence;
     loop {
@@ -170,7 +175,29 @@ fn pauses(sentence: &str) -> Vec<&str> {
 /// names), in thousandths of its words.
 #[must_use]
 pub fn identifier_density(text: &str) -> i64 {
-    let (mut words, mut weight) = (0_i64, 0_i64);
+    let mut weight = 0;
+    let words = each_word(text, |_, surely| weight += surely);
+    if words == 0 { 0 } else { (weight / words).min(1000) }
+}
+
+/// The identifiers of a text, each once: a hash, and how surely it is one, in thousandths. And how
+/// many words the text has.
+pub(super) fn identifiers(text: &str) -> (Vec<(u64, i64)>, i64) {
+    let mut found: Vec<(u64, i64)> = Vec::new();
+    let words = each_word(text, |word, surely| {
+        if surely > 0 {
+            found.push((digest(&word.to_lowercase()), surely));
+        }
+    });
+    // The surest mention counts: a name at a sentence's start is still a name.
+    found.sort_unstable_by_key(|&(word, surely)| (word, std::cmp::Reverse(surely)));
+    found.dedup_by_key(|(word, _)| *word);
+    (found, words)
+}
+
+/// Calls back with each word and how surely it is an identifier; says how many words there are.
+fn each_word(text: &str, mut found: impl FnMut(&str, i64)) -> i64 {
+    let mut words = 0;
     let mut first_of_sentence = true;
     for run in text.split_whitespace() {
         for word in run.split(['"', ',', ':', '(', ')', '[', ']', '{', '}']) {
@@ -179,12 +206,12 @@ pub fn identifier_density(text: &str) -> i64 {
                 continue;
             }
             words += 1;
-            weight += identifier_weight(word, first_of_sentence);
+            found(word, identifier_weight(word, first_of_sentence));
             first_of_sentence = false;
         }
         first_of_sentence |= run.ends_with(['.', '!', '?']);
     }
-    if words == 0 { 0 } else { (weight / words).min(1000) }
+    words
 }
 
 /// How surely a word is an identifier, in thousandths.
@@ -250,10 +277,11 @@ impl Sketch {
     }
 
     /// Keys of which texts that resemble each other almost always share one.
-    pub(super) fn bands(&self) -> impl Iterator<Item = (usize, u64)> {
+    pub(super) fn bands(&self) -> impl Iterator<Item = u64> {
         self.0.into_iter().flat_map(|values| {
             let pair = move |at: usize| u64::from(values[at]) << 32 | u64::from(values[at + 1]);
-            (0..SKETCH).step_by(2).map(move |at| (at, pair(at)))
+            // The place is in the key, so that only bands at the same place can meet.
+            (0..SKETCH).step_by(2).map(move |at| pair(at).rotate_left(at as u32) ^ at as u64)
         })
     }
 }
@@ -279,7 +307,7 @@ mod tests {
         for text in [json, prose, "x".repeat(5000), "漢".repeat(3000)] {
             let parts = parts(&text);
             assert!(parts.len() > 3);
-            assert!(parts.iter().all(|part| estimate(part) <= PART_TOKENS));
+            assert!(parts.iter().all(|part| estimate(part) <= SENTENCE_TOKENS));
             let squeeze = |text: &str| text.split_whitespace().collect::<String>();
             assert_eq!(squeeze(&parts.join(" ")), squeeze(&text));
         }

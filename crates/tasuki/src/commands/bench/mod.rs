@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `tasuki bench`: drives a running broker over real HTTP and prints what it measured. Absolute
-//! figures say little on a shared machine; compare runs beside each other.
+//! `tasuki bench`: drives a running broker over real HTTP and prints what it measured; `fidelity` and
+//! `assembly` need no broker. Absolute figures say little on a shared machine; compare runs beside
+//! each other.
 
+mod assembly;
 mod claims;
 mod cycle;
+mod fidelity;
 mod http;
 
 use clap::{Args, Subcommand};
@@ -21,6 +24,10 @@ pub(crate) struct Bench {
 enum Kind {
     /// Compare claims on an empty store with claims on a full one
     Claims(claims::Claims),
+    /// Relay conversations along five agents and see what reaches the last one
+    Fidelity(fidelity::Fidelity),
+    /// Compare assembling from many memories with one synced append
+    Assembly(assembly::Assembly),
 }
 
 impl Bench {
@@ -28,6 +35,8 @@ impl Bench {
         match self.kind {
             None => self.cycle.run().await,
             Some(Kind::Claims(claims)) => claims.run().await,
+            Some(Kind::Fidelity(fidelity)) => fidelity.run(),
+            Some(Kind::Assembly(assembly)) => assembly.run(),
         }
     }
 }

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `tasuki bench assembly`: what assembling from many memories costs beside one synced append to the
+//! same disk, in interleaved rounds. The memories are prepared beforehand, as a broker keeps them;
+//! what preparing costs is printed too.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::Context as _;
+use clap::Args;
+use hdrhistogram::Histogram;
+use serde::Serialize;
+use tasuki_core::Timestamp;
+use tasuki_core::assembly::{
+    Brief, Candidate, Item, Prepared, Priority, Request, Rule, Tokenizer, assemble,
+};
+
+use super::cycle::{histogram, record};
+use super::fidelity::messages;
+use crate::output::Output;
+
+/// How much one append writes.
+const APPEND_BYTES: usize = 4096;
+
+#[derive(Args)]
+pub(super) struct Assembly {
+    /// How many memories there are to choose from
+    #[arg(long, default_value_t = 200)]
+    memories: usize,
+    /// How many tokens the receiver can take
+    #[arg(long, default_value_t = 4000)]
+    budget: u64,
+    /// How many rounds of both are measured
+    #[arg(long, default_value_t = 10)]
+    rounds: usize,
+    /// How many assemblies and how many syncs a round has
+    #[arg(long, default_value_t = 200)]
+    calls: usize,
+    /// Where the synced file is written; it is removed afterwards
+    #[arg(long, default_value = ".")]
+    directory: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    memories: usize,
+    memories_bytes: usize,
+    budget: u64,
+    token_count: u64,
+    assembly: Figures,
+    sync: Figures,
+    /// How often the p99 of assembly fits into the p50 of a sync.
+    sync_p50_to_assembly_p99: f64,
+    sync_p99_to_assembly_p99: f64,
+    /// What working out one memory costs, once for each revision.
+    prepare_mean_us: f64,
+}
+
+#[derive(Serialize)]
+struct Figures {
+    p50_us: f64,
+    p99_us: f64,
+}
+
+impl Assembly {
+    pub(super) fn run(self) -> anyhow::Result<()> {
+        let items = memories(self.memories)?;
+        let memories_bytes = items.iter().map(|item| item.text.len()).sum();
+        // The vocabulary is loaded before anything is timed.
+        let _ = Tokenizer::O200k.count("warm");
+        let began = Instant::now();
+        let prepared: Vec<Candidate> =
+            items.into_iter().map(|item| Prepared::new(item, Tokenizer::O200k).into()).collect();
+        let prepare = began.elapsed();
+        let request = request(prepared, self.budget);
+        let token_count = assemble(&request)?.receipt.token_count;
+
+        let (mut assembling, mut syncing) = (histogram(), histogram());
+        let path = self.directory.join(format!(".tasuki-bench-{}", std::process::id()));
+        let mut file = File::create(&path)
+            .with_context(|| format!("cannot write in {}", self.directory.display()))?;
+        let page = [b'x'; APPEND_BYTES];
+        for _ in 0..self.rounds {
+            for _ in 0..self.calls {
+                let began = Instant::now();
+                let assembled = assemble(&request)?;
+                record(&mut assembling, began.elapsed());
+                std::hint::black_box(assembled);
+            }
+            for _ in 0..self.calls {
+                let began = Instant::now();
+                file.write_all(&page)?;
+                file.sync_data()?;
+                record(&mut syncing, began.elapsed());
+            }
+        }
+        drop(file);
+        std::fs::remove_file(&path)?;
+        let (assembly, sync) = (Figures::of(&assembling), Figures::of(&syncing));
+        let report = Report {
+            memories: self.memories,
+            memories_bytes,
+            budget: self.budget,
+            token_count,
+            sync_p50_to_assembly_p99: sync.p50_us / assembly.p99_us.max(0.001),
+            sync_p99_to_assembly_p99: sync.p99_us / assembly.p99_us.max(0.001),
+            assembly,
+            sync,
+            prepare_mean_us: prepare.as_secs_f64() * 1e6 / (self.memories.max(1) as f64),
+        };
+        Output { json: self.json }.found(&report, Report::text)
+    }
+}
+
+/// Memories from the texts that came with this program, as many as are wanted.
+fn memories(number: usize) -> anyhow::Result<Vec<Item>> {
+    let texts = messages()?;
+    let memory = |at: usize| {
+        // Three neighbouring texts make one memory; later rounds are told apart by their number.
+        let text: Vec<&str> =
+            (0..3).map(|next| texts[(at * 3 + next) % texts.len()].as_str()).collect();
+        Item {
+            id: format!("ms-{at}"),
+            revision: 1,
+            kind: "note".into(),
+            title: format!("Memory {at}"),
+            summary: None,
+            text: format!("Note {at}. {}", text.join(" ")),
+            priority: if at % 20 == 0 { Priority::High } else { Priority::Normal },
+            pinned: at % 100 == 0,
+            tags: Vec::new(),
+            at: Timestamp(i64::try_from(at).unwrap_or(i64::MAX) * 60_000),
+            source: None,
+        }
+    };
+    Ok((0..number).map(memory).collect())
+}
+
+fn request(items: Vec<Candidate>, budget: u64) -> Request {
+    let rules = (1..=10).map(|at| Rule {
+        kind: if at % 2 == 0 { "must" } else { "must_not" }.into(),
+        text: format!("Rule {at}: do not change anything that rule {at} protects."),
+    });
+    Request {
+        brief: Brief {
+            intent: "Find out why the payment of the order failed and repair it.".into(),
+            constraints: rules.collect(),
+            ask: Some("Check the gateway's answer and propose a refund.".into()),
+            expected_output: Some("A report of at most one page.".into()),
+            ..Brief::default()
+        },
+        items,
+        tokenizer: Tokenizer::O200k,
+        budget: Some(budget),
+        ..Request::default()
+    }
+}
+
+impl Figures {
+    fn of(times: &Histogram<u64>) -> Self {
+        let at = |quantile| times.value_at_quantile(quantile) as f64 / 1000.0;
+        Self { p50_us: at(0.5), p99_us: at(0.99) }
+    }
+}
+
+impl Report {
+    fn text(&self) -> String {
+        format!(
+            "{} memories of {} bytes in all, budget {}: {} tokens\n\
+             {:<30}{:>10}{:>10}\n\
+             {:<30}{:>10.0}{:>10.0}\n\
+             {:<30}{:>10.0}{:>10.0}\n\
+             a sync (p50) takes {:.2} times as long as an assembly (p99)\n\
+             preparing a memory, once for each revision: {:.0} µs\n",
+            self.memories,
+            self.memories_bytes,
+            self.budget,
+            self.token_count,
+            "",
+            "p50 µs",
+            "p99 µs",
+            "assembly",
+            self.assembly.p50_us,
+            self.assembly.p99_us,
+            "append of 4 KiB and fdatasync",
+            self.sync.p50_us,
+            self.sync.p99_us,
+            self.sync_p50_to_assembly_p99,
+            self.prepare_mean_us,
+        )
+    }
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The relay: four handoffs, after each of which the next agent knows only what it was passed and its
+//! own stage. Scored is what reaches the fifth agent.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tasuki_core::Timestamp;
+use tasuki_core::assembly::{
+    Brief, Candidate, Carried, Entry, Item, Prepared, Priority, Request, Rule, Strategy, Tokenizer,
+    assemble,
+};
+
+use super::baseline;
+use super::scenario::{STAGES, Scenario};
+
+/// The tokenizer that everything is counted in.
+pub(super) const TOKENIZER: Tokenizer = Tokenizer::O200k;
+
+/// A way to pass things on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Method {
+    /// One text, of which the end is kept.
+    KeepTail,
+    /// One text, summarised at each hop.
+    SummaryPerHop,
+    /// The policy and the last messages that fit.
+    LastMessages,
+    /// Ours; the broker assembles anew from everything that was passed in the task so far.
+    Lazy,
+    SummaryRefs,
+    Priority,
+    /// The same, but what one envelope did not keep is not offered to the next.
+    PriorityKept,
+    /// Everything, whatever the budget.
+    Full,
+}
+
+impl Method {
+    pub(super) const ALL: [Self; 8] = [
+        Self::KeepTail,
+        Self::SummaryPerHop,
+        Self::LastMessages,
+        Self::Lazy,
+        Self::SummaryRefs,
+        Self::Priority,
+        Self::PriorityKept,
+        Self::Full,
+    ];
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::KeepTail => "naive: keep the tail",
+            Self::SummaryPerHop => "naive: summary per hop",
+            Self::LastMessages => "naive: last messages",
+            Self::Lazy => "tasuki: lazy",
+            Self::SummaryRefs => "tasuki: summary_refs",
+            Self::Priority => "tasuki: priority",
+            Self::PriorityKept => "tasuki: priority, kept only",
+            Self::Full => "tasuki: full (no budget)",
+        }
+    }
+}
+
+/// What one relay came to.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Outcome {
+    pub(super) constraints: Share,
+    pub(super) prohibitions: Share,
+    pub(super) facts_inline: Share,
+    pub(super) facts_reachable: Share,
+    /// Handoffs of more tokens than the budget.
+    pub(super) overruns: u64,
+    /// Handoffs that were refused because what must be passed does not fit.
+    pub(super) refusals: u64,
+    /// How many tokens each handoff was.
+    pub(super) tokens: Vec<u64>,
+}
+
+/// How many of how many.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Share {
+    pub(super) kept: u64,
+    pub(super) all: u64,
+}
+
+impl Share {
+    fn of<'a>(texts: impl Iterator<Item = &'a str>, arrives: impl Fn(&str) -> bool) -> Self {
+        let mut share = Self::default();
+        for text in texts {
+            share.all += 1;
+            share.kept += u64::from(arrives(text));
+        }
+        share
+    }
+}
+
+/// Passes a conversation along and says what arrived.
+pub(super) fn run(scenario: &Scenario, method: Method, budget: u64) -> Outcome {
+    let passed = match method {
+        Method::KeepTail => baseline::keep_tail(scenario, budget),
+        Method::SummaryPerHop => baseline::summary_per_hop(scenario, budget),
+        Method::LastMessages => baseline::last_messages(scenario, budget),
+        Method::Lazy => ladder(scenario, Strategy::Lazy, Some(budget), false),
+        Method::SummaryRefs => ladder(scenario, Strategy::SummaryRefs, Some(budget), false),
+        Method::Priority => ladder(scenario, Strategy::Priority, Some(budget), false),
+        Method::PriorityKept => ladder(scenario, Strategy::Priority, Some(budget), true),
+        Method::Full => ladder(scenario, Strategy::Full, None, false),
+    };
+    let last = passed.texts.last().map_or("", String::as_str);
+    let inline = |text: &str| last.contains(text);
+    let constraints = || scenario.constraints.iter();
+    let prohibitions = constraints().filter(|constraint| constraint.prohibition);
+    let facts = || scenario.facts.iter().map(String::as_str);
+    // Counted anew and as a whole, whatever the way of passing believes it came to.
+    let tokens: Vec<u64> = passed.texts.iter().map(|text| TOKENIZER.count(text)).collect();
+    let limit = if method == Method::Full { u64::MAX } else { budget };
+    Outcome {
+        constraints: Share::of(constraints().map(|it| it.text.as_str()), inline),
+        prohibitions: Share::of(prohibitions.map(|it| it.text.as_str()), inline),
+        facts_inline: Share::of(facts(), inline),
+        facts_reachable: Share::of(facts(), |fact| {
+            inline(fact) || passed.reachable.iter().any(|text| text.contains(fact))
+        }),
+        overruns: tokens.iter().filter(|tokens| **tokens > limit).count() as u64,
+        refusals: passed.refusals,
+        tokens,
+    }
+}
+
+/// What was passed at each handoff.
+#[derive(Default)]
+pub(super) struct Passed {
+    pub(super) texts: Vec<String>,
+    /// What the last agent can fetch.
+    pub(super) reachable: Vec<String>,
+    pub(super) refusals: u64,
+}
+
+/// Our way: each message is an item. An agent sees what it is passed and its own stage; the broker,
+/// which has every item, assembles from all of them, or, with `kept_only`, from what the last envelope
+/// kept and the new stage.
+fn ladder(scenario: &Scenario, strategy: Strategy, budget: Option<u64>, kept_only: bool) -> Passed {
+    let mut passed = Passed::default();
+    let mut stored: BTreeMap<String, Candidate> = BTreeMap::new();
+    let mut kept: Vec<(String, u64, Carried)> = Vec::new();
+    let mut inherited: Vec<Entry> = Vec::new();
+    let mut time = 0;
+    for stage in &scenario.stages[..STAGES - 1] {
+        let mut items: Vec<Candidate> = if kept_only {
+            let carried = |carried: &Carried| Carried { settled: false, ..carried.clone() };
+            let of = |(id, _, kept): &(String, u64, Carried)| Candidate {
+                carried: Some(carried(kept)),
+                ..stored[id].clone()
+            };
+            kept.iter().map(of).collect()
+        } else {
+            stored.values().cloned().collect()
+        };
+        for message in stage {
+            time += 1;
+            let item = Item {
+                id: format!("m{time}"),
+                revision: 1,
+                kind: message.who.clone(),
+                title: String::new(),
+                summary: None,
+                text: message.text.clone(),
+                priority: Priority::Normal,
+                pinned: false,
+                tags: Vec::new(),
+                at: Timestamp(time * 60_000),
+                source: None,
+            };
+            let candidate = Candidate::from(Prepared::new(item, TOKENIZER));
+            stored.insert(format!("m{time}"), candidate.clone());
+            items.push(candidate);
+        }
+        let request = Request {
+            brief: brief(scenario),
+            items,
+            inherited,
+            strategy,
+            tokenizer: TOKENIZER,
+            budget,
+            ..Request::default()
+        };
+        match assemble(&request) {
+            Ok(assembled) => {
+                passed.texts.push(assembled.prompt);
+                kept = assembled.carried;
+                inherited = assembled.manifest;
+            }
+            Err(_) => {
+                passed.refusals += 1;
+                inherited = request.inherited;
+            }
+        }
+    }
+    let listed = inherited.iter().filter_map(|entry| stored.get(&entry.id));
+    passed.reachable = listed.map(|it| it.prepared.item().text.clone()).collect();
+    passed
+}
+
+fn brief(scenario: &Scenario) -> Brief {
+    let rule = |constraint: &super::scenario::Constraint| Rule {
+        kind: if constraint.prohibition { "must_not" } else { "must" }.into(),
+        text: constraint.text.clone(),
+    };
+    Brief {
+        intent: scenario.intent.clone(),
+        constraints: scenario.constraints.iter().map(rule).collect(),
+        ..Brief::default()
+    }
+}
