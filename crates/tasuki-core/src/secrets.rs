@@ -10,6 +10,9 @@ use crate::refusal::Refusal;
 
 /// How many findings are told at once.
 pub const FINDINGS_MAX: usize = 32;
+/// How far a token or a value is looked at. Without an end, a text made of beginnings would take
+/// the square of its length.
+const LOOK_BYTES_MAX: usize = 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SecretKind {
@@ -229,10 +232,15 @@ fn in_text(text: &str) -> Vec<SecretKind> {
 
 fn fits(text: &str, at: usize, shape: &Shape) -> bool {
     let rest = &text.as_bytes()[at + shape.prefix.len()..];
+    let rest = &rest[..rest.len().min(LOOK_BYTES_MAX)];
     let run = rest.iter().take_while(|byte| (shape.alphabet)(**byte)).count();
     let rest = &rest[..run];
     // A row of one character stands for a token in documentation.
     begins_word(text, at) && run >= shape.rest_min && distinct(rest) > 4
+}
+
+fn beginning(text: &str) -> &str {
+    &text[..text.floor_char_boundary(LOOK_BYTES_MAX)]
 }
 
 fn begins_word(text: &str, at: usize) -> bool {
@@ -245,17 +253,23 @@ fn distinct(bytes: &[u8]) -> usize {
     seen.iter().filter(|seen| **seen).count()
 }
 
-/// Three parts of base64, of which the first two are JSON objects.
+/// Three parts of base64, of which the first two are JSON objects. Claims may be long; a header is
+/// not.
 fn is_web_token(text: &str) -> bool {
-    let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || "_-.".contains(c)));
-    let mut parts = text[..end.unwrap_or(text.len())].split('.');
-    let header = parts.next().is_some_and(|part| part.len() >= 16);
-    let claims = parts.next().is_some_and(|part| part.len() >= 8 && part.starts_with("eyJ"));
-    header && claims && parts.next().is_some_and(|part| part.len() >= 16)
+    const CLAIMS_BYTES_MAX: usize = 8 * LOOK_BYTES_MAX;
+    let part =
+        |bytes: &[u8], max: usize| bytes.iter().take(max).take_while(|byte| joined(**byte)).count();
+    let bytes = text.as_bytes();
+    let header = part(bytes, LOOK_BYTES_MAX);
+    let Some(rest) = bytes[header..].strip_prefix(b".eyJ") else { return false };
+    let claims = part(rest, CLAIMS_BYTES_MAX);
+    let signature = rest[claims..].strip_prefix(b".").map_or(0, |rest| part(rest, 64));
+    header >= 16 && claims >= 8 && signature >= 16
 }
 
 /// `user:password@host`, at the beginning of a text.
 fn has_password(rest: &str) -> bool {
+    let rest = beginning(rest);
     let end = rest.find(|c: char| c.is_whitespace() || "/?#\"'<>".contains(c));
     let Some((user, _)) = rest[..end.unwrap_or(rest.len())].rsplit_once('@') else { return false };
     user.split_once(':')
@@ -289,12 +303,14 @@ fn assigns(line: &str) -> bool {
     line.match_indices(['=', ':']).any(|(at, _)| {
         let name = line[..at].trim_end().trim_end_matches(['"', '\'', '`']);
         let start = name.rfind(|c: char| !(c.is_ascii_alphanumeric() || "_-.".contains(c)));
-        let name =
-            &name[start.map_or(0, |at| at + name[at..].chars().next().map_or(1, char::len_utf8))..];
+        let name = start.map_or(name, |at| {
+            name[at..]
+                .trim_start_matches(|c: char| !(c.is_ascii_alphanumeric() || "_-.".contains(c)))
+        });
         if !is_secret_name(name) {
             return false;
         }
-        let value = line[at + 1..].trim_start_matches(['=', ':', '>', ' ', '\t']);
+        let value = beginning(&line[at + 1..]).trim_start_matches(['=', ':', '>', ' ', '\t']);
         let value = value.trim_start_matches(['"', '\'', '`']);
         let end = value.find(|c: char| c.is_whitespace() || "\"'`,;".contains(c));
         is_random(&value[..end.unwrap_or(value.len())])
@@ -410,6 +426,14 @@ mod tests {
         assert_eq!(Policy::Block.check(&likely).unwrap().len(), 1);
         assert_eq!(Policy::Warn.check(&certain).unwrap().len(), 1);
         assert_eq!(Policy::Off.check(&certain), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn a_text_made_of_beginnings_takes_no_longer_than_others() {
+        for hostile in ["xoxb-", "eyJ-", "password:", "a://b:c@"] {
+            // Looked at to its end from every place, this would take minutes.
+            assert!(found(&hostile.repeat(1 << 18)).len() <= FINDINGS_MAX);
+        }
     }
 
     #[test]
