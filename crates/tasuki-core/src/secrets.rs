@@ -327,7 +327,7 @@ fn is_random(value: &str) -> bool {
         u8::is_ascii_digit,
         u8::is_ascii_punctuation,
     ];
-    let kinds = kinds.iter().filter(|kind| bytes.iter().any(|byte| kind(byte))).count();
+    let kinds = kinds.iter().filter(|kind| bytes.iter().any(kind)).count();
     let spread = distinct(bytes) * 2 >= bytes.len().min(24);
     (8..=512).contains(&bytes.len()) && kinds >= 2 && spread && !is_placeholder(value)
 }

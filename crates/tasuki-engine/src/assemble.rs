@@ -230,7 +230,7 @@ impl Desk {
         let tokenizer = tokenizer.or_else(|| manifest.and_then(|m| m.tokenizer.clone()));
         let window = manifest.and_then(|m| m.context_window).map(u64::from);
         let asked = wish.budget.or(bound.map(u64::from));
-        let reserves = manifest.and_then(|m| m.reserves.clone());
+        let reserves = manifest.and_then(|m| m.reserves);
         let (system, work) =
             reserves.map_or((0, 0), |reserves| (reserves.system_prompt, reserves.work));
         Ok(Receiver {

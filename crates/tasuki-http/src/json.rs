@@ -126,11 +126,13 @@ pub(crate) fn parse<T: DeserializeOwned + JsonSchema + 'static>(
     if let Ok(body) = T::deserialize(read()?) {
         return Ok(body);
     }
-    typed(read()?)
+    typed(&read()?)
 }
 
 /// Reads what was looked at as plain JSON before. Every fault is named, not only the first.
-pub(crate) fn typed<T: DeserializeOwned + JsonSchema + 'static>(body: Value) -> Result<T, Problem> {
+pub(crate) fn typed<T: DeserializeOwned + JsonSchema + 'static>(
+    body: &Value,
+) -> Result<T, Problem> {
     serde_path_to_error::deserialize(body.clone()).map_err(|error| {
         let mut path = error.path().to_string();
         // An offer is a hop with more beside it, and where a fault of the hop is, the hop knows.
@@ -140,7 +142,7 @@ pub(crate) fn typed<T: DeserializeOwned + JsonSchema + 'static>(body: Value) -> 
         {
             path = error.path().to_string();
         }
-        let faults = every_fault::<T>(&body);
+        let faults = every_fault::<T>(body);
         let field = match (path.as_str(), faults.first()) {
             (".", Some(first)) if !first.path.is_empty() => first.path[1..].replace('/', "."),
             (".", _) => "body".to_owned(),

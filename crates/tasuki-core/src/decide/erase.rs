@@ -9,10 +9,10 @@ use crate::event::{Actor, Event};
 use crate::ids::{AgentId, DocumentId, HandoffId, Position};
 use crate::refusal::Refusal;
 
-pub(super) fn erase(wish: Erase, view: &dyn View) -> Result<Decision, Refusal> {
+pub(super) fn erase(wish: &Erase, view: &dyn View) -> Result<Decision, Refusal> {
     match &wish.what {
-        Erasable::Handoff { id, at } => of_handoff(&wish, *id, at, view),
-        Erasable::Revision { id, revision, at } => of_revision(&wish, id, *revision, *at, view),
+        Erasable::Handoff { id, at } => of_handoff(wish, *id, at, view),
+        Erasable::Revision { id, revision, at } => of_revision(wish, id, *revision, *at, view),
     }
 }
 

@@ -237,7 +237,7 @@ pub fn decide(command: Command, view: &dyn View, now: Timestamp) -> Decision {
         Command::RaiseEpoch { epoch } => Ok(sweep::raise_epoch(epoch, view)),
         Command::Registry { by, wish } => registry::change(&by, wish, view, now),
         Command::Document { id, by, wish } => document::change(id, by, wish, view),
-        Command::Erase(erase) => erase::erase(*erase, view),
+        Command::Erase(erase) => erase::erase(&erase, view),
     };
     let mut decision = decided.unwrap_or_else(Decision::from);
     give_turns(&mut decision.events, view, now);

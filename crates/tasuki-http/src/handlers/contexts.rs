@@ -19,7 +19,7 @@ pub(crate) async fn write(
     Json(body): Json<Value>,
 ) -> Answer {
     desk.shares_no_ownership(&body)?;
-    let body: wire::WriteContext = json::typed(body)?;
+    let body: wire::WriteContext = json::typed(&body)?;
     let seen = desk.write_context(&project, from_wire::context(body)).await?;
     Ok(ok(&to_wire::context(&seen)))
 }
@@ -30,7 +30,7 @@ pub(crate) async fn decide(
     Json(body): Json<Value>,
 ) -> Answer {
     desk.shares_no_ownership(&body)?;
-    let body: wire::NewDecision = json::typed(body)?;
+    let body: wire::NewDecision = json::typed(&body)?;
     let seen = desk.decide(&project, from_wire::decision(body)).await?;
     Ok(reply(StatusCode::CREATED, &to_wire::context(&seen)))
 }

@@ -100,7 +100,7 @@ async fn a_store_that_moves_to_postgres_and_back_is_the_same_store() {
     let url = shared().database().await;
     let mut told = Vec::new();
     let tell = &mut |done| told.push(done);
-    let moved = from_sqlite(&sqlite.dir, options(&url), sqlite.clock.clone(), tell).await;
+    let moved = Box::pin(from_sqlite(&sqlite.dir, options(&url), sqlite.clock.clone(), tell)).await;
     assert_eq!(moved.unwrap().events, log.len() as u64);
     assert_eq!(told.last(), Some(&(log.len() as u64)), "progress is told");
     let postgres = broker_with(options(&url), Some(&sqlite)).await;
@@ -141,7 +141,8 @@ async fn nothing_is_ever_copied_over_something() {
     let sqlite = Stage::open(Backend::Sqlite).await;
     sqlite.offered().await;
     sqlite.store.close().await;
-    let moved = from_sqlite(&sqlite.dir, options(&url), sqlite.clock.clone(), &mut |_| ()).await;
+    let moved =
+        Box::pin(from_sqlite(&sqlite.dir, options(&url), sqlite.clock.clone(), &mut |_| ())).await;
     let error = moved.unwrap_err().to_string();
     assert_eq!(error, PostgresError::NotEmpty.to_string());
     let moved = to_sqlite(options(&url), &sqlite.dir, sqlite.clock.clone(), &mut |_| ()).await;

@@ -48,7 +48,8 @@ impl Migrate {
                 let options = self.options(&self.to, &dir)?;
                 let told = &mut |done| bar.set_position(done);
                 let copied =
-                    postgres::from_sqlite(&dir, options, DatabaseClock::start(), told).await;
+                    Box::pin(postgres::from_sqlite(&dir, options, DatabaseClock::start(), told))
+                        .await;
                 bar.finish_and_clear();
                 (copied.map_err(unwrapped)?, format!("tasuki serve --store {}", shown(&self.to)))
             }

@@ -136,7 +136,7 @@ fn mean(outcomes: &[Outcome], share: impl Fn(&Outcome) -> Share) -> f64 {
         number += 1;
     }
     // In whole numbers up to here, so that the result does not depend on the order of the sum.
-    let thousandths = if number == 0 { 0 } else { (sum / number + 500) / 1000 };
+    let thousandths = sum.checked_div(number).map_or(0, |mean| (mean + 500) / 1000);
     thousandths as f64 / 1000.0
 }
 
