@@ -56,7 +56,9 @@ fn every_command_prints_one_document() {
     checked.run(&format!("migrate --from restored --to {}", crate::postgres::database()));
 
     // These print a greeting, a measurement and a script; they have tests of their own.
-    let elsewhere = ["serve", "bench", "bench claims", "completions"].map(String::from);
+    let elsewhere =
+        ["serve", "bench", "bench assembly", "bench claims", "bench fidelity", "completions"]
+            .map(String::from);
     checked.1.extend(elsewhere);
     let missing: Vec<_> = commands().difference(&checked.1).cloned().collect();
     assert!(missing.is_empty(), "not checked: {missing:?}");
@@ -70,6 +72,14 @@ fn the_road_of_a_handoff(checked: &mut Checked<'_>, talk: &Talk<'_>) {
     checked.run("handoff claim --agent reviewer");
     checked.run(&format!("handoff show {handoff}"));
     checked.run(&format!("handoff envelope {handoff}"));
+    let shown = checked.run(&format!("envelope show {handoff}"));
+    assert_eq!(shown["intent"], "x");
+    let compared = checked.run(&format!("envelope diff {handoff} {handoff}"));
+    assert_eq!(compared["same_intent"], true);
+    let found = checked.run(&format!("task bisect {} --fact x", text(&shown["task_id"])));
+    assert_eq!(found["present"][0], 0);
+    let put = checked.run("handoff assemble --from coder --intent x --ask y --max-tokens 900");
+    assert_eq!(put["receipt"]["budget"], 900);
     checked.run("handoff list --state claimed --to reviewer --from coder");
     for verb in ["start", "heartbeat", "progress", "release"] {
         talk.offer("");
