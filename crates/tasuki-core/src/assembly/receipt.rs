@@ -95,6 +95,7 @@ pub struct Dropped {
 /// Why something was not passed whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "why")]
+#[schemars(rename = "TrimReason")]
 pub enum Reason {
     /// There was no room.
     Budget,
@@ -106,12 +107,14 @@ pub enum Reason {
 
 /// A reference that could not be followed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Unresolved")]
 pub struct Gap {
     pub id: String,
     pub reason: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ReceiptWarning")]
 pub struct Warning {
     pub code: WarningCode,
     #[serde(default, skip_serializing_if = "Option::is_none")]

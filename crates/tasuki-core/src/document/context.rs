@@ -57,6 +57,7 @@ pub struct ProjectConstraint {
 
 /// One entry of the decision log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ProjectDecision")]
 pub struct Decision {
     /// Its number in the log, from 1.
     pub number: u32,

@@ -82,6 +82,7 @@ pub struct Lift {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "SaidDecision")]
 pub struct NewDecision {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
