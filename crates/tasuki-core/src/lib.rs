@@ -7,6 +7,7 @@
 //! [`task`], [`command`], [`decide`], [`refusal`]; [`world`] shows all of it at work.
 
 pub mod assembly;
+pub mod breaker;
 pub mod canonical;
 pub mod command;
 pub mod contract;
@@ -19,10 +20,12 @@ pub mod identity;
 pub mod ids;
 pub mod manifest;
 pub mod observe;
+pub mod pipeline;
 pub mod quota;
 pub mod refusal;
 pub mod registry;
 pub mod report;
+pub mod reserve;
 pub mod route;
 pub mod search;
 pub mod secrets;

@@ -20,8 +20,9 @@ use crate::engine::Engine;
 use crate::error::{Error, denied};
 use crate::queries::{ChainEntry, DeadLetter};
 use crate::requests::{
-    ClaimOneRequest, ClaimRequest, CompleteRequest, CounterRequest, FailRequest, FollowUp, Granted,
-    Holder, NewOffer, NewTask, Offered, PeekRequest, Proof, ReadBack, WaitFor, WaitRequest, Waited,
+    ClaimOneRequest, ClaimRequest, CompleteRequest, Coordinator, CounterRequest, FailRequest,
+    FollowUp, Granted, Holder, NewOffer, NewTask, Offered, PeekRequest, Proof, ReadBack, WaitFor,
+    WaitRequest, Waited,
 };
 
 #[derive(Clone)]
@@ -68,14 +69,15 @@ impl Desk {
     }
 
     /// The caller as the holder of a claim, where it is known.
-    fn holder(&self, signed: Option<Signed>) -> Option<Holder> {
+    pub(crate) fn holder(&self, signed: Option<Signed>) -> Option<Holder> {
         self.caller.agent().cloned().map(|agent| Holder { agent, signed })
     }
 
     pub async fn open_task(&self, new: NewTask) -> Result<(Arc<Task>, bool), Error> {
         let owner = self.caller.speaks_for(&new.owner)?;
         self.caller.must(Permission::Send, None)?;
-        self.engine.open_task(NewTask { owner, ..new }).await
+        let coordinator = new.coordinator.map(|it| self.coordinator(it));
+        self.engine.open_task(NewTask { owner, coordinator, ..new }).await
     }
 
     pub async fn cancel_task(
@@ -99,12 +101,29 @@ impl Desk {
             return Err(Refusal::OtherTenant.into());
         }
         self.caller.must(Permission::Send, Some(to.name()))?;
-        Ok(FollowUp { to, capability, ..hop })
+        let mut fallbacks = Vec::with_capacity(hop.fallbacks.len());
+        for other in &hop.fallbacks {
+            let other = self.caller.target(other);
+            if other.tenant() != tenant.as_str() {
+                return Err(Refusal::OtherTenant.into());
+            }
+            self.caller.must(Permission::Send, Some(other.name()))?;
+            fallbacks.push(other);
+        }
+        Ok(FollowUp { to, capability, fallbacks, ..hop })
+    }
+
+    fn coordinator(&self, named: Coordinator) -> Coordinator {
+        match named {
+            Coordinator::Agent(agent) => Coordinator::Agent(self.caller.agent_named(&agent)),
+            role => role,
+        }
     }
 
     fn offer_of(&self, new: NewOffer) -> Result<NewOffer, Error> {
         let from = self.caller.speaks_for(&new.from)?;
-        Ok(NewOffer { from, hop: self.hop(new.hop)?, ..new })
+        let coordinator = new.coordinator.map(|it| self.coordinator(it));
+        Ok(NewOffer { from, coordinator, hop: self.hop(new.hop)?, ..new })
     }
 
     /// Whether somebody is there who takes work for a handoff's target.
@@ -190,7 +209,7 @@ impl Desk {
     }
 
     /// Who reports on a handoff needs leave for its target.
-    async fn may_report(&self, id: HandoffId) -> Result<(), Error> {
+    pub(crate) async fn may_report(&self, id: HandoffId) -> Result<(), Error> {
         let (Some(me), false) = (self.caller.agent(), self.caller.may_all(Permission::Complete))
         else {
             return Ok(());
@@ -312,7 +331,7 @@ impl Desk {
     }
 
     /// Who decides about a handoff from outside needs leave for the handoff's target.
-    async fn decides(
+    pub(crate) async fn decides(
         &self,
         permission: Permission,
         id: HandoffId,

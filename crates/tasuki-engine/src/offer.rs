@@ -7,20 +7,22 @@ use std::sync::Arc;
 use tasuki_core::canonical::{Body, Object};
 use tasuki_core::command::{Command, Offer, OfferTask};
 use tasuki_core::envelope::inherit::{Hand, Inherited, inherit};
-use tasuki_core::envelope::{Control, Envelope, Payload, VERSION, authored};
-use tasuki_core::event::Key;
+use tasuki_core::envelope::{Control, Envelope, Payload, VERSION, authored, path};
+use tasuki_core::event::{DeadReason, Key, TaintPolicy};
 use tasuki_core::handoff::PRIORITY_DEFAULT;
 use tasuki_core::identity::statement;
 use tasuki_core::ids::{CorrelationId, IdempotencyKey};
+use tasuki_core::registry::Standing;
 use tasuki_core::report::Intent;
 use tasuki_core::trust::{self, Trust};
-use tasuki_core::{AgentId, Handoff, HandoffId, Hash, Refusal, Task, TaskId, Timestamp};
+use tasuki_core::{AgentId, Handoff, HandoffId, Hash, Refusal, Target, Task, TaskId, Timestamp};
 
 use tasuki_store::{HandoffFilter, PAGE_MAX};
 
+use crate::directory::Listed;
 use crate::engine::{Engine, check_intent};
 use crate::error::{Error, invalid};
-use crate::requests::{FollowUp, NewOffer, Offered};
+use crate::requests::{Coordinator, FollowUp, NewOffer, Offered};
 
 /// How often an offer is made anew when its task moved on meanwhile.
 const TRIES_MAX: usize = 3;
@@ -37,6 +39,8 @@ struct Place {
     /// The envelope before this one, and who decides about the task.
     before: Option<Box<Envelope>>,
     coordinator: AgentId,
+    /// What the task is built on that no longer holds.
+    taints: Vec<(HandoffId, TaintPolicy)>,
     key: Option<Key>,
 }
 
@@ -97,24 +101,26 @@ impl Engine {
         let request = || Body::of(new).hash;
         let key = new.idempotency_key.clone().map(|key| Key { key, request: request() });
         let place = match new.task_id {
-            None => self.new_chain(new, key)?,
+            None => self.new_chain(new, key).await?,
             Some(id) => self.next_in_chain(new, id, key).await?,
         };
         let offer = self.make_offer(place, new.hop.clone(), new.idempotency_key.clone()).await?;
         Ok(Command::Offer(Box::new(offer)))
     }
 
-    fn new_chain(&self, new: &NewOffer, key: Option<Key>) -> Result<Place, Error> {
+    async fn new_chain(&self, new: &NewOffer, key: Option<Key>) -> Result<Place, Error> {
         let Some(intent) = new.intent.as_deref() else {
             return Err(invalid("intent", "a new task needs the user's own words"));
         };
         check_intent(intent)?;
+        let coordinator = self.coordinator(&new.from, new.coordinator.as_ref()).await?;
         Ok(Place {
             task: OfferTask::New {
                 task: self.ids.task(),
                 intent: Intent::body(intent).hash,
                 correlation_id: new.correlation_id.clone(),
                 parent: None,
+                coordinator: coordinator.clone(),
             },
             from: new.from.clone(),
             intent: intent.into(),
@@ -123,7 +129,8 @@ impl Engine {
             previous: None,
             hop: 0,
             before: None,
-            coordinator: new.from.clone(),
+            coordinator: coordinator.unwrap_or_else(|| new.from.clone()),
+            taints: Vec::new(),
             key,
         })
     }
@@ -158,7 +165,8 @@ impl Engine {
             previous,
             hop,
             before,
-            coordinator: task.opened_by.clone(),
+            coordinator: task.decider().clone(),
+            taints: task.taints.clone(),
             key,
         };
         Ok(match new.hop.control {
@@ -174,6 +182,7 @@ impl Engine {
             intent: parent.intent,
             correlation_id: place.correlation_id.clone(),
             parent: Some(parent.id),
+            coordinator: parent.coordinator.clone(),
         };
         Place { task, parent: Some(parent.id), ..place }
     }
@@ -202,7 +211,8 @@ impl Engine {
                 previous: Some(handoff.envelope),
                 hop: handoff.hop + 1,
                 before: before.clone(),
-                coordinator: task.opened_by.clone(),
+                coordinator: task.decider().clone(),
+                taints: task.taints.clone(),
                 key: None,
             };
             let place = match hop.control {
@@ -250,6 +260,12 @@ impl Engine {
             );
             self.check_signature(&place.from, signed, &statement::envelope(said))?;
         }
+        let path = path::so_far(place.before.as_deref());
+        let hops_max = self.settings.hops_max;
+        let dead_end = path::dead_end(&path, place.hop, &settled.to, &hop.payload, hops_max);
+        let tainted = place.parent.filter(|_| matches!(place.task, OfferTask::New { .. }));
+        let tainted = tainted.unwrap_or_else(|| place.task.id());
+        let taints = path::taints(place.before.as_deref(), tainted, &place.taints);
         let envelope = Envelope {
             envelope_version: VERSION.into(),
             task_id: place.task.id(),
@@ -267,6 +283,8 @@ impl Engine {
             intent: place.intent.to_string(),
             parts,
             payload: hop.payload,
+            path,
+            taints,
             metadata: hop.metadata,
             created_at: now,
             signed: hop.signed,
@@ -289,8 +307,119 @@ impl Engine {
             not_before: hop.start_in_ms.map(|ms| now.plus_ms(ms)),
             needs_approval: hop.needs_approval,
             ordering_key: hop.ordering_key,
+            dead_end,
             key: place.key,
         })
+    }
+
+    /// The agent that decides about a task, where the sender names one or its role.
+    pub(crate) async fn coordinator(
+        &self,
+        from: &AgentId,
+        wanted: Option<&Coordinator>,
+    ) -> Result<Option<AgentId>, Error> {
+        let role = match wanted {
+            None => return Ok(None),
+            Some(Coordinator::Agent(agent)) if agent.tenant() != from.tenant() => {
+                return Err(Refusal::OtherTenant.into());
+            }
+            Some(Coordinator::Agent(agent)) => return Ok(Some(agent.clone())),
+            Some(Coordinator::Role(role)) => role,
+        };
+        let listing = self.listing().await?;
+        let now = self.now();
+        let has_role = |listed: &&Arc<Listed>| {
+            listed.agent.id.tenant() == from.tenant()
+                && listed.agent.standing == Standing::Active
+                && listed.manifest.role.as_deref() == Some(role)
+        };
+        let live = |listed: &&Arc<Listed>| {
+            self.presence.is_live(&Target::Agent(listed.agent.id.clone()), now)
+        };
+        let mut able = listing.agents.values().filter(has_role).peekable();
+        let first = able.peek().map(|listed| listed.agent.id.clone());
+        let found = able.find(live).map(|listed| listed.agent.id.clone()).or(first);
+        match found {
+            Some(agent) => Ok(Some(agent)),
+            None => Err(invalid("coordinator", format!("no agent has the role {role:?}"))),
+        }
+    }
+
+    /// The offer by which a dead letter goes on with another envelope, made by a reviewer.
+    pub(crate) async fn amended(
+        &self,
+        letter: &Handoff,
+        by: &AgentId,
+        mut hop: FollowUp,
+    ) -> Result<Offer, Error> {
+        let task = self.task(letter.task_id).await?;
+        let intent = self.intent_of(&task).await?;
+        let before = self.envelope_at(letter.envelope_at).await?;
+        let hop_number = task.envelope.map_or(0, |(_, hop)| hop + 1);
+        hop.metadata.0.insert("amended_by".into(), by.to_string().into());
+        let place = Place {
+            task: OfferTask::Existing(task.id),
+            from: letter.from.clone(),
+            intent,
+            correlation_id: task.correlation_id.clone(),
+            parent: task.parent_task_id,
+            previous: task.envelope.map(|(hash, _)| hash),
+            hop: hop_number,
+            before: before.map(Box::new),
+            coordinator: task.decider().clone(),
+            taints: task.taints.clone(),
+            key: None,
+        };
+        // Nobody may lift what binds by amending, but the one who decides about the task.
+        let coordinator = *task.decider() == *by;
+        if !coordinator && !hop.said.lift_constraints.is_empty() && letter.from != *by {
+            let problem = "only the issuer or the task's coordinator lifts a constraint";
+            return Err(invalid("lift_constraints", problem));
+        }
+        let mut offer = self.make_offer(place, hop, None).await?;
+        // A person sends it on: a circle is what they want it to go through once more.
+        offer.dead_end = offer.dead_end.filter(|reason| *reason == DeadReason::HopLimit);
+        Ok(offer)
+    }
+
+    /// The offers of something that is told to many: one task for each below the first.
+    pub(crate) async fn tellings(
+        &self,
+        parent: TaskId,
+        new: &NewOffer,
+        receivers: &[AgentId],
+        coordinator: Option<&AgentId>,
+    ) -> Result<Vec<Offer>, Error> {
+        let intent: Arc<str> = new.intent.clone().unwrap_or_default().into();
+        let mut offers = Vec::with_capacity(receivers.len());
+        for receiver in receivers {
+            let task = OfferTask::New {
+                task: TaskId(derived(parent, receiver, "task")),
+                intent: Intent::body(&intent).hash,
+                correlation_id: new.correlation_id.clone(),
+                parent: Some(parent),
+                coordinator: coordinator.cloned(),
+            };
+            let place = Place {
+                task,
+                from: new.from.clone(),
+                intent: intent.clone(),
+                correlation_id: new.correlation_id.clone(),
+                parent: Some(parent),
+                previous: None,
+                hop: 0,
+                before: None,
+                coordinator: coordinator.unwrap_or(&new.from).clone(),
+                taints: Vec::new(),
+                key: None,
+            };
+            let to = Target::Agent(receiver.clone());
+            let hop = FollowUp { to, control: Control::Awaited, ..new.hop.clone() };
+            let mut offer = self.make_offer(place, hop, None).await?;
+            offer.handoff = HandoffId(derived(parent, receiver, "handoff"));
+            offers.push(offer);
+        }
+        Ok(offers)
     }
 
     /// The envelope that a new one follows. Whether it still is the last one, the command finds out.
@@ -329,6 +458,17 @@ impl Engine {
             (None, None) => now.plus_ms(self.settings.expires_in_ms),
         })
     }
+}
+
+/// An id that follows from another one and a name: it sorts with the first, and is the same however
+/// often it is made.
+fn derived(parent: TaskId, receiver: &AgentId, kind: &str) -> u128 {
+    let text = serde_json::json!([parent, receiver, kind]);
+    let hash = Body::of(&text).hash.0;
+    let low = u64::from_be_bytes(hash[..8].try_into().expect("a hash has 32 bytes"));
+    // The variant of a UUID, as in every other id.
+    let low = (low & !(0b11 << 62)) | (0b10 << 62);
+    (parent.0 >> 64 << 64) | u128::from(low)
 }
 
 /// Who holds a handoff, or held it last; the decision itself checks that the claim still holds.

@@ -4,6 +4,7 @@
 //! that neither can know a route that the other does not.
 
 mod memories;
+mod patterns;
 
 use axum::Router;
 use axum::handler::Handler;
@@ -187,6 +188,7 @@ pub(crate) fn all() -> Vec<Route> {
     routes.extend(held_routes());
     routes.extend(review_routes());
     routes.extend(memories::routes());
+    routes.extend(patterns::routes());
     routes.extend(agent_routes());
     routes.extend(token_routes());
     routes.extend(log_routes());
@@ -273,6 +275,7 @@ fn handoff_routes() -> Vec<Route> {
             "version_not_supported",
             "invalid_terms",
             "deadline_passed",
+            "target_unavailable",
             "disk_full",
         ]),
         does::<wire::OfferBatch, wire::Batch<wire::Offered>, _, _>(

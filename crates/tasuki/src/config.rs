@@ -72,6 +72,13 @@ pub(crate) struct Keys {
     /// certain and warns of what is likely, `warn` only warns [default: block]
     #[arg(long, env = "TASUKI_SECRETS", hide_env_values = true, value_name = "POLICY")]
     secrets: Option<SecretsPolicy>,
+    /// A file of pipelines: routes that tasks run along. It is read again when it changes
+    /// [default: none]
+    #[arg(long, env = "TASUKI_PIPELINES", hide_env_values = true, value_name = "FILE")]
+    pipelines: Option<PathBuf>,
+    /// How many hops a chain may have before it ends as a dead letter [default: 10]
+    #[arg(long, env = "TASUKI_HOPS_MAX", hide_env_values = true, value_name = "N")]
+    hops_max: Option<u32>,
     /// Which log lines to write, such as `warn` or `info,tasuki_store=debug` [default: info]
     #[arg(long, env = "TASUKI_LOG", hide_env_values = true, value_name = "FILTER")]
     log: Option<String>,
@@ -230,6 +237,7 @@ pub(crate) struct Config {
     pub(crate) log: String,
     pub(crate) log_format: LogFormat,
     pub(crate) sync: Sync,
+    pub(crate) pipelines: Option<PathBuf>,
     pub(crate) settings: Settings,
     pub(crate) limits: Limits,
 }
@@ -237,7 +245,7 @@ pub(crate) struct Config {
 impl Keys {
     /// What holds where nobody says anything.
     pub(crate) fn defaults() -> Self {
-        let Settings { terms, expires_in_ms, .. } = Settings::default();
+        let Settings { terms, expires_in_ms, hops_max, .. } = Settings::default();
         let limits = Limits::default();
         Self {
             data: Some("./tasuki-data".into()),
@@ -250,6 +258,8 @@ impl Keys {
             hosts: Some(limits.hosts),
             auth: Some(AuthMode::Off),
             secrets: Some(SecretsPolicy::Block),
+            pipelines: None,
+            hops_max: Some(hops_max),
             log: Some("info".into()),
             log_format: Some(LogFormat::Human),
             sync: Some(SyncMode::Full),
@@ -308,6 +318,8 @@ impl Keys {
             hosts: self.hosts.or(other.hosts),
             auth: self.auth.or(other.auth),
             secrets: self.secrets.or(other.secrets),
+            pipelines: self.pipelines.or(other.pipelines),
+            hops_max: self.hops_max.or(other.hops_max),
             log: self.log.or(other.log),
             log_format: self.log_format.or(other.log_format),
             sync: self.sync.or(other.sync),
@@ -337,6 +349,7 @@ impl Keys {
             attempts: self.terms.attempts?,
             losses: self.terms.losses?,
             backoff_ms: self.terms.backoff_ms?,
+            ack_ms: None,
         };
         Some(Config {
             data: self.data?,
@@ -352,11 +365,13 @@ impl Keys {
                 SyncMode::Full => Sync::Full,
                 SyncMode::Off => Sync::Off,
             },
+            pipelines: self.pipelines,
             settings: Settings {
                 terms,
                 expires_in_ms: self.expires_in_ms?,
                 open: self.auth? == AuthMode::Off,
                 secrets: self.secrets?.into(),
+                hops_max: self.hops_max?,
                 ..Settings::default()
             },
             limits: Limits {
@@ -385,9 +400,16 @@ impl Config {
         if self.settings.expires_in_ms == 0 {
             return Err(wrong("expires_in_ms is 0, expected at least 1".into()));
         }
+        if !(1..=HOPS_MAX).contains(&self.settings.hops_max) {
+            let problem = format!("is {}, expected 1 to {HOPS_MAX}", self.settings.hops_max);
+            return Err(wrong(format!("hops_max {problem}")));
+        }
         Ok(self)
     }
 }
+
+/// Beyond this the way of a chain would take more room than what it carries.
+const HOPS_MAX: u32 = 1000;
 
 /// The data directory, for commands that work on one without a broker.
 #[derive(Debug, Args)]

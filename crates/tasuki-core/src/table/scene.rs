@@ -40,6 +40,8 @@ impl Scene {
             intent: body("intent"),
             correlation_id: None,
             parent: None,
+            coordinator: None,
+            channel: None,
             key: None,
         };
         let proof = Proof { claim_id: CLAIM, fence: Fence(0) };
@@ -164,6 +166,7 @@ pub(super) fn offer(handoff: HandoffId) -> Offer {
         terms: Terms::default(),
         contract: Contract::default(),
         lifted: Vec::new(),
+        dead_end: None,
         expires_at: START.plus_ms(24 * HOUR_MS),
         not_before: None,
         needs_approval: false,

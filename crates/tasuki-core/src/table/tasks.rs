@@ -65,6 +65,8 @@ const WISHES: &[(&str, Wish)] = &[
             intent: body("intent"),
             correlation_id: None,
             parent: Some(TASK),
+            coordinator: None,
+            channel: None,
             key: None,
         })
     }),
@@ -78,6 +80,7 @@ fn call(scene: &Scene) -> Offer {
         intent: scene.task().intent,
         correlation_id: None,
         parent: Some(TASK),
+        coordinator: None,
     };
     Offer { task, control: Control::Awaited, ..scene.next_offer() }
 }
@@ -124,7 +127,7 @@ const STEPS: &[(&str, Step)] = &[
     ("dead-lettered, then redriven", || {
         let mut scene = in_state(StateName::DeadLettered);
         let by = agent("reviewer");
-        scene.must(Command::Redrive { handoff: HANDOFF, by, new: HandoffId(50) });
+        scene.must(Command::Redrive { handoff: HANDOFF, by, new: HandoffId(50), to: None });
         scene
     }),
     ("dead-lettered, then discarded", || {

@@ -98,6 +98,8 @@ fn opening_a_task_takes_a_key_too() {
             intent: body("do it"),
             correlation_id: None,
             parent: None,
+            coordinator: None,
+            channel: None,
             key: key("k-1", request),
         }))
     };

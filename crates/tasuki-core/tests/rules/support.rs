@@ -90,6 +90,8 @@ impl Stage {
             intent: body("do it"),
             correlation_id: None,
             parent: None,
+            coordinator: None,
+            channel: None,
             key: None,
         };
         self.run(Command::OpenTask(open)).unwrap();
@@ -118,6 +120,7 @@ impl Stage {
             terms: Terms::default(),
             contract: tasuki_core::contract::Contract::default(),
             lifted: Vec::new(),
+            dead_end: None,
             expires_at: self.now.plus_ms(DAY),
             not_before: None,
             needs_approval: false,
@@ -142,7 +145,7 @@ impl Stage {
     pub(crate) fn new_task(&mut self, parent: Option<TaskId>) -> OfferTask {
         let intent = parent.map_or(body("do it").hash, |id| self.world.tasks[&id].intent);
         let task = TaskId(self.next_id());
-        OfferTask::New { task, intent, correlation_id: None, parent }
+        OfferTask::New { task, intent, correlation_id: None, parent, coordinator: None }
     }
 
     pub(crate) fn send(&mut self, offer: Offer) -> HandoffId {
@@ -195,7 +198,7 @@ impl Stage {
 
     pub(crate) fn redrive(&mut self, handoff: HandoffId) -> Result<Outcome, Refusal> {
         let new = HandoffId(self.next_id());
-        self.run(Command::Redrive { handoff, by: agent("person"), new })
+        self.run(Command::Redrive { handoff, by: agent("person"), new, to: None })
     }
 
     pub(crate) fn discard(&mut self, handoff: HandoffId) -> Result<Outcome, Refusal> {

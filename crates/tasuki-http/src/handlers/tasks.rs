@@ -43,6 +43,7 @@ pub(crate) async fn list(At(desk): At, Params(wish): Params<List>) -> Answer {
         parent: wish.parent,
         before: wish.before,
         max,
+        ..TaskFilter::default()
     };
     let page = desk.list_tasks(filter).await?;
     let next = page.next;

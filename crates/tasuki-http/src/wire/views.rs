@@ -7,7 +7,8 @@ use serde_json::value::RawValue;
 use tasuki_core::canonical::Object;
 use tasuki_core::contract::Contract;
 use tasuki_core::envelope::Control;
-use tasuki_core::ids::{CorrelationId, OrderingKey};
+use tasuki_core::event::TaintPolicy;
+use tasuki_core::ids::{ChannelId, CorrelationId, OrderingKey};
 use tasuki_core::{AgentId, Fence, HandoffId, Hash, Position, Target, TaskId, Terms, Timestamp};
 
 /// Where a handoff is after a call.
@@ -87,6 +88,18 @@ pub struct Handoff {
     pub losses: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub declined_by: Vec<AgentId>,
+    /// Targets that could not or would not do it, the first one first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<Target>,
+    /// How much time is left for somebody to claim it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ack_left_ms: Option<u64>,
+    /// Who decides on this dead letter just now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reviewer: Option<AgentId>,
+    /// Whether its result was taken back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub retracted: bool,
     pub attempts: Vec<Attempt>,
 }
 
@@ -161,6 +174,15 @@ pub struct Task {
     pub state: String,
     pub owner: AgentId,
     pub opened_by: AgentId,
+    /// Who decides about it when things go wrong, if that is not its opener.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coordinator: Option<AgentId>,
+    /// The channel on which it was told to many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel: Option<ChannelId>,
+    /// What it is built on and no longer holds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taints: Vec<TaintedBy>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_task_id: Option<TaskId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -176,6 +198,13 @@ pub struct Task {
     /// How many events there are, and the hash of the last.
     pub events: u32,
     pub head: Hash,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct TaintedBy {
+    /// The handoff that failed, or whose result was taken back.
+    pub source: HandoffId,
+    pub policy: TaintPolicy,
 }
 
 /// A task with its handoffs and the tasks below it.

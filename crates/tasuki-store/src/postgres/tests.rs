@@ -44,7 +44,13 @@ impl Broker {
         let intent = body("do it").hash;
         let offer = Offer {
             handoff: HandoffId(self.id()),
-            task: OfferTask::New { task, intent, correlation_id: None, parent: None },
+            task: OfferTask::New {
+                task,
+                intent,
+                correlation_id: None,
+                parent: None,
+                coordinator: None,
+            },
             from: "planner".parse().unwrap(),
             to: Target::Capability("review".parse().unwrap()),
             control: Control::Passed,
@@ -55,6 +61,7 @@ impl Broker {
             terms: Terms::default(),
             contract: tasuki_core::contract::Contract::default(),
             lifted: Vec::new(),
+            dead_end: None,
             expires_at: self.clock.now().plus_ms(DAY),
             not_before: None,
             needs_approval: false,

@@ -51,6 +51,8 @@ async fn populate(stage: &Stage) {
             intent: body("do it"),
             correlation_id: Some("order 7".parse().unwrap()),
             parent,
+            coordinator: None,
+            channel: None,
             key: None,
         };
         stage.run(Command::OpenTask(open)).await.unwrap();

@@ -64,6 +64,8 @@ pub(crate) async fn opening_a_task_takes_a_key_too(stage: Stage) {
             intent: body("do it"),
             correlation_id: None,
             parent: None,
+            coordinator: None,
+            channel: None,
             key: key("k-1", request),
         }))
     };
