@@ -10,7 +10,7 @@ use crate::event::{Actor, FailureClass, Key};
 use crate::identity::PublicKey;
 use crate::ids::{
     AgentId, Capability, ClaimId, CorrelationId, DecisionKey, DocumentId, Fence, HandoffId, Hash,
-    KeyId, OrderingKey, Position, RequestId, TENANT_DEFAULT, TaskId, Timestamp, TokenId,
+    KeyId, OrderingKey, Position, Project, RequestId, TENANT_DEFAULT, TaskId, Timestamp, TokenId,
 };
 use crate::registry::rules::Rule;
 use crate::registry::{Signed, Standing, Tenant, Token};
@@ -274,6 +274,7 @@ pub struct OpenTask {
     pub intent: Body,
     pub correlation_id: Option<CorrelationId>,
     pub parent: Option<TaskId>,
+    pub project: Option<Project>,
     pub key: Option<Key>,
 }
 
@@ -311,6 +312,7 @@ pub enum OfferTask {
         intent: Hash,
         correlation_id: Option<CorrelationId>,
         parent: Option<TaskId>,
+        project: Option<Project>,
     },
 }
 

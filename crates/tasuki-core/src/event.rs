@@ -17,7 +17,7 @@ use crate::envelope::{Control, Target};
 use crate::handoff::Handoff;
 use crate::ids::{
     AgentId, ClaimId, CorrelationId, DocumentId, Fence, HandoffId, Hash, IdempotencyKey, Malformed,
-    OrderingKey, Position, RequestId, TENANT_DEFAULT, TaskId, Timestamp,
+    OrderingKey, Position, Project, RequestId, TENANT_DEFAULT, TaskId, Timestamp,
 };
 use crate::registry::{Change, Signed};
 use crate::task::Task;
@@ -285,6 +285,8 @@ pub struct Opened {
     pub correlation_id: Option<CorrelationId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_task_id: Option<TaskId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<Project>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Key>,
 }

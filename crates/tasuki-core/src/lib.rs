@@ -6,6 +6,7 @@
 //! Reading order: [`ids`], [`canonical`], [`envelope`], [`terms`], [`event`], [`handoff`],
 //! [`task`], [`command`], [`decide`], [`refusal`]; [`world`] shows all of it at work.
 
+pub mod address;
 pub mod assembly;
 pub mod canonical;
 pub mod command;

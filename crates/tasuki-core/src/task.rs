@@ -5,7 +5,7 @@
 
 use crate::event::{Event, Opened, Sealed, words};
 use crate::handoff::Handoff;
-use crate::ids::{AgentId, CorrelationId, HandoffId, Hash, Position, TaskId, Timestamp};
+use crate::ids::{AgentId, CorrelationId, HandoffId, Hash, Position, Project, TaskId, Timestamp};
 use crate::refusal::Refusal;
 use crate::report::Intent;
 
@@ -18,6 +18,8 @@ pub struct Task {
     pub opened_by: AgentId,
     pub parent_task_id: Option<TaskId>,
     pub correlation_id: Option<CorrelationId>,
+    /// What it belongs to; the tasks below it belong there too.
+    pub project: Option<Project>,
     pub intent: Hash,
     /// Where the intent is kept: a body with a member `intent`.
     pub intent_at: Position,
@@ -72,6 +74,7 @@ impl Task {
             opened_by: opened.owner.clone(),
             parent_task_id: opened.parent_task_id,
             correlation_id: opened.correlation_id.clone(),
+            project: opened.project.clone(),
             intent: opened.intent,
             intent_at: sealed.position,
             opened_at: sealed.record.at,
@@ -92,6 +95,7 @@ impl Task {
             intent: Hash::ZERO,
             correlation_id: None,
             parent_task_id: None,
+            project: None,
             key: None,
         };
         Self { state: TaskState::Completed, ..Self::opened(&opened, sealed) }

@@ -5,6 +5,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 
+use tasuki_core::address::Guard;
 use tasuki_core::canonical::Body;
 use tasuki_core::command::{self, Command, OpenTask, Seeker};
 use tasuki_core::envelope::INTENT_BYTES_MAX;
@@ -55,6 +56,8 @@ pub struct Settings {
     pub signer: Option<Arc<SecretKey>>,
     /// What is done about secrets in what is to be stored.
     pub secrets: secrets::Policy,
+    /// Where the broker may deliver besides public addresses.
+    pub guard: Guard,
 }
 
 impl Default for Settings {
@@ -68,6 +71,7 @@ impl Default for Settings {
             open: true,
             signer: None,
             secrets: secrets::Policy::default(),
+            guard: Guard::default(),
         }
     }
 }
@@ -219,12 +223,17 @@ impl Engine {
         check_intent(&new.intent)?;
         let request = Body::of(&new).hash;
         let key = new.idempotency_key.map(|key| Key { key, request });
+        let project = match new.parent_task_id {
+            Some(parent) => self.project_below(parent, &new.owner, new.project).await?,
+            None => new.project,
+        };
         self.one_task(Command::OpenTask(OpenTask {
             task: self.ids.task(),
             owner: new.owner,
             intent: Intent::body(&new.intent),
             correlation_id: new.correlation_id,
             parent: new.parent_task_id,
+            project,
             key,
         }))
         .await
@@ -242,6 +251,15 @@ impl Engine {
 
     /// Claims up to `max` handoffs, waiting for the first if there is none.
     pub async fn claim(&self, wish: ClaimRequest) -> Result<Vec<Granted>, Error> {
+        self.claim_while(wish, || Ok(())).await
+    }
+
+    /// Claims as long as the caller may: it is asked again before each look.
+    pub(crate) async fn claim_while(
+        &self,
+        wish: ClaimRequest,
+        still_may: impl Fn() -> Result<(), Error>,
+    ) -> Result<Vec<Granted>, Error> {
         let max = self.within_claims(wish.max)?;
         let major = self.major_for(&wish.agent, &wish.majors).await?;
         let seeker = Seeker { agent: wish.agent, capabilities: wish.capabilities };
@@ -254,7 +272,7 @@ impl Engine {
             })
         };
         let _looking = self.presence.looks(&seeker, self.now());
-        let handoffs = self.until_work(&seeker, wish.wait_ms, command).await?;
+        let handoffs = self.until_work(&seeker, wish.wait_ms, command, still_may).await?;
         self.grant(handoffs, major).await
     }
 

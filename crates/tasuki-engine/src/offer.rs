@@ -11,7 +11,7 @@ use tasuki_core::envelope::{Control, Envelope, Payload, VERSION, authored};
 use tasuki_core::event::Key;
 use tasuki_core::handoff::PRIORITY_DEFAULT;
 use tasuki_core::identity::statement;
-use tasuki_core::ids::{CorrelationId, IdempotencyKey};
+use tasuki_core::ids::{CorrelationId, IdempotencyKey, Project};
 use tasuki_core::report::Intent;
 use tasuki_core::trust::{self, Trust};
 use tasuki_core::{AgentId, Handoff, HandoffId, Hash, Refusal, Task, TaskId, Timestamp};
@@ -115,6 +115,7 @@ impl Engine {
                 intent: Intent::body(intent).hash,
                 correlation_id: new.correlation_id.clone(),
                 parent: None,
+                project: new.project.clone(),
             },
             from: new.from.clone(),
             intent: intent.into(),
@@ -140,6 +141,7 @@ impl Engine {
         if let Some(given) = &new.intent {
             task.keeps_intent(given)?;
         }
+        same_project(&task, new.project.as_ref())?;
         let intent = self.intent_of(&task).await?;
         let (previous, hop) = match task.envelope {
             Some((hash, hop)) => (Some(hash), hop + 1),
@@ -167,6 +169,24 @@ impl Engine {
         })
     }
 
+    /// What a task below another belongs to. A task never changes its project, so it need not be
+    /// looked at again when the command is carried out.
+    pub(crate) async fn project_below(
+        &self,
+        parent: TaskId,
+        by: &AgentId,
+        given: Option<Project>,
+    ) -> Result<Option<Project>, Error> {
+        let task = self.store.task(parent).await?;
+        let task = task.filter(|task| task.owner.tenant() == by.tenant());
+        let task = task.ok_or(Refusal::TaskNotFound(parent))?;
+        if task.project.is_some() {
+            same_project(&task, given.as_ref())?;
+            return Ok(task.project.clone());
+        }
+        Ok(given)
+    }
+
     /// A call is a task of its own below the caller's, so that each has one owner.
     fn below(&self, parent: &Task, place: Place) -> Place {
         let task = OfferTask::New {
@@ -174,6 +194,7 @@ impl Engine {
             intent: parent.intent,
             correlation_id: place.correlation_id.clone(),
             parent: Some(parent.id),
+            project: parent.project.clone(),
         };
         Place { task, parent: Some(parent.id), ..place }
     }
@@ -328,6 +349,20 @@ impl Engine {
             (Some(time), None) | (None, Some(time)) => time,
             (None, None) => now.plus_ms(self.settings.expires_in_ms),
         })
+    }
+}
+
+/// What belongs to one project is not handed on into another.
+fn same_project(task: &Task, given: Option<&Project>) -> Result<(), Error> {
+    match given {
+        Some(given) if task.project.as_ref() != Some(given) => {
+            let where_ = task
+                .project
+                .as_ref()
+                .map_or("no project".to_owned(), |project| format!("project {project}"));
+            Err(invalid("project", format!("is {given}, and task {} is in {where_}", task.id)))
+        }
+        _ => Ok(()),
     }
 }
 

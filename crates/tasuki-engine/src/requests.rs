@@ -7,7 +7,7 @@ use serde::Serialize;
 use tasuki_core::canonical::Object;
 use tasuki_core::envelope::{Action, Control, CriterionReport, Payload, Said};
 use tasuki_core::event::FailureClass;
-use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey, RequestId};
+use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey, Project, RequestId};
 use tasuki_core::{
     AgentId, Body, Capability, Handoff, HandoffId, Hash, Target, Task, TaskId, Terms, Timestamp,
 };
@@ -24,6 +24,9 @@ pub struct NewTask {
     pub intent: String,
     pub correlation_id: Option<CorrelationId>,
     pub parent_task_id: Option<TaskId>,
+    /// What it belongs to; without it, what the parent belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<Project>,
     #[serde(skip)]
     pub idempotency_key: Option<IdempotencyKey>,
 }
@@ -38,6 +41,9 @@ pub struct NewOffer {
     /// The user's own words; needed for a new task, carried by the broker from then on.
     pub intent: Option<String>,
     pub correlation_id: Option<CorrelationId>,
+    /// What a new task belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<Project>,
     pub hop: FollowUp,
     #[serde(skip)]
     pub idempotency_key: Option<IdempotencyKey>,

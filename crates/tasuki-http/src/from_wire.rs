@@ -16,6 +16,7 @@ pub(crate) fn task(body: wire::OpenTask) -> engine::NewTask {
         intent: body.intent,
         correlation_id: body.correlation_id,
         parent_task_id: body.parent_task_id,
+        project: body.project,
         idempotency_key: body.idempotency_key,
     }
 }
@@ -26,6 +27,7 @@ pub(crate) fn offer(body: wire::Offer, defaults: Terms) -> Result<engine::NewOff
         task_id: body.task_id,
         intent: body.intent,
         correlation_id: body.correlation_id,
+        project: body.project,
         idempotency_key: body.idempotency_key,
         hop: follow_up(body.hop, defaults)?,
     })
@@ -112,6 +114,7 @@ pub(crate) fn counter(handoff: HandoffId, body: wire::Counter) -> engine::Counte
 
 pub(crate) fn search(body: wire::Search) -> engine::Search {
     engine::Search {
+        tenant: body.tenant,
         capability: body.capability,
         input: body.input,
         output: body.output,

@@ -201,6 +201,7 @@ pub(crate) fn task(task: &Task) -> wire::Task {
         opened_by: task.opened_by.clone(),
         parent_task_id: task.parent_task_id,
         correlation_id: task.correlation_id.clone(),
+        project: task.project.clone(),
         intent: task.intent,
         opened_at: task.opened_at,
         ended_at: task.ended_at,

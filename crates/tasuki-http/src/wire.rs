@@ -14,7 +14,7 @@ use tasuki_core::canonical::Object;
 use tasuki_core::envelope::version::{AnyEnvelope, Flat};
 use tasuki_core::envelope::{Action, Control, CriterionReport, Payload, Said};
 use tasuki_core::event::FailureClass;
-use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey, RequestId};
+use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey, Project, RequestId};
 use tasuki_core::registry::Signed;
 use tasuki_core::route::{Policy, Why};
 use tasuki_core::{
@@ -39,6 +39,9 @@ pub struct OpenTask {
     /// The task this one is part of; `from_agent` must own it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_task_id: Option<TaskId>,
+    /// What the task belongs to; without it, what its parent belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<Project>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<IdempotencyKey>,
 }
@@ -56,6 +59,9 @@ pub struct Offer {
     pub intent: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<CorrelationId>,
+    /// What a new task belongs to. Tasks below it belong there too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<Project>,
     /// The same key with the same body gives the first reply again; with another body, a conflict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<IdempotencyKey>,

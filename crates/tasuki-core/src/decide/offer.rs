@@ -24,6 +24,7 @@ pub(super) fn open_task(open: OpenTask, view: &dyn View) -> Result<Decision, Ref
         intent: open.intent.hash,
         correlation_id: open.correlation_id,
         parent_task_id: open.parent,
+        project: open.project,
         key: open.key,
     };
     let event = NewEvent {
@@ -68,11 +69,12 @@ pub(super) fn offered(offer: Offer) -> NewEvent {
     let task = offer.task.id();
     let opens = match offer.task {
         OfferTask::Existing(_) => None,
-        OfferTask::New { intent, correlation_id, parent, .. } => Some(Opened {
+        OfferTask::New { intent, correlation_id, parent, project, .. } => Some(Opened {
             owner: offer.from.clone(),
             intent,
             correlation_id,
             parent_task_id: parent,
+            project,
             key: None,
         }),
     };

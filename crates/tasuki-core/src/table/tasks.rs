@@ -64,6 +64,7 @@ const WISHES: &[(&str, Wish)] = &[
             owner: scene.task().owner.clone(),
             intent: body("intent"),
             correlation_id: None,
+            project: None,
             parent: Some(TASK),
             key: None,
         })
@@ -77,6 +78,7 @@ fn call(scene: &Scene) -> Offer {
         task: TaskId(60),
         intent: scene.task().intent,
         correlation_id: None,
+        project: None,
         parent: Some(TASK),
     };
     Offer { task, control: Control::Awaited, ..scene.next_offer() }

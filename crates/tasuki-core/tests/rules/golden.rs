@@ -258,6 +258,7 @@ fn opened() -> Opened {
         owner: agent("planner"),
         intent: body("do it").hash,
         correlation_id: Some("request-7".parse().unwrap()),
+        project: None,
         parent_task_id: Some(TaskId(8)),
         key: key("k-1", "request"),
     }
@@ -317,6 +318,9 @@ fn examples() -> Vec<Record> {
     let event = Event::TransferOffered(Box::new(offered));
     let index = u32::try_from(records.len()).unwrap();
     records.push(Record { turn: Some(Position(7)), ..record((index, event)) });
+    let project = Some("web".parse().unwrap());
+    let event = Event::TaskOpened(Opened { project, ..opened() });
+    records.push(record((index + 1, event)));
     records
 }
 

@@ -81,6 +81,7 @@ impl Op {
                 owner: any(*by),
                 intent: body("do it"),
                 correlation_id: None,
+                project: None,
                 parent: None,
                 key: k.and_then(|k| key(&k.to_string(), "open")),
             }),

@@ -208,6 +208,7 @@ pub(crate) fn new_offer(to: Target) -> NewOffer {
         task_id: None,
         intent: Some(INTENT.into()),
         correlation_id: None,
+        project: None,
         hop: hop(to, Control::Passed),
         idempotency_key: None,
     }

@@ -3,6 +3,7 @@
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tasuki_core::ids::Project;
 use tasuki_core::{AgentId, TaskId, TaskState};
 use tasuki_engine::{HandoffFilter, PAGE_MAX, TaskFilter};
 
@@ -27,6 +28,8 @@ pub(crate) struct List {
     owner: Option<AgentId>,
     /// Only tasks below this one.
     parent: Option<TaskId>,
+    /// Only tasks of this project.
+    project: Option<Project>,
     /// Only tasks before this one: where the page before ended.
     before: Option<TaskId>,
     /// How many at most, up to 1000.
@@ -41,6 +44,7 @@ pub(crate) async fn list(At(desk): At, Params(wish): Params<List>) -> Answer {
         state,
         owner: wish.owner,
         parent: wish.parent,
+        project: wish.project,
         before: wish.before,
         max,
     };

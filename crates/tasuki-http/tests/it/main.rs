@@ -37,6 +37,7 @@ mod reviews;
 mod revocation;
 mod rules;
 mod sash;
+mod scopes;
 mod shutdown;
 mod signed;
 mod stale;

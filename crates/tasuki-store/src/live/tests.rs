@@ -21,6 +21,7 @@ fn offer(id: u128, change: impl FnOnce(&mut Offer)) -> Command {
             task: TaskId(id),
             intent: body("do it").hash,
             correlation_id: None,
+            project: None,
             parent: None,
         },
         from: "planner".parse().unwrap(),

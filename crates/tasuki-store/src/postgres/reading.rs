@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tasuki_core::ids::{TENANT_DEFAULT, TenantId};
+use tasuki_core::quota::Usage;
 use tasuki_core::registry::Registry;
 use tasuki_core::{
     AgentId, Body, Handoff, HandoffId, Hash, Position, Target, Task, TaskId, Timestamp,
@@ -183,6 +184,9 @@ impl Node {
         if let Some(parent) = filter.parent {
             query.and("parent_task_id =", rows::task_uuid(parent), Type::UUID);
         }
+        if let Some(project) = &filter.project {
+            query.and("project =", project.as_str().to_owned(), Type::TEXT);
+        }
         if let Some(before) = filter.before {
             query.and("id <", rows::task_uuid(before), Type::UUID);
         }
@@ -232,6 +236,14 @@ impl Node {
         let found = self.ask(sql, &[(&names, Type::TEXT_ARRAY)]).await?;
         let count = |row: &Row| Ok(u64::try_from(row.try_get::<_, i64>(0)?).unwrap_or(0));
         found.iter().map(count).collect()
+    }
+
+    pub(super) async fn usage(&self, tenant: &TenantId) -> Result<Usage, Fault> {
+        let sql = "SELECT live, bytes FROM usage WHERE tenant = $1";
+        let found = self.ask(sql, &[(&tenant.as_str(), Type::TEXT)]).await?;
+        let Some(row) = found.first() else { return Ok(Usage::default()) };
+        let count = |at| Ok::<_, Fault>(u64::try_from(row.try_get::<_, i64>(at)?).unwrap_or(0));
+        Ok(Usage { in_flight: count(0)?, stored_bytes: count(1)? })
     }
 
     pub(super) async fn share_presence(

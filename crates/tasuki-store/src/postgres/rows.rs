@@ -69,7 +69,7 @@ fn parsed<T: std::str::FromStr<Err = Malformed>>(row: &Row, column: usize) -> Re
 }
 
 const TASK: &str = "SELECT id, state, owner, opened_by, parent_task_id, correlation_id, intent, \
-     intent_at, opened_at, ended_at, live, envelope, envelope_hop, events, head, at FROM task";
+     intent_at, opened_at, ended_at, live, envelope, envelope_hop, events, head, at, project FROM task";
 
 pub(super) fn task_sql(rest: &str) -> String {
     format!("{TASK} {rest}")
@@ -78,6 +78,7 @@ pub(super) fn task_sql(rest: &str) -> String {
 pub(super) fn task_of(row: &Row) -> Result<Task> {
     let uuid = |column| row.try_get::<_, Option<Uuid>>(column);
     let correlation: Option<&str> = row.try_get(5)?;
+    let project: Option<&str> = row.try_get(16)?;
     let envelope = match row.try_get::<_, Option<&[u8]>>(11)? {
         None => None,
         Some(_) => Some(hash(row, 11)?),
@@ -99,6 +100,7 @@ pub(super) fn task_of(row: &Row) -> Result<Task> {
         events: u32::try_from(row.try_get::<_, i64>(13)?).unwrap_or(u32::MAX),
         head: hash(row, 14)?,
         at: position(row.try_get(15)?),
+        project: project.map(|_| parsed(row, 16)).transpose()?,
     })
 }
 
@@ -179,7 +181,9 @@ pub(super) async fn put_tasks(db: &Db, tasks: &[(Arc<Task>, Option<Position>)]) 
     let heads: Vec<_> = all().map(|task| &task.head.0[..]).collect();
     let at: Vec<_> = all().map(|task| sql_position(task.at)).collect();
     let known: Vec<_> = tasks.iter().map(|(_, known)| known.map(sql_position)).collect();
-    let values: [&(dyn ToSql + Sync); 17] = [
+    let projects: Vec<_> =
+        all().map(|task| task.project.as_ref().map(|project| project.as_str())).collect();
+    let values: [&(dyn ToSql + Sync); 18] = [
         &ids,
         &states,
         &owners,
@@ -197,6 +201,7 @@ pub(super) async fn put_tasks(db: &Db, tasks: &[(Arc<Task>, Option<Position>)]) 
         &heads,
         &at,
         &known,
+        &projects,
     ];
     db.run(&PUT_TASKS, &values).await.map(drop)
 }
@@ -208,9 +213,9 @@ pub(super) const PUT_TASKS: Often = Often {
     WITH given AS (
         SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::uuid[], $6::text[],
             $7::bytea[], $8::int8[], $9::int8[], $10::int8[], $11::uuid[], $12::bytea[],
-            $13::int8[], $14::int8[], $15::bytea[], $16::int8[], $17::int8[])
+            $13::int8[], $14::int8[], $15::bytea[], $16::int8[], $17::int8[], $18::text[])
         AS g (id, state, owner, opened_by, parent_task_id, correlation_id, intent, intent_at,
-            opened_at, ended_at, live, envelope, envelope_hop, events, head, at, known)
+            opened_at, ended_at, live, envelope, envelope_hop, events, head, at, known, project)
     ), changed AS (
         UPDATE task SET state = g.state, owner = g.owner, ended_at = g.ended_at, live = g.live,
             envelope = g.envelope, envelope_hop = g.envelope_hop, events = g.events,
@@ -219,7 +224,7 @@ pub(super) const PUT_TASKS: Often = Often {
         RETURNING 1
     ), added AS (
         INSERT INTO task SELECT id, state, owner, opened_by, parent_task_id, correlation_id, intent,
-            intent_at, opened_at, ended_at, live, envelope, envelope_hop, events, head, at
+            intent_at, opened_at, ended_at, live, envelope, envelope_hop, events, head, at, project
         FROM given WHERE known IS NULL
         RETURNING 1
     )
@@ -243,6 +248,7 @@ pub(super) const PUT_TASKS: Often = Often {
         Type::BYTEA_ARRAY,
         Type::INT8_ARRAY,
         Type::INT8_ARRAY,
+        Type::TEXT_ARRAY,
     ],
 };
 

@@ -44,7 +44,13 @@ impl Broker {
         let intent = body("do it").hash;
         let offer = Offer {
             handoff: HandoffId(self.id()),
-            task: OfferTask::New { task, intent, correlation_id: None, parent: None },
+            task: OfferTask::New {
+                task,
+                intent,
+                correlation_id: None,
+                project: None,
+                parent: None,
+            },
             from: "planner".parse().unwrap(),
             to: Target::Capability("review".parse().unwrap()),
             control: Control::Passed,

@@ -48,7 +48,7 @@ pub(super) fn sql_position(position: Position) -> i64 {
 }
 
 const TASK: &str = "SELECT id, state, owner, opened_by, parent_task_id, correlation_id, intent, \
-     intent_at, opened_at, ended_at, live, envelope, envelope_hop, events, head, at FROM task";
+     intent_at, opened_at, ended_at, live, envelope, envelope_hop, events, head, at, project FROM task";
 
 fn task_of(row: &Row<'_>) -> Result<Task> {
     let envelope: Option<[u8; 32]> = row.get(11)?;
@@ -69,12 +69,13 @@ fn task_of(row: &Row<'_>) -> Result<Task> {
         events: row.get(13)?,
         head: Hash(row.get(14)?),
         at: position(row, 15)?,
+        project: parsed_maybe(row, 16)?,
     })
 }
 
 pub(super) fn put_task(db: &Connection, task: &Task) -> Result<()> {
-    let mut put =
-        db.prepare_cached("INSERT OR REPLACE INTO task VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")?;
+    let sql = "INSERT OR REPLACE INTO task VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+    let mut put = db.prepare_cached(sql)?;
     put.execute(params![
         task.id.to_string(),
         task.state.as_str(),
@@ -92,6 +93,7 @@ pub(super) fn put_task(db: &Connection, task: &Task) -> Result<()> {
         task.events,
         task.head.0,
         sql_position(task.at),
+        task.project.as_ref().map(|project| project.as_str()),
     ])?;
     Ok(())
 }
@@ -108,6 +110,7 @@ pub(super) fn list_tasks(db: &Connection, filter: &TaskFilter) -> Result<Vec<Arc
     query.and_maybe("state = ?", filter.state.map(|state| state.to_string()));
     query.and_maybe("owner = ?", filter.owner.as_ref().map(ToString::to_string));
     query.and_maybe("parent_task_id = ?", filter.parent.map(|id| id.to_string()));
+    query.and_maybe("project = ?", filter.project.as_ref().map(ToString::to_string));
     query.and_maybe("id < ?", filter.before.map(|id| id.to_string()));
     query.newest_first(db, filter.max, |row| task_of(row).map(Arc::new))
 }

@@ -132,6 +132,7 @@ fn offer(id: u128, key: Option<&str>) -> Command {
             task: TaskId(id),
             intent: body("do it").hash,
             correlation_id: None,
+            project: None,
             parent: None,
         },
         from: "planner".parse().unwrap(),

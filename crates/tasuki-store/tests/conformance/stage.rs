@@ -118,7 +118,13 @@ impl Stage {
 
     pub(crate) fn new_task(&self) -> OfferTask {
         let task = TaskId(self.next_id());
-        OfferTask::New { task, intent: body("do it").hash, correlation_id: None, parent: None }
+        OfferTask::New {
+            task,
+            intent: body("do it").hash,
+            correlation_id: None,
+            project: None,
+            parent: None,
+        }
     }
 
     /// The planner's offer of a new task, which nobody sent yet.

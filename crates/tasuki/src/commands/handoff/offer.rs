@@ -3,7 +3,7 @@
 use clap::{ArgGroup, Args};
 use tasuki_core::envelope::{Action, Control, Said, authored};
 use tasuki_core::identity::statement;
-use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey};
+use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey, Project};
 use tasuki_core::route::Policy;
 use tasuki_core::{AgentId, Capability, Target, TaskId, Timestamp};
 use tasuki_http::wire;
@@ -75,6 +75,9 @@ pub(super) struct Offer {
     /// Links everything that belongs to one request of the outside world
     #[arg(long, value_name = "ID")]
     correlation_id: Option<CorrelationId>,
+    /// The project that a new task belongs to
+    #[arg(long, value_name = "PROJECT")]
+    project: Option<Project>,
     /// For monitoring only: a JSON object
     #[arg(long, value_name = "JSON")]
     metadata: Option<String>,
@@ -217,6 +220,7 @@ impl Offer {
             task_id: self.task,
             intent: self.intent,
             correlation_id: self.correlation_id,
+            project: self.project,
             idempotency_key: self.idempotency_key,
             hop,
         };
