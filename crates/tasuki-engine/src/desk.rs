@@ -69,7 +69,8 @@ impl Desk {
     /// The key with which the broker signs what it delivers.
     #[must_use]
     pub fn broker_key(&self) -> Option<PublicKey> {
-        self.engine.settings.signer.as_ref().map(|signer| signer.public())
+        let settings = &self.engine.settings;
+        settings.signer.as_ref().map(|signer| signer.public()).or(settings.key)
     }
 
     /// The terms that hold where an offer names none.

@@ -11,7 +11,7 @@ use tasuki_core::command::{self, Command, OpenTask, Seeker};
 use tasuki_core::envelope::INTENT_BYTES_MAX;
 use tasuki_core::envelope::version;
 use tasuki_core::event::Key;
-use tasuki_core::identity::SecretKey;
+use tasuki_core::identity::{PublicKey, SecretKey};
 use tasuki_core::ids::TENANT_DEFAULT;
 use tasuki_core::observe::Records;
 use tasuki_core::registry::{Agent, Registry};
@@ -56,6 +56,8 @@ pub struct Settings {
     pub signer: Option<Arc<SecretKey>>,
     /// What is done about secrets in what is to be stored.
     pub secrets: secrets::Policy,
+    /// The key by which what the broker says is checked, where it signs anything.
+    pub key: Option<PublicKey>,
     /// Where the broker may deliver besides public addresses.
     pub guard: Guard,
 }
@@ -71,6 +73,7 @@ impl Default for Settings {
             open: true,
             signer: None,
             secrets: secrets::Policy::default(),
+            key: None,
             guard: Guard::default(),
         }
     }

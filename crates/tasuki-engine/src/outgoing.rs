@@ -27,7 +27,9 @@ use crate::requests::{ClaimRequest, CompleteRequest, FailRequest, Granted, Holde
 /// How many deliveries may be under way at once, to all agents together.
 const UNDER_WAY_MAX: usize = 256;
 /// How long an agent may take to answer, unless its lease is shorter.
-const ANSWER_MS_MAX: u64 = 30_000;
+const ANSWER_MS_MAX: u64 = 25_000;
+/// The part of a lease that is left for what follows from an answer, or from none.
+const LEASE_KEPT: u64 = 6;
 /// How long a worker waits for work before it looks around.
 const LOOK_MS: u64 = 60_000;
 /// How long it rests after the store refused it.
@@ -233,7 +235,8 @@ impl Office {
         let proof = Proof { claim_id: claim.claim_id, fence: claim.fence };
         let handoff = granted.handoff.clone();
         let now = engine.now();
-        let patience = ANSWER_MS_MAX.min(granted.lease_left_ms).min(granted.work_left_ms);
+        let left = granted.lease_left_ms.min(granted.work_left_ms);
+        let patience = ANSWER_MS_MAX.min(left - left / LEASE_KEPT);
         let nonce = format!("{:032x}", engine.ids.random());
         let terms = engine.terms();
         let url = work.url.clone();

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
+use tasuki_core::address::Guard;
 use tasuki_core::{Terms, secrets};
 use tasuki_engine::Settings;
 use tasuki_http::Limits;
@@ -72,6 +73,16 @@ pub(crate) struct Keys {
     /// certain and warns of what is likely, `warn` only warns [default: block]
     #[arg(long, env = "TASUKI_SECRETS", hide_env_values = true, value_name = "POLICY")]
     secrets: Option<SecretsPolicy>,
+    /// Addresses to which the broker may deliver besides public ones, such as 10.1.0.0/16; may be
+    /// repeated [default: none]
+    #[arg(
+        long = "webhook-allow",
+        env = "TASUKI_WEBHOOK_ALLOW",
+        hide_env_values = true,
+        value_name = "CIDR",
+        value_delimiter = ','
+    )]
+    webhook_allow: Option<Vec<String>>,
     /// Which log lines to write, such as `warn` or `info,tasuki_store=debug` [default: info]
     #[arg(long, env = "TASUKI_LOG", hide_env_values = true, value_name = "FILTER")]
     log: Option<String>,
@@ -250,6 +261,7 @@ impl Keys {
             hosts: Some(limits.hosts),
             auth: Some(AuthMode::Off),
             secrets: Some(SecretsPolicy::Block),
+            webhook_allow: Some(Vec::new()),
             log: Some("info".into()),
             log_format: Some(LogFormat::Human),
             sync: Some(SyncMode::Full),
@@ -272,7 +284,10 @@ impl Keys {
     /// Puts the sources together; `self` is flags and environment.
     pub(crate) fn resolve(self, file: Option<&Path>) -> Result<Config, Failure> {
         let keys = self.or(Self::read(file)?).or(Self::defaults());
-        keys.complete().expect("the defaults have every key").checked()
+        let guard = guard(keys.webhook_allow.as_deref().unwrap_or_default())?;
+        let mut config = keys.complete().expect("the defaults have every key");
+        config.settings.guard = guard;
+        config.checked()
     }
 
     /// The file that was named, or the one in this directory if there is one.
@@ -308,6 +323,7 @@ impl Keys {
             hosts: self.hosts.or(other.hosts),
             auth: self.auth.or(other.auth),
             secrets: self.secrets.or(other.secrets),
+            webhook_allow: self.webhook_allow.or(other.webhook_allow),
             log: self.log.or(other.log),
             log_format: self.log_format.or(other.log_format),
             sync: self.sync.or(other.sync),
@@ -367,6 +383,16 @@ impl Keys {
             },
         })
     }
+}
+
+fn guard(allowed: &[String]) -> Result<Guard, Failure> {
+    let parse = |text: &String| {
+        text.trim().parse().map_err(|error| {
+            let problem = format!("webhook_allow: {text:?}: {error}");
+            Failure::usage(problem, "correct it and start again")
+        })
+    };
+    Ok(Guard::allowing(allowed.iter().map(parse).collect::<Result<_, _>>()?))
 }
 
 impl Config {

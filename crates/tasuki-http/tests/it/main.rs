@@ -18,6 +18,7 @@ mod contract;
 mod contracts;
 mod crowd;
 mod dead_letters;
+mod deliveries;
 mod discovery;
 mod documents;
 mod errors;
