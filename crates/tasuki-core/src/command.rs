@@ -6,7 +6,7 @@ use crate::canonical::Body;
 use crate::contract::Contract;
 use crate::document::{Kind, Priority, Scope};
 use crate::envelope::{Control, Target};
-use crate::event::{Actor, FailureClass, Key};
+use crate::event::{Actor, BranchOf, FailureClass, Key};
 use crate::identity::PublicKey;
 use crate::ids::{
     AgentId, Capability, ClaimId, CorrelationId, DecisionKey, DocumentId, Fence, HandoffId, Hash,
@@ -313,6 +313,7 @@ pub enum OfferTask {
         correlation_id: Option<CorrelationId>,
         parent: Option<TaskId>,
         project: Option<Project>,
+        branch_of: Option<BranchOf>,
     },
 }
 

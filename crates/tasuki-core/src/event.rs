@@ -287,8 +287,20 @@ pub struct Opened {
     pub parent_task_id: Option<TaskId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<Project>,
+    /// The hop of another task from which this one begins anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch_of: Option<BranchOf>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Key>,
+}
+
+/// Where a task that begins anew comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BranchOf {
+    pub task_id: TaskId,
+    pub hop: u32,
+    /// The envelope of that hop.
+    pub envelope: Hash,
 }
 
 /// An idempotency key and the request it stands for.

@@ -9,6 +9,7 @@
 pub mod address;
 pub mod assembly;
 pub mod canonical;
+pub mod chain;
 pub mod command;
 pub mod contract;
 pub mod decide;

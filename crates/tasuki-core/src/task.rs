@@ -96,6 +96,7 @@ impl Task {
             correlation_id: None,
             parent_task_id: None,
             project: None,
+            branch_of: None,
             key: None,
         };
         Self { state: TaskState::Completed, ..Self::opened(&opened, sealed) }

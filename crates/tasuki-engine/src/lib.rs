@@ -5,6 +5,7 @@
 mod assemble;
 mod authenticate;
 mod caller;
+mod chains;
 mod contracts;
 mod desk;
 mod directory;
@@ -35,6 +36,7 @@ mod waiting;
 pub use assemble::{AssembleRequest, Put};
 pub use authenticate::{Refused, Shown};
 pub use caller::{Caller, Known, ShownBy};
+pub use chains::BranchRequest;
 pub use contracts::Route;
 pub use desk::{Desk, Page, SeenStats};
 pub use discover::{Search, SeenAgent};

@@ -8,7 +8,7 @@ use tasuki_core::canonical::{Body, Object};
 use tasuki_core::command::{Command, Offer, OfferTask};
 use tasuki_core::envelope::inherit::{Hand, Inherited, inherit};
 use tasuki_core::envelope::{Control, Envelope, Payload, VERSION, authored};
-use tasuki_core::event::Key;
+use tasuki_core::event::{BranchOf, Key};
 use tasuki_core::handoff::PRIORITY_DEFAULT;
 use tasuki_core::identity::statement;
 use tasuki_core::ids::{CorrelationId, IdempotencyKey, Project};
@@ -116,6 +116,7 @@ impl Engine {
                 correlation_id: new.correlation_id.clone(),
                 parent: None,
                 project: new.project.clone(),
+                branch_of: None,
             },
             from: new.from.clone(),
             intent: intent.into(),
@@ -195,8 +196,46 @@ impl Engine {
             correlation_id: place.correlation_id.clone(),
             parent: Some(parent.id),
             project: parent.project.clone(),
+            branch_of: None,
         };
         Place { task, parent: Some(parent.id), ..place }
+    }
+
+    /// The first offer of a task that begins anew from a hop of another.
+    #[allow(clippy::too_many_arguments, reason = "each is a part of where it comes from")]
+    pub(crate) async fn branch_offer(
+        &self,
+        origin: &Task,
+        from: AgentId,
+        intent: Arc<str>,
+        before: Envelope,
+        branch_of: BranchOf,
+        hop: FollowUp,
+        key: Option<Key>,
+    ) -> Result<Offer, Error> {
+        let correlation_id = origin.correlation_id.clone();
+        let idempotency_key = key.as_ref().map(|key| key.key.clone());
+        let task = OfferTask::New {
+            task: self.ids.task(),
+            intent: origin.intent,
+            correlation_id: correlation_id.clone(),
+            parent: None,
+            project: origin.project.clone(),
+            branch_of: Some(branch_of),
+        };
+        let place = Place {
+            task,
+            coordinator: from.clone(),
+            from,
+            intent,
+            correlation_id,
+            parent: None,
+            previous: None,
+            hop: 0,
+            before: Some(Box::new(before)),
+            key,
+        };
+        self.make_offer(place, hop, idempotency_key).await
     }
 
     /// The offers that follow from a completion.

@@ -525,6 +525,21 @@ pub struct Decide {
     pub reason: Option<String>,
 }
 
+/// Begins anew from a hop of a task, as a task of its own.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Branch {
+    /// Who begins it, and owns it until somebody claims it.
+    pub by: AgentId,
+    /// The hop whose content the first envelope carries.
+    pub hop: u32,
+    /// Another target than the hop's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Target>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<IdempotencyKey>,
+}
+
 /// Who decides.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -25,6 +25,7 @@ pub(super) fn open_task(open: OpenTask, view: &dyn View) -> Result<Decision, Ref
         correlation_id: open.correlation_id,
         parent_task_id: open.parent,
         project: open.project,
+        branch_of: None,
         key: open.key,
     };
     let event = NewEvent {
@@ -69,12 +70,13 @@ pub(super) fn offered(offer: Offer) -> NewEvent {
     let task = offer.task.id();
     let opens = match offer.task {
         OfferTask::Existing(_) => None,
-        OfferTask::New { intent, correlation_id, parent, project, .. } => Some(Opened {
+        OfferTask::New { intent, correlation_id, parent, project, branch_of, .. } => Some(Opened {
             owner: offer.from.clone(),
             intent,
             correlation_id,
             parent_task_id: parent,
             project,
+            branch_of,
             key: None,
         }),
     };

@@ -79,6 +79,7 @@ fn call(scene: &Scene) -> Offer {
         intent: scene.task().intent,
         correlation_id: None,
         project: None,
+        branch_of: None,
         parent: Some(TASK),
     };
     Offer { task, control: Control::Awaited, ..scene.next_offer() }

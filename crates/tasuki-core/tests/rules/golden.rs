@@ -8,8 +8,8 @@ use std::path::Path;
 use tasuki_core::contract::Contract;
 use tasuki_core::document::{self, Erased, Kind, Priority, Scope, Settled, Written};
 use tasuki_core::event::{
-    Acknowledged, Actor, Claimed, Countered, DeadReason, Event, FailureClass, LossCause, Offered,
-    Opened, Record, Redrive,
+    Acknowledged, Actor, BranchOf, Claimed, Countered, DeadReason, Event, FailureClass, LossCause,
+    Offered, Opened, Record, Redrive,
 };
 use tasuki_core::identity::SecretKey;
 use tasuki_core::ids::{ClaimId, Fence, HandoffId, Position, TaskId, Timestamp, TokenId};
@@ -259,6 +259,7 @@ fn opened() -> Opened {
         intent: body("do it").hash,
         correlation_id: Some("request-7".parse().unwrap()),
         project: None,
+        branch_of: None,
         parent_task_id: Some(TaskId(8)),
         key: key("k-1", "request"),
     }
@@ -321,6 +322,11 @@ fn examples() -> Vec<Record> {
     let project = Some("web".parse().unwrap());
     let event = Event::TaskOpened(Opened { project, ..opened() });
     records.push(record((index + 1, event)));
+    let branch_of = Some(BranchOf { task_id: TaskId(8), hop: 2, envelope: body("envelope").hash });
+    let opens = Some(Opened { branch_of, ..opened() });
+    let offered = Offered { opens, redrive_of: None, ..offered_with_everything() };
+    let event = Event::TransferOffered(Box::new(offered));
+    records.push(record((index + 2, event)));
     records
 }
 

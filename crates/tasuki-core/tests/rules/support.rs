@@ -143,7 +143,14 @@ impl Stage {
     pub(crate) fn new_task(&mut self, parent: Option<TaskId>) -> OfferTask {
         let intent = parent.map_or(body("do it").hash, |id| self.world.tasks[&id].intent);
         let task = TaskId(self.next_id());
-        OfferTask::New { task, intent, correlation_id: None, project: None, parent }
+        OfferTask::New {
+            task,
+            intent,
+            correlation_id: None,
+            project: None,
+            branch_of: None,
+            parent,
+        }
     }
 
     pub(crate) fn send(&mut self, offer: Offer) -> HandoffId {

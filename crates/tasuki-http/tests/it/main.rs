@@ -11,6 +11,7 @@ mod assembling;
 mod attacks;
 mod audit;
 mod borders;
+mod chains;
 mod claims;
 mod completions;
 mod contexts;

@@ -22,6 +22,7 @@ fn offer(id: u128, change: impl FnOnce(&mut Offer)) -> Command {
             intent: body("do it").hash,
             correlation_id: None,
             project: None,
+            branch_of: None,
             parent: None,
         },
         from: "planner".parse().unwrap(),

@@ -49,6 +49,7 @@ impl Broker {
                 intent,
                 correlation_id: None,
                 project: None,
+                branch_of: None,
                 parent: None,
             },
             from: "planner".parse().unwrap(),

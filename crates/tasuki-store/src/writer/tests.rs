@@ -133,6 +133,7 @@ fn offer(id: u128, key: Option<&str>) -> Command {
             intent: body("do it").hash,
             correlation_id: None,
             project: None,
+            branch_of: None,
             parent: None,
         },
         from: "planner".parse().unwrap(),

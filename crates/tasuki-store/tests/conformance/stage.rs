@@ -123,6 +123,7 @@ impl Stage {
             intent: body("do it").hash,
             correlation_id: None,
             project: None,
+            branch_of: None,
             parent: None,
         }
     }
