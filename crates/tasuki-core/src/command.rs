@@ -6,12 +6,12 @@ use crate::canonical::Body;
 use crate::contract::Contract;
 use crate::document::{Kind, Priority, Scope};
 use crate::envelope::{Control, Target};
-use crate::event::{Actor, DeadReason, FailureClass, Key, TaintPolicy};
+use crate::event::{Actor, BranchOf, DeadReason, FailureClass, Key, TaintPolicy};
 use crate::identity::PublicKey;
 use crate::ids::{
     AgentId, Capability, ChannelId, ClaimId, CorrelationId, DecisionKey, DocumentId, Fence,
-    HandoffId, Hash, KeyId, OrderingKey, Position, RequestId, Resource, TENANT_DEFAULT, TaskId,
-    Timestamp, TokenId,
+    HandoffId, Hash, KeyId, OrderingKey, Position, Project, RequestId, Resource, TENANT_DEFAULT,
+    TaskId, Timestamp, TokenId,
 };
 use crate::registry::rules::Rule;
 use crate::registry::{Signed, Standing, Tenant, Token};
@@ -339,6 +339,7 @@ pub struct OpenTask {
     pub parent: Option<TaskId>,
     pub coordinator: Option<AgentId>,
     pub channel: Option<ChannelId>,
+    pub project: Option<Project>,
     pub key: Option<Key>,
 }
 
@@ -379,6 +380,8 @@ pub enum OfferTask {
         correlation_id: Option<CorrelationId>,
         parent: Option<TaskId>,
         coordinator: Option<AgentId>,
+        project: Option<Project>,
+        branch_of: Option<BranchOf>,
     },
 }
 

@@ -17,7 +17,7 @@ use crate::envelope::{Control, Target};
 use crate::handoff::Handoff;
 use crate::ids::{
     AgentId, ChannelId, ClaimId, CorrelationId, DocumentId, Fence, HandoffId, Hash, IdempotencyKey,
-    Malformed, OrderingKey, Position, RequestId, TENANT_DEFAULT, TaskId, Timestamp,
+    Malformed, OrderingKey, Position, Project, RequestId, TENANT_DEFAULT, TaskId, Timestamp,
 };
 use crate::registry::{Change, Signed};
 use crate::reserve::Resource;
@@ -336,7 +336,21 @@ pub struct Opened {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<ChannelId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<Project>,
+    /// The hop of another task from which this one begins anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch_of: Option<BranchOf>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Key>,
+}
+
+/// Where a task that begins anew comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BranchOf {
+    pub task_id: TaskId,
+    pub hop: u32,
+    /// The envelope of that hop.
+    pub envelope: Hash,
 }
 
 /// An idempotency key and the request it stands for.

@@ -6,9 +6,11 @@
 //! Reading order: [`ids`], [`canonical`], [`envelope`], [`terms`], [`event`], [`handoff`],
 //! [`task`], [`command`], [`decide`], [`refusal`]; [`world`] shows all of it at work.
 
+pub mod address;
 pub mod assembly;
 pub mod breaker;
 pub mod canonical;
+pub mod chain;
 pub mod command;
 pub mod contract;
 pub mod decide;

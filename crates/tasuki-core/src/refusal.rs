@@ -81,6 +81,8 @@ pub enum Refusal {
     TooManySubscribers { channel: ChannelId, max: usize },
     #[error("there is no agent {0}")]
     AgentNotFound(AgentId),
+    #[error("{0} was drained by somebody else, and does not let itself work again")]
+    HeldBack(AgentId),
     #[error("the manifest of {agent} is at version {version}")]
     ManifestMoved { agent: AgentId, version: u32 },
     #[error("{agent} has no key {key} that can be replaced or revoked")]
@@ -134,7 +136,9 @@ impl Refusal {
             Self::WrongState { .. } => "wrong_state",
             Self::NotTarget { .. } => "not_target",
             Self::AlreadyDeclined { .. } => "already_declined",
-            Self::NotPermitted { .. } | Self::NotPermittedTask { .. } => "not_permitted",
+            Self::NotPermitted { .. } | Self::NotPermittedTask { .. } | Self::HeldBack(_) => {
+                "not_permitted"
+            }
             Self::IntentAltered { .. } => "intent_altered",
             Self::OutOfTurn { .. } => "out_of_turn",
             Self::IdempotencyConflict { .. } => "idempotency_conflict",
@@ -234,6 +238,7 @@ impl Refusal {
                 "use several channels, or name the receivers when publishing"
             }
             Self::AgentNotFound(_) => "check the name; `tasuki agent list` shows who is known",
+            Self::HeldBack(_) => "ask an administrator to resume it",
             Self::ManifestMoved { .. } => "read the manifest as it is now and change that one",
             Self::KeyNotFound { .. } => "`tasuki agent show` lists the keys of an agent",
             Self::KeyTaken(_) => "make a new key pair with `tasuki keys new`",

@@ -5,7 +5,9 @@
 
 use crate::event::{Event, Opened, Sealed, TaintPolicy, words};
 use crate::handoff::Handoff;
-use crate::ids::{AgentId, ChannelId, CorrelationId, HandoffId, Hash, Position, TaskId, Timestamp};
+use crate::ids::{
+    AgentId, ChannelId, CorrelationId, HandoffId, Hash, Position, Project, TaskId, Timestamp,
+};
 use crate::refusal::Refusal;
 use crate::report::Intent;
 
@@ -22,6 +24,8 @@ pub struct Task {
     pub channel: Option<ChannelId>,
     pub parent_task_id: Option<TaskId>,
     pub correlation_id: Option<CorrelationId>,
+    /// What it belongs to; the tasks below it belong there too.
+    pub project: Option<Project>,
     pub intent: Hash,
     /// Where the intent is kept: a body with a member `intent`.
     pub intent_at: Position,
@@ -80,6 +84,7 @@ impl Task {
             channel: opened.channel.clone(),
             parent_task_id: opened.parent_task_id,
             correlation_id: opened.correlation_id.clone(),
+            project: opened.project.clone(),
             intent: opened.intent,
             intent_at: sealed.position,
             opened_at: sealed.record.at,
@@ -103,6 +108,8 @@ impl Task {
             parent_task_id: None,
             coordinator: None,
             channel: None,
+            project: None,
+            branch_of: None,
             key: None,
         };
         Self { state: TaskState::Completed, ..Self::opened(&opened, sealed) }

@@ -94,6 +94,7 @@ impl Engine {
             intent: Intent::body(intent),
             correlation_id: message.correlation_id.clone(),
             parent: None,
+            project: message.project.clone(),
             coordinator,
             channel: Some(channel.clone()),
             key,
@@ -199,7 +200,8 @@ impl Desk {
         if channel.tenant() != from.tenant() {
             return Err(Refusal::OtherTenant.into());
         }
-        self.caller.must(Permission::Send, Some(channel.name()))?;
+        let project = new.message.project.as_ref();
+        self.caller.must_to(Permission::Send, channel.name(), project)?;
         let receivers = match new.receivers {
             None => None,
             Some(named) => {
@@ -208,7 +210,7 @@ impl Desk {
                     if receiver.tenant() != from.tenant() {
                         return Err(Refusal::OtherTenant.into());
                     }
-                    self.caller.must(Permission::Send, Some(receiver.name()))?;
+                    self.caller.must_to(Permission::Send, receiver.name(), project)?;
                 }
                 Some(named)
             }

@@ -258,6 +258,7 @@ impl Engine {
             intent: Some(self.intent_of(&task).await?.to_string()),
             correlation_id: task.correlation_id.clone(),
             coordinator: None,
+            project: task.project.clone(),
             hop,
             idempotency_key: format!("failure:{id}").parse().ok(),
         };

@@ -5,11 +5,12 @@
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use tasuki_core::address::Guard;
 use tasuki_core::canonical::Body;
 use tasuki_core::command::{self, Command, OpenTask, Seeker};
 use tasuki_core::envelope::{HOPS_MAX, INTENT_BYTES_MAX, version};
 use tasuki_core::event::Key;
-use tasuki_core::identity::SecretKey;
+use tasuki_core::identity::{PublicKey, SecretKey};
 use tasuki_core::ids::TENANT_DEFAULT;
 use tasuki_core::observe::Records;
 use tasuki_core::registry::{Agent, Registry};
@@ -57,6 +58,10 @@ pub struct Settings {
     pub secrets: secrets::Policy,
     /// How many hops a chain may have.
     pub hops_max: u32,
+    /// The key by which what the broker says is checked, where it signs anything.
+    pub key: Option<PublicKey>,
+    /// Where the broker may deliver besides public addresses.
+    pub guard: Guard,
 }
 
 impl Default for Settings {
@@ -71,6 +76,8 @@ impl Default for Settings {
             signer: None,
             secrets: secrets::Policy::default(),
             hops_max: HOPS_MAX,
+            key: None,
+            guard: Guard::default(),
         }
     }
 }
@@ -233,6 +240,10 @@ impl Engine {
         let request = Body::of(&new).hash;
         let coordinator = self.coordinator(&new.owner, new.coordinator.as_ref()).await?;
         let key = new.idempotency_key.map(|key| Key { key, request });
+        let project = match new.parent_task_id {
+            Some(parent) => self.project_below(parent, &new.owner, new.project).await?,
+            None => new.project,
+        };
         self.one_task(Command::OpenTask(OpenTask {
             task: self.ids.task(),
             owner: new.owner,
@@ -241,6 +252,7 @@ impl Engine {
             parent: new.parent_task_id,
             coordinator,
             channel: None,
+            project,
             key,
         }))
         .await
@@ -258,6 +270,15 @@ impl Engine {
 
     /// Claims up to `max` handoffs, waiting for the first if there is none.
     pub async fn claim(&self, wish: ClaimRequest) -> Result<Vec<Granted>, Error> {
+        self.claim_while(wish, || Ok(())).await
+    }
+
+    /// Claims as long as the caller may: it is asked again before each look.
+    pub(crate) async fn claim_while(
+        &self,
+        wish: ClaimRequest,
+        still_may: impl Fn() -> Result<(), Error>,
+    ) -> Result<Vec<Granted>, Error> {
         let max = self.within_claims(wish.max)?;
         let major = self.major_for(&wish.agent, &wish.majors).await?;
         let seeker = Seeker { agent: wish.agent, capabilities: wish.capabilities };
@@ -270,7 +291,7 @@ impl Engine {
             })
         };
         let _looking = self.presence.looks(&seeker, self.now());
-        let handoffs = self.until_work(&seeker, wish.wait_ms, command).await?;
+        let handoffs = self.until_work(&seeker, wish.wait_ms, command, still_may).await?;
         self.grant(handoffs, major).await
     }
 

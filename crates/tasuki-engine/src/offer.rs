@@ -8,10 +8,10 @@ use tasuki_core::canonical::{Body, Object};
 use tasuki_core::command::{Command, Offer, OfferTask};
 use tasuki_core::envelope::inherit::{Hand, Inherited, inherit};
 use tasuki_core::envelope::{Control, Envelope, Payload, VERSION, authored, path};
-use tasuki_core::event::{DeadReason, Key, TaintPolicy};
+use tasuki_core::event::{BranchOf, DeadReason, Key, TaintPolicy};
 use tasuki_core::handoff::PRIORITY_DEFAULT;
 use tasuki_core::identity::statement;
-use tasuki_core::ids::{CorrelationId, IdempotencyKey};
+use tasuki_core::ids::{CorrelationId, IdempotencyKey, Project};
 use tasuki_core::registry::Standing;
 use tasuki_core::report::Intent;
 use tasuki_core::trust::{self, Trust};
@@ -121,6 +121,8 @@ impl Engine {
                 correlation_id: new.correlation_id.clone(),
                 parent: None,
                 coordinator: coordinator.clone(),
+                project: new.project.clone(),
+                branch_of: None,
             },
             from: new.from.clone(),
             intent: intent.into(),
@@ -147,6 +149,7 @@ impl Engine {
         if let Some(given) = &new.intent {
             task.keeps_intent(given)?;
         }
+        same_project(&task, new.project.as_ref())?;
         let intent = self.intent_of(&task).await?;
         let (previous, hop) = match task.envelope {
             Some((hash, hop)) => (Some(hash), hop + 1),
@@ -175,6 +178,24 @@ impl Engine {
         })
     }
 
+    /// What a task below another belongs to. A task never changes its project, so it need not be
+    /// looked at again when the command is carried out.
+    pub(crate) async fn project_below(
+        &self,
+        parent: TaskId,
+        by: &AgentId,
+        given: Option<Project>,
+    ) -> Result<Option<Project>, Error> {
+        let task = self.store.task(parent).await?;
+        let task = task.filter(|task| task.owner.tenant() == by.tenant());
+        let task = task.ok_or(Refusal::TaskNotFound(parent))?;
+        if task.project.is_some() {
+            same_project(&task, given.as_ref())?;
+            return Ok(task.project.clone());
+        }
+        Ok(given)
+    }
+
     /// A call is a task of its own below the caller's, so that each has one owner.
     fn below(&self, parent: &Task, place: Place) -> Place {
         let task = OfferTask::New {
@@ -183,8 +204,51 @@ impl Engine {
             correlation_id: place.correlation_id.clone(),
             parent: Some(parent.id),
             coordinator: parent.coordinator.clone(),
+            project: parent.project.clone(),
+            branch_of: None,
         };
         Place { task, parent: Some(parent.id), ..place }
+    }
+
+    /// The first offer of a task that begins anew from a hop of another.
+    #[allow(clippy::too_many_arguments, reason = "each is a part of where it comes from")]
+    pub(crate) async fn branch_offer(
+        &self,
+        origin: &Task,
+        from: AgentId,
+        intent: Arc<str>,
+        before: Envelope,
+        branch_of: BranchOf,
+        hop: FollowUp,
+        key: Option<Key>,
+    ) -> Result<Offer, Error> {
+        let correlation_id = origin.correlation_id.clone();
+        let idempotency_key = key.as_ref().map(|key| key.key.clone());
+        let task = OfferTask::New {
+            task: self.ids.task(),
+            intent: origin.intent,
+            correlation_id: correlation_id.clone(),
+            parent: None,
+            project: origin.project.clone(),
+            branch_of: Some(branch_of),
+            coordinator: origin.coordinator.clone(),
+        };
+        let place = Place {
+            task,
+            coordinator: from.clone(),
+            from,
+            intent,
+            correlation_id,
+            parent: None,
+            previous: None,
+            hop: 0,
+            before: Some(Box::new(before)),
+            taints: Vec::new(),
+            key,
+        };
+        // It comes to where it has been before because somebody wants it to.
+        let offer = self.make_offer(place, hop, idempotency_key).await?;
+        Ok(Offer { dead_end: None, ..offer })
     }
 
     /// The offers that follow from a completion.
@@ -398,6 +462,8 @@ impl Engine {
                 intent: Intent::body(&intent).hash,
                 correlation_id: new.correlation_id.clone(),
                 parent: Some(parent),
+                project: new.project.clone(),
+                branch_of: None,
                 coordinator: coordinator.cloned(),
             };
             let place = Place {
@@ -469,6 +535,20 @@ fn derived(parent: TaskId, receiver: &AgentId, kind: &str) -> u128 {
     // The variant of a UUID, as in every other id.
     let low = (low & !(0b11 << 62)) | (0b10 << 62);
     (parent.0 >> 64 << 64) | u128::from(low)
+}
+
+/// What belongs to one project is not handed on into another.
+fn same_project(task: &Task, given: Option<&Project>) -> Result<(), Error> {
+    match given {
+        Some(given) if task.project.as_ref() != Some(given) => {
+            let where_ = task
+                .project
+                .as_ref()
+                .map_or("no project".to_owned(), |project| format!("project {project}"));
+            Err(invalid("project", format!("is {given}, and task {} is in {where_}", task.id)))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Who holds a handoff, or held it last; the decision itself checks that the claim still holds.

@@ -8,7 +8,7 @@ use tasuki_core::canonical::Object;
 use tasuki_core::contract::After;
 use tasuki_core::envelope::{Action, Control, CriterionReport, Payload, Said};
 use tasuki_core::event::FailureClass;
-use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey, RequestId};
+use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey, Project, RequestId};
 use tasuki_core::pipeline::StageRef;
 use tasuki_core::{
     AgentId, Body, Capability, Handoff, HandoffId, Hash, Target, Task, TaskId, Terms, Timestamp,
@@ -29,6 +29,9 @@ pub struct NewTask {
     /// Who decides about it when things go wrong; without one, its owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coordinator: Option<Coordinator>,
+    /// What it belongs to; without it, what the parent belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<Project>,
     #[serde(skip)]
     pub idempotency_key: Option<IdempotencyKey>,
 }
@@ -46,6 +49,9 @@ pub struct NewOffer {
     /// Who decides about a new task when things go wrong; without one, whoever opens it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coordinator: Option<Coordinator>,
+    /// What a new task belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<Project>,
     pub hop: FollowUp,
     #[serde(skip)]
     pub idempotency_key: Option<IdempotencyKey>,

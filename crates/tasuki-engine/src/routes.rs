@@ -10,6 +10,7 @@ use tasuki_core::contract::After;
 use tasuki_core::envelope::{Action, Control, Payload};
 use tasuki_core::ids::TenantId;
 use tasuki_core::pipeline::{Next, Pipeline, Pipelines, Stage, StageRef};
+use tasuki_core::registry::rules::Permission;
 use tasuki_core::{AgentId, HandoffId};
 
 use crate::desk::Desk;
@@ -201,7 +202,7 @@ impl Desk {
     /// Begins a task along a declared route.
     pub async fn start_pipeline(&self, name: &str, new: NewOffer) -> Result<Offered, Error> {
         let from = self.caller.speaks_for(&new.from)?;
-        self.caller.must(tasuki_core::registry::rules::Permission::Send, Some(name))?;
+        self.caller.must_to(Permission::Send, name, new.project.as_ref())?;
         self.engine.start_pipeline(name, NewOffer { from, ..new }).await
     }
 

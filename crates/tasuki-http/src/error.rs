@@ -220,6 +220,7 @@ fn details(refusal: &Refusal) -> Object {
         }
         Refusal::IdempotencyConflict { key } => vec![text("idempotency_key", key)],
         Refusal::AgentNotFound(agent)
+        | Refusal::HeldBack(agent)
         | Refusal::ManifestMoved { agent, .. }
         | Refusal::TooManyKeys { agent, .. } => vec![text("agent_id", agent)],
         Refusal::KeyNotFound { agent, key } => {

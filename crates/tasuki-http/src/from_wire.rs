@@ -18,6 +18,7 @@ pub(crate) fn task(body: wire::OpenTask) -> engine::NewTask {
         correlation_id: body.correlation_id,
         parent_task_id: body.parent_task_id,
         coordinator: body.coordinator.map(coordinator),
+        project: body.project,
         idempotency_key: body.idempotency_key,
     }
 }
@@ -29,6 +30,7 @@ pub(crate) fn offer(body: wire::Offer, defaults: Terms) -> Result<engine::NewOff
         intent: body.intent,
         correlation_id: body.correlation_id,
         coordinator: body.coordinator.map(coordinator),
+        project: body.project,
         idempotency_key: body.idempotency_key,
         hop: follow_up(body.hop, defaults)?,
     })
@@ -69,6 +71,7 @@ pub(crate) fn publication(
             intent: Some(body.intent),
             correlation_id: body.correlation_id,
             coordinator: body.coordinator.map(coordinator),
+            project: body.project,
             hop,
             idempotency_key: body.idempotency_key,
         },
@@ -83,6 +86,7 @@ pub(crate) fn pipeline_start(body: wire::StartPipeline) -> engine::NewOffer {
         intent: Some(body.intent),
         correlation_id: body.correlation_id,
         coordinator: body.coordinator.map(coordinator),
+        project: body.project,
         hop: engine::FollowUp {
             said: body.said,
             deadline: body.deadline,
@@ -202,6 +206,7 @@ pub(crate) fn counter(handoff: HandoffId, body: wire::Counter) -> engine::Counte
 
 pub(crate) fn search(body: wire::Search) -> engine::Search {
     engine::Search {
+        tenant: body.tenant,
         capability: body.capability,
         input: body.input,
         output: body.output,

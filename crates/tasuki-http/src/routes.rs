@@ -233,6 +233,39 @@ fn task_routes() -> Vec<Route> {
             tasks::events,
         )
         .errors(&["task_not_found", "invalid_request"]),
+        reads::<tasuki_core::chain::ChainFile, _, _>(
+            "/v1/tasks/{id}/export",
+            "task_export",
+            "Export a task and those below it as one file that can be verified anywhere",
+            tasks::export,
+        )
+        .errors(&["task_not_found", "invalid_request"]),
+        does::<wire::Branch, wire::Offered, _, _>(
+            "/v1/tasks/{id}/branch",
+            "task_branch",
+            "Begin anew from a hop, as a task of its own",
+            tasks::branch,
+        )
+        .creates()
+        .errors(&[
+            "task_not_found",
+            "idempotency_conflict",
+            "invalid_payload",
+            "secret_found",
+            "not_permitted",
+            "other_tenant",
+            "terms_out_of_range",
+            "trust_raised",
+            "constraint_altered",
+            "constraint_dropped",
+            "constraint_not_yours",
+            "decision_settled",
+            "invalid_envelope",
+            "version_not_supported",
+            "invalid_terms",
+            "deadline_passed",
+            "disk_full",
+        ]),
         does::<wire::Decide, wire::Task, _, _>(
             "/v1/tasks/{id}/cancel",
             "task_cancel",

@@ -217,6 +217,7 @@ pub(crate) fn task(task: &Task) -> wire::Task {
             .collect(),
         parent_task_id: task.parent_task_id,
         correlation_id: task.correlation_id.clone(),
+        project: task.project.clone(),
         intent: task.intent,
         opened_at: task.opened_at,
         ended_at: task.ended_at,

@@ -16,7 +16,7 @@ use tasuki_core::contract::After;
 use tasuki_core::envelope::version::{AnyEnvelope, Flat};
 use tasuki_core::envelope::{Action, Control, CriterionReport, Payload, Said};
 use tasuki_core::event::FailureClass;
-use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey, RequestId};
+use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey, Project, RequestId};
 use tasuki_core::registry::Signed;
 use tasuki_core::route::{Policy, Why};
 use tasuki_core::{
@@ -45,6 +45,9 @@ pub struct OpenTask {
     /// Who decides about it when things go wrong, and is told of every failure; its owner without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coordinator: Option<Coordinator>,
+    /// What the task belongs to; without it, what its parent belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<Project>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<IdempotencyKey>,
 }
@@ -65,6 +68,9 @@ pub struct Offer {
     /// Who decides about a new task when things go wrong, and is told of every failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coordinator: Option<Coordinator>,
+    /// What a new task belongs to. Tasks below it belong there too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<Project>,
     /// The same key with the same body gives the first reply again; with another body, a conflict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<IdempotencyKey>,
@@ -552,6 +558,21 @@ pub struct Decide {
     pub by: AgentId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// Begins anew from a hop of a task, as a task of its own.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Branch {
+    /// Who begins it, and owns it until somebody claims it.
+    pub by: AgentId,
+    /// The hop whose content the first envelope carries.
+    pub hop: u32,
+    /// Another target than the hop's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Target>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<IdempotencyKey>,
 }
 
 /// Who decides.

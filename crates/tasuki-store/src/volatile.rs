@@ -11,7 +11,8 @@ use async_trait::async_trait;
 use tasuki_core::decide::Replay;
 use tasuki_core::document::StoredBody;
 use tasuki_core::document::ranking::{Candidates, Question};
-use tasuki_core::ids::{Epoch, IdempotencyKey};
+use tasuki_core::ids::{Epoch, IdempotencyKey, TenantId};
+use tasuki_core::quota::Usage;
 use tasuki_core::registry::Registry;
 use tasuki_core::{
     AgentId, Body, Command, Document, DocumentId, Event, Handoff, HandoffId, Position, Target,
@@ -233,6 +234,10 @@ impl Store for Volatile {
 
     async fn waiting(&self, targets: Vec<Target>) -> Result<Vec<u64>, Error> {
         self.writer.waiting(targets).await
+    }
+
+    async fn usage(&self, tenant: TenantId) -> Result<Usage, Error> {
+        self.writer.usage(tenant).await
     }
 
     /// Nobody else is on this store.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
+use tasuki_core::address::Guard;
 use tasuki_core::{Terms, secrets};
 use tasuki_engine::Settings;
 use tasuki_http::Limits;
@@ -79,6 +80,16 @@ pub(crate) struct Keys {
     /// How many hops a chain may have before it ends as a dead letter [default: 10]
     #[arg(long, env = "TASUKI_HOPS_MAX", hide_env_values = true, value_name = "N")]
     hops_max: Option<u32>,
+    /// Addresses to which the broker may deliver besides public ones, such as 10.1.0.0/16; may be
+    /// repeated [default: none]
+    #[arg(
+        long = "webhook-allow",
+        env = "TASUKI_WEBHOOK_ALLOW",
+        hide_env_values = true,
+        value_name = "CIDR",
+        value_delimiter = ','
+    )]
+    webhook_allow: Option<Vec<String>>,
     /// Which log lines to write, such as `warn` or `info,tasuki_store=debug` [default: info]
     #[arg(long, env = "TASUKI_LOG", hide_env_values = true, value_name = "FILTER")]
     log: Option<String>,
@@ -260,6 +271,7 @@ impl Keys {
             secrets: Some(SecretsPolicy::Block),
             pipelines: None,
             hops_max: Some(hops_max),
+            webhook_allow: Some(Vec::new()),
             log: Some("info".into()),
             log_format: Some(LogFormat::Human),
             sync: Some(SyncMode::Full),
@@ -282,7 +294,10 @@ impl Keys {
     /// Puts the sources together; `self` is flags and environment.
     pub(crate) fn resolve(self, file: Option<&Path>) -> Result<Config, Failure> {
         let keys = self.or(Self::read(file)?).or(Self::defaults());
-        keys.complete().expect("the defaults have every key").checked()
+        let guard = guard(keys.webhook_allow.as_deref().unwrap_or_default())?;
+        let mut config = keys.complete().expect("the defaults have every key");
+        config.settings.guard = guard;
+        config.checked()
     }
 
     /// The file that was named, or the one in this directory if there is one.
@@ -320,6 +335,7 @@ impl Keys {
             secrets: self.secrets.or(other.secrets),
             pipelines: self.pipelines.or(other.pipelines),
             hops_max: self.hops_max.or(other.hops_max),
+            webhook_allow: self.webhook_allow.or(other.webhook_allow),
             log: self.log.or(other.log),
             log_format: self.log_format.or(other.log_format),
             sync: self.sync.or(other.sync),
@@ -382,6 +398,16 @@ impl Keys {
             },
         })
     }
+}
+
+fn guard(allowed: &[String]) -> Result<Guard, Failure> {
+    let parse = |text: &String| {
+        text.trim().parse().map_err(|error| {
+            let problem = format!("webhook_allow: {text:?}: {error}");
+            Failure::usage(problem, "correct it and start again")
+        })
+    };
+    Ok(Guard::allowing(allowed.iter().map(parse).collect::<Result<_, _>>()?))
 }
 
 impl Config {

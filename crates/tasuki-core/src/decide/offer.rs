@@ -27,6 +27,8 @@ pub(super) fn open_task(open: OpenTask, view: &dyn View) -> Result<Decision, Ref
         parent_task_id: open.parent,
         coordinator: open.coordinator,
         channel: open.channel,
+        project: open.project,
+        branch_of: None,
         key: open.key,
     };
     let event = NewEvent {
@@ -127,13 +129,17 @@ pub(super) fn offer_event(offer: Offer, probe: bool, amends: Option<HandoffId>) 
     let task = offer.task.id();
     let opens = match offer.task {
         OfferTask::Existing(_) => None,
-        OfferTask::New { intent, correlation_id, parent, coordinator, .. } => Some(Opened {
+        OfferTask::New {
+            intent, correlation_id, parent, coordinator, project, branch_of, ..
+        } => Some(Opened {
             owner: offer.from.clone(),
             intent,
             correlation_id,
             parent_task_id: parent,
             coordinator,
             channel: None,
+            project,
+            branch_of,
             key: None,
         }),
     };

@@ -48,8 +48,16 @@ pub(super) fn change(
             vec![Change::ManifestPublished { agent, manifest: hash, version: last + 1, signed }]
         }
         RegistryWish::SetStanding { agent, standing } => {
-            if find(known, &agent)?.standing == standing {
+            let found = find(known, &agent)?;
+            let drains_again = standing == Standing::Draining
+                && *by != Actor::Agent(agent.clone())
+                && !found.held_back;
+            if found.standing == standing && !drains_again {
                 return Ok(Decision::unchanged(repeated()));
+            }
+            let own = *by == Actor::Agent(agent.clone());
+            if own && found.held_back && standing == Standing::Active {
+                return Err(Refusal::HeldBack(agent));
             }
             let mut changes = Vec::new();
             if standing == Standing::Deregistered {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use self::rules::Rule;
 use crate::breaker::{self, Breaker};
 use crate::envelope::Target;
-use crate::event::{Event, Sealed, words};
+use crate::event::{Actor, Event, Sealed, words};
 use crate::identity::{PublicKey, Signature};
 use crate::ids::{
     AgentId, ChannelId, HandoffId, Hash, KeyId, Position, TenantId, Timestamp, TokenId,
@@ -44,6 +44,9 @@ pub struct Registry {
 pub struct Agent {
     pub id: AgentId,
     pub standing: Standing,
+    /// Somebody else drained it, so it does not let itself work again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub held_back: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifest: Option<Published>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -285,7 +288,11 @@ impl Registry {
                 })
             }
             Change::StandingSet { agent, standing } => {
-                self.change_agent(agent, sealed, |agent| agent.standing = *standing)
+                let other = sealed.record.actor != Actor::Agent(agent.clone());
+                self.change_agent(agent, sealed, |agent| {
+                    agent.standing = *standing;
+                    agent.held_back = other && *standing == Standing::Draining;
+                })
             }
             Change::KeyEnrolled { agent, key, token } => {
                 let mut changed = Vec::new();
@@ -439,6 +446,7 @@ impl Agent {
         Self {
             id: id.clone(),
             standing: Standing::Active,
+            held_back: false,
             manifest: None,
             keys: Vec::new(),
             rules: Vec::new(),

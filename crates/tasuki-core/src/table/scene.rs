@@ -39,6 +39,7 @@ impl Scene {
             owner: agent(OPENER),
             intent: body("intent"),
             correlation_id: None,
+            project: None,
             parent: None,
             coordinator: None,
             channel: None,

@@ -64,6 +64,7 @@ const WISHES: &[(&str, Wish)] = &[
             owner: scene.task().owner.clone(),
             intent: body("intent"),
             correlation_id: None,
+            project: None,
             parent: Some(TASK),
             coordinator: None,
             channel: None,
@@ -79,6 +80,8 @@ fn call(scene: &Scene) -> Offer {
         task: TaskId(60),
         intent: scene.task().intent,
         correlation_id: None,
+        project: None,
+        branch_of: None,
         parent: Some(TASK),
         coordinator: None,
     };

@@ -8,8 +8,8 @@ use std::path::Path;
 use tasuki_core::contract::{After, Contract, Fill};
 use tasuki_core::document::{self, Erased, Kind, Priority, Scope, Settled, Written};
 use tasuki_core::event::{
-    Acknowledged, Actor, Claimed, Countered, DeadReason, Event, FailureClass, LossCause, Offered,
-    Opened, Record, Redrive, TaintPolicy,
+    Acknowledged, Actor, BranchOf, Claimed, Countered, DeadReason, Event, FailureClass, LossCause,
+    Offered, Opened, Record, Redrive, TaintPolicy,
 };
 use tasuki_core::identity::SecretKey;
 use tasuki_core::ids::{
@@ -280,6 +280,8 @@ fn opened() -> Opened {
         owner: agent("planner"),
         intent: body("do it").hash,
         correlation_id: Some("request-7".parse().unwrap()),
+        project: None,
+        branch_of: None,
         parent_task_id: Some(TaskId(8)),
         coordinator: None,
         channel: None,
@@ -343,6 +345,14 @@ fn examples() -> Vec<Record> {
     let event = Event::TransferOffered(Box::new(offered));
     let index = u32::try_from(records.len()).unwrap();
     records.push(Record { turn: Some(Position(7)), ..record((index, event)) });
+    let project = Some("web".parse().unwrap());
+    let event = Event::TaskOpened(Opened { project, ..opened() });
+    records.push(record((index + 1, event)));
+    let branch_of = Some(BranchOf { task_id: TaskId(8), hop: 2, envelope: body("envelope").hash });
+    let opens = Some(Opened { branch_of, ..opened() });
+    let offered = Offered { opens, redrive_of: None, ..offered_with_everything() };
+    let event = Event::TransferOffered(Box::new(offered));
+    records.push(record((index + 2, event)));
     for event in later() {
         let index = u32::try_from(records.len()).unwrap();
         records.push(record((index, event)));

@@ -81,6 +81,7 @@ impl Op {
                 owner: any(*by),
                 intent: body("do it"),
                 correlation_id: None,
+                project: None,
                 parent: None,
                 coordinator: None,
                 channel: None,

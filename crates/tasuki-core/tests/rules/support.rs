@@ -89,6 +89,7 @@ impl Stage {
             owner: agent("planner"),
             intent: body("do it"),
             correlation_id: None,
+            project: None,
             parent: None,
             coordinator: None,
             channel: None,
@@ -145,7 +146,15 @@ impl Stage {
     pub(crate) fn new_task(&mut self, parent: Option<TaskId>) -> OfferTask {
         let intent = parent.map_or(body("do it").hash, |id| self.world.tasks[&id].intent);
         let task = TaskId(self.next_id());
-        OfferTask::New { task, intent, correlation_id: None, parent, coordinator: None }
+        OfferTask::New {
+            task,
+            intent,
+            correlation_id: None,
+            project: None,
+            branch_of: None,
+            parent,
+            coordinator: None,
+        }
     }
 
     pub(crate) fn send(&mut self, offer: Offer) -> HandoffId {

@@ -30,6 +30,7 @@ async fn fan_out() -> FanOut {
         intent: None,
         correlation_id: None,
         coordinator: None,
+        project: None,
         hop: hop(to_any("review"), Control::Awaited),
         idempotency_key: Some(format!("part {number}").parse().unwrap()),
     };
@@ -111,6 +112,7 @@ async fn only_the_owner_calls_below_a_task() {
         intent: None,
         correlation_id: None,
         coordinator: None,
+        project: None,
         hop: hop(to_any("review"), Control::Awaited),
         idempotency_key: None,
     };

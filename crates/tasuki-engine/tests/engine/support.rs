@@ -189,6 +189,7 @@ pub(crate) fn new_offer(to: Target) -> NewOffer {
         intent: Some(INTENT.into()),
         correlation_id: None,
         coordinator: None,
+        project: None,
         hop: hop(to, Control::Passed),
         idempotency_key: None,
     }

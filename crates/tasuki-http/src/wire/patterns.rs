@@ -9,7 +9,7 @@ use tasuki_core::canonical::Object;
 use tasuki_core::envelope::said::NewDecision as EnvelopeDecision;
 use tasuki_core::envelope::{Action, Payload, Said};
 use tasuki_core::event::TaintPolicy;
-use tasuki_core::ids::{ChannelId, CorrelationId, IdempotencyKey, OrderingKey, Resource};
+use tasuki_core::ids::{ChannelId, CorrelationId, IdempotencyKey, OrderingKey, Project, Resource};
 use tasuki_core::{AgentId, ClaimId, Fence, HandoffId, Hash, Position, Target, TaskId, Timestamp};
 
 use super::{Handoff, Offer, TermsPatch, Until};
@@ -110,6 +110,9 @@ pub struct Publication {
     pub correlation_id: Option<CorrelationId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coordinator: Option<Coordinator>,
+    /// What the task belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<Project>,
     /// The same key with the same body gives the first reply again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<IdempotencyKey>,
@@ -227,6 +230,9 @@ pub struct StartPipeline {
     pub correlation_id: Option<CorrelationId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coordinator: Option<Coordinator>,
+    /// What the task belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<Project>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,7 +8,7 @@ use tasuki_core::canonical::Object;
 use tasuki_core::contract::Contract;
 use tasuki_core::envelope::Control;
 use tasuki_core::event::TaintPolicy;
-use tasuki_core::ids::{ChannelId, CorrelationId, OrderingKey};
+use tasuki_core::ids::{ChannelId, CorrelationId, OrderingKey, Project, TenantId};
 use tasuki_core::{AgentId, Fence, HandoffId, Hash, Position, Target, TaskId, Terms, Timestamp};
 
 /// Where a handoff is after a call.
@@ -187,6 +187,9 @@ pub struct Task {
     pub parent_task_id: Option<TaskId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<CorrelationId>,
+    /// What it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<Project>,
     /// The address of the intent: the same at every hop.
     pub intent: Hash,
     pub opened_at: Timestamp,
@@ -299,10 +302,26 @@ pub struct Finding {
     pub problem: String,
 }
 
+/// How much there is: of the whole store for whoever looks after all of it, and otherwise of the
+/// caller's tenant.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Stats {
     pub version: String,
     pub now: Timestamp,
+    /// Whose figures these are; absent if they are those of the whole store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<TenantId>,
+    pub live_handoffs: u64,
+    /// Bytes of bodies that the tenant has stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored_bytes: Option<u64>,
+    pub disk_full: bool,
+    #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<StoreStats>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct StoreStats {
     /// The position of the last event.
     pub head: Position,
     pub commits: u64,
@@ -310,13 +329,11 @@ pub struct Stats {
     pub events: u64,
     /// Events for each commit since the start: above 1 where commits are shared.
     pub mean_batch: f64,
-    pub live_handoffs: u64,
-    /// About how much memory they take.
+    /// About how much memory the live handoffs take.
     pub live_bytes: u64,
     pub waiting_handoffs: u64,
     pub idempotency_keys: u64,
     pub projection_lag: u64,
-    pub disk_full: bool,
     /// How much memory the process takes, where the system can say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resident_bytes: Option<u64>,

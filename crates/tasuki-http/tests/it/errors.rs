@@ -65,6 +65,7 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::QuotaExceeded { tenant: "acme".into(), what: "x", used: 1, limit: 1 },
         Refusal::OtherTenant,
         Refusal::AgentNotFound(agent()),
+        Refusal::HeldBack(agent()),
         Refusal::ManifestMoved { agent: agent(), version: 2 },
         Refusal::KeyNotFound { agent: agent(), key: KeyId(1) },
         Refusal::KeyTaken(KeyId(1)),
@@ -123,6 +124,7 @@ fn every_refusal() -> Vec<Refusal> {
             | Refusal::QuotaExceeded { .. }
             | Refusal::OtherTenant
             | Refusal::AgentNotFound(_)
+            | Refusal::HeldBack(_)
             | Refusal::ManifestMoved { .. }
             | Refusal::KeyNotFound { .. }
             | Refusal::KeyTaken(_)

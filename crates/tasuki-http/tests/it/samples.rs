@@ -60,6 +60,7 @@ impl Samples {
             (_, "claims" | "claim" | "peek") => {
                 json!({ "agent": worker, "capabilities": ["review"] })
             }
+            (_, "branch") => json!({ "by": self.sender, "hop": 0 }),
             (_, "progress") => self.held.with(json!({ "percent": 5, "note": "n" })),
             (_, "complete") => self.held.with(completion),
             (_, "fail") => self.held.with(failure("retryable")),

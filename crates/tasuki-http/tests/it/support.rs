@@ -104,6 +104,10 @@ impl Stage {
         Self::new(Backend::Volatile, Settings::default(), limits).await
     }
 
+    pub(crate) async fn with(backend: Backend, settings: Settings) -> Self {
+        Self::new(backend, settings, Limits::default()).await
+    }
+
     async fn new(backend: Backend, settings: Settings, limits: Limits) -> Self {
         let dir = Arc::new(tempfile::tempdir().unwrap());
         Self::start(backend, dir, ManualClock::at(BEGIN), settings, limits).await

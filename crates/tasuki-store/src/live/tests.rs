@@ -21,6 +21,8 @@ fn offer(id: u128, change: impl FnOnce(&mut Offer)) -> Command {
             task: TaskId(id),
             intent: body("do it").hash,
             correlation_id: None,
+            project: None,
+            branch_of: None,
             parent: None,
             coordinator: None,
         },

@@ -50,6 +50,8 @@ impl Broker {
                 correlation_id: None,
                 parent: None,
                 coordinator: None,
+                project: None,
+                branch_of: None,
             },
             from: "planner".parse().unwrap(),
             to: Target::Capability("review".parse().unwrap()),

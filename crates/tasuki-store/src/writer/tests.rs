@@ -132,6 +132,8 @@ fn offer(id: u128, key: Option<&str>) -> Command {
             task: TaskId(id),
             intent: body("do it").hash,
             correlation_id: None,
+            project: None,
+            branch_of: None,
             parent: None,
             coordinator: None,
         },

@@ -81,6 +81,8 @@ macro_rules! conforms {
                 of_many_who_join_with_one_token_one_is_enrolled
                 revoking_the_last_key_releases_what_its_agent_holds
                 listings_show_one_tenant_at_a_time
+                tasks_are_listed_by_their_project_before_and_after_a_restart
+                what_a_tenant_uses_is_told
                 a_nonce_is_good_for_once_whoever_is_asked
                 a_kept_text_is_replaced_by_a_later_one_only
                 what_waits_is_counted_by_target

@@ -50,6 +50,7 @@ async fn populate(stage: &Stage) {
             owner: agent("planner"),
             intent: body("do it"),
             correlation_id: Some("order 7".parse().unwrap()),
+            project: None,
             parent,
             coordinator: None,
             channel: None,

@@ -124,6 +124,8 @@ impl Stage {
             correlation_id: None,
             parent: None,
             coordinator: None,
+            project: None,
+            branch_of: None,
         }
     }
 

@@ -12,6 +12,7 @@ use clap::Args;
 use serde::Serialize;
 use tasuki_core::identity::SecretKey;
 use tasuki_engine::{Engine, SystemIds};
+use tasuki_http::{Poster, SystemResolver};
 use tasuki_store::key::SigningKey;
 use tasuki_store::postgres::{self, DatabaseClock};
 use tasuki_store::{Postgres, PostgresOptions, Sqlite, SqliteOptions, Store, Sync, SystemClock};
@@ -50,12 +51,16 @@ impl Serve {
             // Nothing was promised to anybody yet.
             name = signals.next() => end_at_once(name),
         };
+        let key = Arc::new(SecretKey::from_seed(own_key(&config.data)?.to_bytes()));
         if !config.settings.open {
-            let key = own_key(&config.data)?;
-            config.settings.signer = Some(Arc::new(SecretKey::from_seed(key.to_bytes())));
+            config.settings.signer = Some(key.clone());
         }
         let pipelines = config.pipelines.as_deref().map(pipeline::read).transpose()?;
+        config.settings.key = Some(key.public());
         let engine = Engine::start(store, Arc::new(SystemIds), config.settings.clone());
+        let guard = config.settings.guard.clone();
+        let poster = Poster::new(guard, Some(key), Arc::new(SystemResolver));
+        engine.start_deliveries(Arc::new(poster));
         if let (Some(file), Some(pipelines)) = (config.pipelines.clone(), pipelines) {
             engine.declare_routes(pipelines).map_err(anyhow::Error::msg)?;
             tokio::spawn(follow(Arc::downgrade(&engine), file));

@@ -4,7 +4,7 @@
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use serde_json::Value;
-use tasuki_core::ids::{CorrelationId, IdempotencyKey};
+use tasuki_core::ids::{CorrelationId, IdempotencyKey, Project};
 use tasuki_core::{AgentId, HandoffId, TaskId, TaskState};
 use tasuki_http::wire;
 
@@ -85,6 +85,9 @@ struct Open {
     /// Who decides about it when things go wrong, and is told of every failure
     #[arg(long, value_name = "AGENT")]
     coordinator: Option<AgentId>,
+    /// The project it belongs to; without it, its parent's
+    #[arg(long, value_name = "PROJECT")]
+    project: Option<Project>,
     /// The idempotency key: the same key and task give the first answer again
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<IdempotencyKey>,
@@ -101,6 +104,9 @@ struct List {
     /// Only tasks below this one
     #[arg(long, value_name = "TASK")]
     parent: Option<TaskId>,
+    /// Only tasks of this project
+    #[arg(long, value_name = "PROJECT")]
+    project: Option<Project>,
     /// Only tasks before this one: where the page before ended
     #[arg(long, value_name = "TASK")]
     before: Option<TaskId>,
@@ -255,6 +261,7 @@ impl Open {
             correlation_id: self.correlation_id,
             parent_task_id: self.parent,
             coordinator: self.coordinator.map(wire::Coordinator::Agent),
+            project: self.project,
             idempotency_key: self.idempotency_key,
         };
         let reply = client.post("/v1/tasks", &body).await?;
@@ -310,6 +317,7 @@ impl List {
             ("state", self.state),
             ("owner", self.owner.map(|agent| agent.to_string())),
             ("parent", self.parent.map(|task| task.to_string())),
+            ("project", self.project.map(|project| project.to_string())),
             ("before", self.before.map(|task| task.to_string())),
             ("limit", Some(self.limit.to_string())),
         ];
@@ -364,6 +372,7 @@ pub(super) fn details(task: &wire::Task) -> Facts {
         .with("opened by", &task.opened_by)
         .maybe("part of", task.parent_task_id)
         .maybe("correlation", task.correlation_id.as_ref())
+        .maybe("project", task.project.as_ref())
         .with("opened", task.opened_at)
         .maybe("ended", task.ended_at)
         .maybe("live handoff", task.live_handoff)

@@ -3,7 +3,7 @@
 use clap::{ArgGroup, Args};
 use tasuki_core::envelope::{Action, Control, Said, authored};
 use tasuki_core::identity::statement;
-use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey};
+use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey, Project};
 use tasuki_core::route::Policy;
 use tasuki_core::{AgentId, Capability, Target, TaskId, Timestamp};
 use tasuki_http::wire;
@@ -78,6 +78,9 @@ pub(super) struct Offer {
     /// Who decides about a new task when things go wrong, and is told of every failure
     #[arg(long, value_name = "AGENT")]
     coordinator: Option<AgentId>,
+    /// The project that a new task belongs to
+    #[arg(long, value_name = "PROJECT")]
+    project: Option<Project>,
     /// For monitoring only: a JSON object
     #[arg(long, value_name = "JSON")]
     metadata: Option<String>,
@@ -229,6 +232,7 @@ impl Offer {
             intent: self.intent,
             correlation_id: self.correlation_id,
             coordinator: self.coordinator.map(wire::Coordinator::Agent),
+            project: self.project,
             idempotency_key: self.idempotency_key,
             hop,
         };
