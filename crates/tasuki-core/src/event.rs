@@ -274,6 +274,16 @@ pub enum Event {
     },
     /// A body was removed from the store for good; the body of this event is the reason.
     Erased(Box<Erased>),
+    /// A constraint of this envelope does not bind the next one any more; the body is the reason.
+    ConstraintLifted {
+        constraint: Hash,
+        reason: Hash,
+    },
+    /// The receiver fetched a memory of which the envelope had passed less.
+    TrimFetched {
+        agent: AgentId,
+        memory: DocumentId,
+    },
 }
 
 /// The facts a task starts with.
@@ -506,6 +516,8 @@ impl Event {
             Self::DocumentSuperseded { .. } => "document_superseded",
             Self::DocumentDeleted { .. } => "document_deleted",
             Self::Erased(_) => "erased",
+            Self::ConstraintLifted { .. } => "constraint_lifted",
+            Self::TrimFetched { .. } => "trim_fetched",
         }
     }
 
@@ -530,7 +542,7 @@ impl Event {
             Self::Completed { result, .. } => Some(*result),
             Self::AttemptFailed { failure, .. } => Some(*failure),
             Self::LateReport { report, .. } => Some(*report),
-            Self::Discarded { reason } => Some(*reason),
+            Self::Discarded { reason } | Self::ConstraintLifted { reason, .. } => Some(*reason),
             Self::Countered(countered) => Some(countered.reason),
             Self::DocumentWritten(written) => Some(written.content),
             Self::DocumentDeleted { reason, .. } => Some(*reason),
@@ -544,6 +556,7 @@ impl Event {
             | Self::CounterRefused { .. }
             | Self::Approved
             | Self::Delivered { .. }
+            | Self::TrimFetched { .. }
             | Self::Readied
             | Self::Claimed(_)
             | Self::Started

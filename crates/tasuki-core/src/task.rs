@@ -175,6 +175,8 @@ impl Task {
             | Event::DocumentMarked { .. }
             | Event::DocumentSuperseded { .. }
             | Event::DocumentDeleted { .. }
+            | Event::ConstraintLifted { .. }
+            | Event::TrimFetched { .. }
             | Event::Erased(_) => {}
         }
     }

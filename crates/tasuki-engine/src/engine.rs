@@ -5,6 +5,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 
+use tasuki_core::assembly::Profiles;
 use tasuki_core::canonical::Body;
 use tasuki_core::command::{self, Command, OpenTask, Seeker};
 use tasuki_core::envelope::INTENT_BYTES_MAX;
@@ -55,6 +56,8 @@ pub struct Settings {
     pub signer: Option<Arc<SecretKey>>,
     /// What is done about secrets in what is to be stored.
     pub secrets: secrets::Policy,
+    /// What receivers want to see, by their role.
+    pub profiles: Arc<Profiles>,
 }
 
 impl Default for Settings {
@@ -68,6 +71,7 @@ impl Default for Settings {
             open: true,
             signer: None,
             secrets: secrets::Policy::default(),
+            profiles: Arc::new(Profiles::standard().clone()),
         }
     }
 }

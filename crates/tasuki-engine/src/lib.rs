@@ -24,6 +24,7 @@ mod queries;
 mod rates;
 mod relay;
 mod requests;
+mod sash;
 mod schemas;
 mod shared_context;
 mod sweeper;

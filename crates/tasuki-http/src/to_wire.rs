@@ -164,6 +164,12 @@ pub(crate) fn handoff(handoff: &Handoff, now: Timestamp) -> wire::Handoff {
         failures: handoff.failures,
         losses: handoff.losses,
         declined_by: handoff.declined_by.clone(),
+        lifted: handoff
+            .lifts
+            .iter()
+            .map(|lift| wire::LiftedConstraint { constraint: lift.constraint, by: lift.by.clone() })
+            .collect(),
+        trim_regret: handoff.fetched.clone(),
         attempts: handoff.attempts.iter().map(attempt).collect(),
     }
 }

@@ -24,6 +24,8 @@ pub(crate) fn creates(command: &Command) -> bool {
         | Command::Cancel { .. }
         | Command::Abort { .. }
         | Command::Discard { .. }
+        | Command::Lift { .. }
+        | Command::NoteFetch { .. }
         | Command::Sweep { .. }
         | Command::RaiseEpoch { .. }
         | Command::Registry { .. }

@@ -4,9 +4,11 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
+use tasuki_core::assembly::Profiles;
 use tasuki_core::{Terms, secrets};
 use tasuki_engine::Settings;
 use tasuki_http::Limits;
@@ -72,6 +74,10 @@ pub(crate) struct Keys {
     /// certain and warns of what is likely, `warn` only warns [default: block]
     #[arg(long, env = "TASUKI_SECRETS", hide_env_values = true, value_name = "POLICY")]
     secrets: Option<SecretsPolicy>,
+    /// A JSON file that says what receivers want to see, by their role; the built-in profiles hold for
+    /// roles that it does not name [default: none]
+    #[arg(long, env = "TASUKI_PROFILES", hide_env_values = true, value_name = "FILE")]
+    profiles: Option<PathBuf>,
     /// Which log lines to write, such as `warn` or `info,tasuki_store=debug` [default: info]
     #[arg(long, env = "TASUKI_LOG", hide_env_values = true, value_name = "FILTER")]
     log: Option<String>,
@@ -250,6 +256,7 @@ impl Keys {
             hosts: Some(limits.hosts),
             auth: Some(AuthMode::Off),
             secrets: Some(SecretsPolicy::Block),
+            profiles: None,
             log: Some("info".into()),
             log_format: Some(LogFormat::Human),
             sync: Some(SyncMode::Full),
@@ -272,7 +279,12 @@ impl Keys {
     /// Puts the sources together; `self` is flags and environment.
     pub(crate) fn resolve(self, file: Option<&Path>) -> Result<Config, Failure> {
         let keys = self.or(Self::read(file)?).or(Self::defaults());
-        keys.complete().expect("the defaults have every key").checked()
+        let profiles = keys.profiles.clone();
+        let mut config = keys.complete().expect("the defaults have every key").checked()?;
+        if let Some(path) = profiles {
+            config.settings.profiles = Arc::new(read_profiles(&path)?);
+        }
+        Ok(config)
     }
 
     /// The file that was named, or the one in this directory if there is one.
@@ -308,6 +320,7 @@ impl Keys {
             hosts: self.hosts.or(other.hosts),
             auth: self.auth.or(other.auth),
             secrets: self.secrets.or(other.secrets),
+            profiles: self.profiles.or(other.profiles),
             log: self.log.or(other.log),
             log_format: self.log_format.or(other.log_format),
             sync: self.sync.or(other.sync),
@@ -367,6 +380,27 @@ impl Keys {
             },
         })
     }
+}
+
+/// Reads what roles want to see. Every mistake in the file is told at once.
+fn read_profiles(path: &Path) -> Result<Profiles, Failure> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let hint = "name a file that can be read with --profiles, or leave it out";
+        Failure::usage(format!("cannot read the profiles in {name}: {error}"), hint)
+    })?;
+    let profiles = Profiles::from_json(&text).map_err(|faults| {
+        let told: Vec<String> = faults
+            .iter()
+            .map(|fault| match fault.path.as_str() {
+                "" => fault.problem.clone(),
+                path => format!("{path}: {}", fault.problem),
+            })
+            .collect();
+        let message = format!("the profiles in {name} have mistakes:\n  {}", told.join("\n  "));
+        Failure::usage(message, "docs/guides/envelopes.md shows what a profile looks like")
+    })?;
+    Ok(profiles.over_standard())
 }
 
 impl Config {

@@ -10,6 +10,7 @@ mod held;
 mod offer;
 mod registry;
 mod review;
+mod sash;
 mod sweep;
 
 use crate::canonical::Body;
@@ -91,10 +92,13 @@ pub fn reads(command: &Command) -> Reads {
     match command {
         Command::OpenTask(open) => Reads::task(open.parent),
         Command::CancelTask { task, .. } => Reads::task(Some(*task)),
-        Command::Offer(offer) => match &offer.task {
-            OfferTask::Existing(task) => Reads::task(Some(*task)),
-            OfferTask::New { parent, .. } => Reads::task(*parent),
-        },
+        Command::Offer(offer) => {
+            let task = match &offer.task {
+                OfferTask::Existing(task) => Some(*task),
+                OfferTask::New { parent, .. } => *parent,
+            };
+            Reads { handoff: offer.after, ..Reads::task(task) }
+        }
         Command::ClaimOne { handoff, .. }
         | Command::Held { handoff, .. }
         | Command::Decline { handoff, .. }
@@ -105,6 +109,8 @@ pub fn reads(command: &Command) -> Reads {
         | Command::Cancel { handoff, .. }
         | Command::Abort { handoff, .. }
         | Command::Redrive { handoff, .. }
+        | Command::Lift { handoff, .. }
+        | Command::NoteFetch { handoff, .. }
         | Command::Discard { handoff, .. } => Reads::handoff(*handoff),
         Command::Claim(_)
         | Command::Peek { .. }
@@ -233,6 +239,12 @@ pub fn decide(command: Command, view: &dyn View, now: Timestamp) -> Decision {
         Command::Abort { handoff, by, reason } => review::abort(handoff, by, reason, view),
         Command::Redrive { handoff, by, new } => review::redrive(handoff, by, new, view, now),
         Command::Discard { handoff, by, reason } => review::discard(handoff, by, reason, view),
+        Command::Lift { handoff, by, constraint, reason } => {
+            sash::lift(handoff, by, constraint, reason, view)
+        }
+        Command::NoteFetch { handoff, agent, memory } => {
+            sash::note_fetch(handoff, agent, memory, view)
+        }
         Command::Sweep { max } => Ok(sweep::sweep(max, view, now)),
         Command::RaiseEpoch { epoch } => Ok(sweep::raise_epoch(epoch, view)),
         Command::Registry { by, wish } => registry::change(&by, wish, view, now),

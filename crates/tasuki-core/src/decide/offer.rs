@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Opening tasks and offering them to a receiver.
 
-use super::{Decision, NewEvent, View, find_task};
+use super::{Decision, NewEvent, View, find_task, sash};
 use crate::command::{Offer, OfferTask, OpenTask, Outcome};
 use crate::envelope::Control;
 use crate::event::{Actor, Event, Key, Offered, Opened};
@@ -59,6 +59,7 @@ pub(super) fn offer(offer: Offer, view: &dyn View, now: Timestamp) -> Result<Dec
         }
         OfferTask::New { parent: None, .. } => {}
     }
+    sash::knows_lifts(&offer, view)?;
     let outcome = Outcome { task: Some(offer.task.id()), ..Outcome::of(offer.handoff) };
     Ok(Decision::of(vec![offered(offer)], outcome))
 }

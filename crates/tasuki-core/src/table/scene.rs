@@ -163,6 +163,7 @@ pub(super) fn offer(handoff: HandoffId) -> Offer {
         priority: PRIORITY_DEFAULT,
         terms: Terms::default(),
         contract: Contract::default(),
+        after: None,
         lifted: Vec::new(),
         expires_at: START.plus_ms(24 * HOUR_MS),
         not_before: None,

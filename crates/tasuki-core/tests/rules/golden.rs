@@ -106,6 +106,11 @@ fn example_after(event: &Event) -> Option<Event> {
             reason: body("by request").hash,
         })),
         Event::Erased(_) => return None,
+        Event::ConstraintLifted { .. } => Event::TrimFetched {
+            agent: agent("acme/coder"),
+            memory: "acme/ms-4821".parse().unwrap(),
+        },
+        Event::TrimFetched { .. } => return None,
         Event::CallOffered(_) => Event::Approved,
         Event::Approved => Event::Delivered { agent: agent("coder") },
         Event::Delivered { .. } => Event::Readied,
@@ -317,6 +322,10 @@ fn examples() -> Vec<Record> {
     let event = Event::TransferOffered(Box::new(offered));
     let index = u32::try_from(records.len()).unwrap();
     records.push(Record { turn: Some(Position(7)), ..record((index, event)) });
+    let (constraint, reason) = (body("constraint").hash, body("no longer true").hash);
+    let first = Event::ConstraintLifted { constraint, reason };
+    let later = std::iter::successors(Some(first), example_after);
+    records.extend((index + 1..).zip(later).map(record));
     records
 }
 

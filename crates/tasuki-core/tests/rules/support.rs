@@ -117,6 +117,7 @@ impl Stage {
             priority: PRIORITY_DEFAULT,
             terms: Terms::default(),
             contract: tasuki_core::contract::Contract::default(),
+            after: None,
             lifted: Vec::new(),
             expires_at: self.now.plus_ms(DAY),
             not_before: None,

@@ -8,7 +8,9 @@ use tasuki_core::canonical::Object;
 use tasuki_core::contract::Contract;
 use tasuki_core::envelope::Control;
 use tasuki_core::ids::{CorrelationId, OrderingKey};
-use tasuki_core::{AgentId, Fence, HandoffId, Hash, Position, Target, TaskId, Terms, Timestamp};
+use tasuki_core::{
+    AgentId, DocumentId, Fence, HandoffId, Hash, Position, Target, TaskId, Terms, Timestamp,
+};
 
 /// Where a handoff is after a call.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -87,7 +89,21 @@ pub struct Handoff {
     pub losses: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub declined_by: Vec<AgentId>,
+    /// Constraints that were lifted since the envelope was made; they do not bind the next one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lifted: Vec<LiftedConstraint>,
+    /// Memories that the receiver fetched because the envelope had passed less of them: what was
+    /// trimmed and missed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trim_regret: Vec<DocumentId>,
     pub attempts: Vec<Attempt>,
+}
+
+/// A constraint that does not bind the next envelope any more.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct LiftedConstraint {
+    pub constraint: Hash,
+    pub by: AgentId,
 }
 
 /// On which other terms an agent would take a handoff.

@@ -54,6 +54,7 @@ impl Broker {
             priority,
             terms: Terms::default(),
             contract: tasuki_core::contract::Contract::default(),
+            after: None,
             lifted: Vec::new(),
             expires_at: self.clock.now().plus_ms(DAY),
             not_before: None,
