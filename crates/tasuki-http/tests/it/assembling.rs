@@ -244,7 +244,7 @@ async fn a_fetch_of_what_was_trimmed_is_counted_where_it_was_trimmed(stage: Stag
     }
     stage.get(&format!("/v1/memories/{}", trimmed[2])).await.done();
     assert_eq!(regret(&stage).await, json!([trimmed[0], trimmed[1]]));
-    let unknown = "ho_00000000000000000000000abc";
+    let unknown = "handoff_00000000000000000000000abc";
     let path = format!("/v1/memories/{}?handoff={unknown}", trimmed[0]);
     stage.get(&path).await.refused(404, "handoff_not_found");
     stage.completed(&held).await;

@@ -282,5 +282,6 @@ async fn a_constraint_is_lifted_by_who_issued_it_whoever_holds_the_task(stage: S
     stage.completed(&held).await;
     let log = stage.get(&format!("/v1/tasks/{}/events", text(&first["task_id"]))).await;
     assert_eq!(log.text().matches(r#""kind":"constraint_lifted""#).count(), 2, "{}", log.text());
-    stage.post(&path, lift("planner", tabs, "too late")).await.refused(409, "task_finished");
+    let cents = &first["constraints"][1]["id"];
+    stage.post(&path, lift("planner", cents, "too late")).await.refused(409, "task_finished");
 }

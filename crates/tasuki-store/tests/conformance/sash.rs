@@ -84,8 +84,7 @@ pub(crate) async fn what_is_lifted_must_be_known_to_the_next_hop(stage: Stage) {
 pub(crate) async fn an_offer_of_what_came_back_knows_what_was_lifted_meanwhile(stage: Stage) {
     let id = stage.offered().await;
     stage.run(lift(id, "planner")).await.unwrap();
-    let cancel = Command::Cancel { handoff: id, by: agent("planner"), reason: None };
-    stage.run(cancel).await.unwrap();
+    stage.kill(id).await;
     let stage = if stage.backend == Backend::Volatile { stage } else { stage.restart().await };
     let again = |lifted: Vec<Hash>| async {
         let offer = next(&stage, id, lifted).await;
