@@ -146,6 +146,19 @@ pub enum Command {
         by: AgentId,
         reason: Body,
     },
+    /// Ends a constraint of a task, from the envelope after this handoff's on.
+    Lift {
+        handoff: HandoffId,
+        by: AgentId,
+        constraint: Hash,
+        reason: Body,
+    },
+    /// Records that a receiver fetched what its envelope had trimmed.
+    NoteFetch {
+        handoff: HandoffId,
+        agent: AgentId,
+        memory: DocumentId,
+    },
     /// Does what is due: lost leases, retries, deadlines.
     Sweep {
         max: usize,
@@ -178,10 +191,11 @@ impl Command {
             Self::Offer(offer) => &offer.from,
             Self::Claim(claim) | Self::ClaimOne { claim, .. } => &claim.seeker.agent,
             Self::Peek { seeker, .. } | Self::Counter { seeker, .. } => &seeker.agent,
-            Self::Decline { agent, .. } => agent,
+            Self::Decline { agent, .. } | Self::NoteFetch { agent, .. } => agent,
             Self::Erase(erase) => &erase.by,
             Self::CancelTask { by, .. }
             | Self::Document { by, .. }
+            | Self::Lift { by, .. }
             | Self::SettleCounter { by, .. }
             | Self::Approve { by, .. }
             | Self::Reject { by, .. }
@@ -351,13 +365,15 @@ pub struct Offer {
     pub to: Target,
     pub control: Control,
     pub envelope: Body,
+    /// The handoff whose envelope this one follows. Lifts that came to it meanwhile must be in it.
+    pub after: Option<HandoffId>,
     /// What the envelope says of itself; checked against the task.
     pub hop: u32,
     pub previous: Option<Hash>,
     pub priority: u8,
     pub terms: Terms,
     pub contract: Contract,
-    /// Constraints that this hop lifts.
+    /// Constraints that this hop lifts, and that were lifted since the envelope before.
     pub lifted: Vec<Hash>,
     pub expires_at: Timestamp,
     pub not_before: Option<Timestamp>,

@@ -318,6 +318,16 @@ pub enum Event {
     },
     /// A body was removed from the store for good; the body of this event is the reason.
     Erased(Box<Erased>),
+    /// A constraint of this envelope does not bind the next one any more; the body is the reason.
+    ConstraintLifted {
+        constraint: Hash,
+        reason: Hash,
+    },
+    /// The receiver fetched a memory of which the envelope had passed less.
+    TrimFetched {
+        agent: AgentId,
+        memory: DocumentId,
+    },
 }
 
 /// The facts a task starts with.
@@ -607,6 +617,8 @@ impl Event {
             Self::DocumentSuperseded { .. } => "document_superseded",
             Self::DocumentDeleted { .. } => "document_deleted",
             Self::Erased(_) => "erased",
+            Self::ConstraintLifted { .. } => "constraint_lifted",
+            Self::TrimFetched { .. } => "trim_fetched",
         }
     }
 
@@ -633,6 +645,7 @@ impl Event {
             Self::LateReport { report, .. } => Some(*report),
             Self::Discarded { reason }
             | Self::Retracted { reason }
+            | Self::ConstraintLifted { reason, .. }
             | Self::TaintCleared { reason, .. } => Some(*reason),
             Self::Countered(countered) => Some(countered.reason),
             Self::DocumentWritten(written) => Some(written.content),
@@ -647,6 +660,7 @@ impl Event {
             | Self::CounterRefused { .. }
             | Self::Approved
             | Self::Delivered { .. }
+            | Self::TrimFetched { .. }
             | Self::Readied
             | Self::Claimed(_)
             | Self::Started

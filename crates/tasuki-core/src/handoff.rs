@@ -5,16 +5,19 @@
 use crate::contract::{Contract, Counter};
 use crate::envelope::{Control, Target};
 use crate::event::{
-    self, DeadReason, Event, FailureClass, LossCause, Offered, Sealed, TaintPolicy, words,
+    self, Actor, DeadReason, Event, FailureClass, LossCause, Offered, Sealed, TaintPolicy, words,
 };
 use crate::ids::{
-    AgentId, ClaimId, Fence, HandoffId, Hash, OrderingKey, Position, RequestId, TaskId, Timestamp,
+    AgentId, ClaimId, DocumentId, Fence, HandoffId, Hash, OrderingKey, Position, RequestId, TaskId,
+    Timestamp,
 };
 use crate::terms::Terms;
 use crate::turn::Rank;
 
 /// How many attempts a handoff remembers; older ones are in the audit log only.
 pub const ATTEMPTS_KEPT_MAX: usize = 32;
+/// How many fetches of what was trimmed a handoff counts.
+pub const FETCHED_MAX: usize = 1000;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Handoff {
@@ -65,6 +68,10 @@ pub struct Handoff {
     /// Who does not get it: whoever declined, or could not do it when it was the one asked.
     pub declined_by: Vec<AgentId>,
     pub attempts: Vec<Attempt>,
+    /// Constraints of the envelope that do not bind the next one any more.
+    pub lifts: Vec<Lift>,
+    /// Memories that the receiver fetched because the envelope had passed less of them, each once.
+    pub fetched: Vec<DocumentId>,
     /// The last event that is in here.
     pub at: Position,
 }
@@ -116,6 +123,15 @@ pub struct Claim {
     pub lease_until: Timestamp,
     pub hard_until: Timestamp,
     pub request_id: Option<RequestId>,
+}
+
+/// A constraint that somebody lifted between two hops.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lift {
+    pub constraint: Hash,
+    pub by: AgentId,
+    /// Where the reason is kept.
+    pub reason_at: Position,
 }
 
 /// What a reviewer decided about a dead letter.
@@ -340,6 +356,8 @@ impl Handoff {
             delivered_at: None,
             declined_by: Vec::new(),
             attempts: Vec::new(),
+            lifts: Vec::new(),
+            fetched: Vec::new(),
             at: sealed.position,
         }
     }
@@ -394,6 +412,13 @@ impl Handoff {
             Event::Delivered { .. } => {
                 self.delivered_at.get_or_insert(at);
             }
+            Event::ConstraintLifted { constraint, .. } => {
+                if let Actor::Agent(by) = &sealed.record.actor {
+                    let (constraint, by) = (*constraint, by.clone());
+                    self.lifts.push(Lift { constraint, by, reason_at: position });
+                }
+            }
+            Event::TrimFetched { memory, .. } => self.fetched.push(memory.clone()),
             Event::Readied => self.state = pending(sealed),
             Event::Claimed(claimed) => self.claimed(claimed, at),
             Event::Started => {

@@ -201,6 +201,8 @@ impl Task {
             | Event::DocumentMarked { .. }
             | Event::DocumentSuperseded { .. }
             | Event::DocumentDeleted { .. }
+            | Event::ConstraintLifted { .. }
+            | Event::TrimFetched { .. }
             | Event::Erased(_) => {}
         }
     }

@@ -144,7 +144,7 @@ impl Engine {
             let next = (page.len() == max).then(|| page.last().map(|it| it.id)).flatten();
             let mut members = Vec::with_capacity(page.len());
             for child in page {
-                let last = self.last_handoff(child.id).await?;
+                let last = self.newest_handoff(child.id).await?;
                 members.push((child, last));
             }
             let need = needed;
@@ -178,7 +178,7 @@ impl Engine {
         }
     }
 
-    pub(crate) async fn last_handoff(&self, task: TaskId) -> Result<Option<Arc<Handoff>>, Error> {
+    pub(crate) async fn newest_handoff(&self, task: TaskId) -> Result<Option<Arc<Handoff>>, Error> {
         let filter = HandoffFilter { task: Some(task), max: 1, ..HandoffFilter::default() };
         Ok(self.store.list_handoffs(filter).await?.pop())
     }
@@ -289,7 +289,7 @@ impl Desk {
         let Some(child) = self.engine.store.list_tasks(filter).await?.pop() else {
             return Ok(None);
         };
-        let Some(handoff) = self.engine.last_handoff(child.id).await? else { return Ok(None) };
+        let Some(handoff) = self.engine.newest_handoff(child.id).await? else { return Ok(None) };
         Ok(self.engine.store.bodies(vec![handoff.envelope_at]).await?.pop().flatten())
     }
 

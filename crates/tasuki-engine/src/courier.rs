@@ -202,7 +202,7 @@ impl Engine {
             let state = self.store.task(*task).await?.map(|task| task.state);
             let lost = state.is_none_or(|it| it.is_terminal() || it == TaskState::DeadLettered);
             if lost && state != Some(TaskState::Completed) {
-                failed.extend(self.last_handoff(*task).await?.map(|last| last.id));
+                failed.extend(self.newest_handoff(*task).await?.map(|last| last.id));
             }
         }
         let join = Command::Join { handoff: id, tasks: after.tasks.clone(), failed };

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use tasuki_core::address::Guard;
+use tasuki_core::assembly::Profiles;
 use tasuki_core::canonical::Body;
 use tasuki_core::command::{self, Command, OpenTask, Seeker};
 use tasuki_core::envelope::{HOPS_MAX, INTENT_BYTES_MAX, version};
@@ -62,6 +63,8 @@ pub struct Settings {
     pub key: Option<PublicKey>,
     /// Where the broker may deliver besides public addresses.
     pub guard: Guard,
+    /// What receivers want to see, by their role.
+    pub profiles: Arc<Profiles>,
 }
 
 impl Default for Settings {
@@ -78,6 +81,7 @@ impl Default for Settings {
             hops_max: HOPS_MAX,
             key: None,
             guard: Guard::default(),
+            profiles: Arc::new(Profiles::standard().clone()),
         }
     }
 }

@@ -31,6 +31,7 @@ mod relay;
 mod requests;
 mod reviews;
 mod routes;
+mod sash;
 mod schemas;
 mod shared_context;
 mod sweeper;

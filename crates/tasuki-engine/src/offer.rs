@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tasuki_core::canonical::{Body, Object};
 use tasuki_core::command::{Command, Offer, OfferTask};
-use tasuki_core::envelope::inherit::{Hand, Inherited, inherit};
+use tasuki_core::envelope::inherit::{Hand, Inherited, inherit, still_holds};
 use tasuki_core::envelope::{Control, Envelope, Payload, VERSION, authored, path};
 use tasuki_core::event::{BranchOf, DeadReason, Key, TaintPolicy};
 use tasuki_core::handoff::PRIORITY_DEFAULT;
@@ -37,11 +37,20 @@ struct Place {
     previous: Option<Hash>,
     hop: u32,
     /// The envelope before this one, and who decides about the task.
-    before: Option<Box<Envelope>>,
+    before: Option<Box<Before>>,
     coordinator: AgentId,
     /// What the task is built on that no longer holds.
     taints: Vec<(HandoffId, TaintPolicy)>,
     key: Option<Key>,
+}
+
+/// The envelope that a new one follows.
+#[derive(Clone)]
+pub(crate) struct Before {
+    pub(crate) handoff: HandoffId,
+    /// As it was, but for constraints that were lifted since.
+    pub(crate) envelope: Envelope,
+    pub(crate) lifted_since: Vec<Hash>,
 }
 
 impl Engine {
@@ -217,7 +226,7 @@ impl Engine {
         origin: &Task,
         from: AgentId,
         intent: Arc<str>,
-        before: Envelope,
+        before: &Handoff,
         branch_of: BranchOf,
         hop: FollowUp,
         key: Option<Key>,
@@ -242,7 +251,7 @@ impl Engine {
             parent: None,
             previous: None,
             hop: 0,
-            before: Some(Box::new(before)),
+            before: self.before(before).await?.map(Box::new),
             taints: Vec::new(),
             key,
         };
@@ -262,7 +271,7 @@ impl Engine {
         let task = self.store.task(handoff.task_id).await?;
         let task = task.ok_or(Refusal::TaskNotFound(handoff.task_id))?;
         let intent = self.intent_of(&task).await?;
-        let before = self.envelope_at(handoff.envelope_at).await?.map(Box::new);
+        let before = self.before(&handoff).await?.map(Box::new);
         let holder = holder(&handoff);
         let mut offers = Vec::with_capacity(hops.len());
         for hop in hops {
@@ -307,7 +316,9 @@ impl Engine {
             let problem = "the envelope before was erased, so nothing can follow it";
             return Err(invalid("task_id", problem));
         }
-        let Inherited { parts, lifts, .. } = inherited(&place, &mut hop, now)?;
+        let Inherited { parts, mut lifts, .. } = inherited(&place, &mut hop, now)?;
+        let after = place.before.as_ref().map(|before| before.handoff);
+        lifts.extend(place.before.iter().flat_map(|before| &before.lifted_since));
         let expires_at = self.expiry(now, &hop)?;
         let settled = self.settle(&place.from, &hop, &parts).await?;
         check_trust(&hop.payload, &place)?;
@@ -324,12 +335,13 @@ impl Engine {
             );
             self.check_signature(&place.from, signed, &statement::envelope(said))?;
         }
-        let path = path::so_far(place.before.as_deref());
+        let before = place.before.as_deref().map(|before| &before.envelope);
+        let path = path::so_far(before);
         let hops_max = self.settings.hops_max;
         let dead_end = path::dead_end(&path, place.hop, &settled.to, &hop.payload, hops_max);
         let tainted = place.parent.filter(|_| matches!(place.task, OfferTask::New { .. }));
         let tainted = tainted.unwrap_or_else(|| place.task.id());
-        let taints = path::taints(place.before.as_deref(), tainted, &place.taints);
+        let taints = path::taints(before, tainted, &place.taints);
         let envelope = Envelope {
             envelope_version: VERSION.into(),
             task_id: place.task.id(),
@@ -361,6 +373,7 @@ impl Engine {
             to: settled.to,
             control: hop.control,
             envelope: envelope.body(),
+            after,
             hop: place.hop,
             previous: place.previous,
             priority: hop.priority.unwrap_or(PRIORITY_DEFAULT),
@@ -418,7 +431,7 @@ impl Engine {
     ) -> Result<Offer, Error> {
         let task = self.task(letter.task_id).await?;
         let intent = self.intent_of(&task).await?;
-        let before = self.envelope_at(letter.envelope_at).await?;
+        let before = self.before(letter).await?;
         let hop_number = task.envelope.map_or(0, |(_, hop)| hop + 1);
         hop.metadata.0.insert("amended_by".into(), by.to_string().into());
         let place = Place {
@@ -493,24 +506,41 @@ impl Engine {
         &self,
         task: &Task,
         hash: Hash,
-    ) -> Result<Option<Envelope>, Error> {
+    ) -> Result<Option<Before>, Error> {
+        match self.last_handoff(task, hash).await? {
+            Some(last) => self.before(&last).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The last handoff with an envelope of a task.
+    pub(crate) async fn last_handoff(
+        &self,
+        task: &Task,
+        hash: Hash,
+    ) -> Result<Option<Arc<Handoff>>, Error> {
         let live = match task.live {
             Some(id) => self.store.handoff(id).await?.filter(|live| live.envelope == hash),
             None => None,
         };
-        let last = match live {
-            Some(live) => Some(live),
-            None => {
-                let task = Some(task.id);
-                let filter = HandoffFilter { task, max: PAGE_MAX, ..HandoffFilter::default() };
-                let handoffs = self.store.list_handoffs(filter).await?;
-                handoffs.into_iter().find(|handoff| handoff.envelope == hash)
-            }
-        };
-        match last {
-            Some(last) => self.envelope_at(last.envelope_at).await,
-            None => Ok(None),
+        if live.is_some() {
+            return Ok(live);
         }
+        let filter =
+            HandoffFilter { task: Some(task.id), max: PAGE_MAX, ..HandoffFilter::default() };
+        let handoffs = self.store.list_handoffs(filter).await?;
+        Ok(handoffs.into_iter().find(|handoff| handoff.envelope == hash))
+    }
+
+    /// A handoff's envelope, without the constraints that were lifted since.
+    async fn before(&self, handoff: &Handoff) -> Result<Option<Before>, Error> {
+        let Some(mut envelope) = self.envelope_at(handoff.envelope_at).await? else {
+            return Ok(None);
+        };
+        let since = self.lifted_since(handoff).await?;
+        let lifted_since = since.iter().map(|lift| lift.id).collect();
+        envelope.parts = still_holds(envelope.parts, &since, handoff.hop + 1);
+        Ok(Some(Before { handoff: handoff.id, envelope, lifted_since }))
     }
 
     fn expiry(&self, now: Timestamp, hop: &FollowUp) -> Result<Timestamp, Error> {
@@ -570,7 +600,7 @@ fn inherited(place: &Place, hop: &mut FollowUp, now: Timestamp) -> Result<Inheri
     }
     let hand =
         Hand { from: &place.from, coordinator: Some(&place.coordinator), hop: place.hop, now };
-    let before = place.before.as_ref().map(|before| &before.parts);
+    let before = place.before.as_ref().map(|before| &before.envelope.parts);
     let inherited = inherit(before, &hop.said, hand).map_err(Error::Envelope)?;
     hop.budget_tokens = hop.budget_tokens.or(inherited.budget_tokens);
     hop.deadline = match (hop.deadline, inherited.deadline) {
@@ -581,8 +611,8 @@ fn inherited(place: &Place, hop: &mut FollowUp, now: Timestamp) -> Result<Inheri
 }
 
 /// Members that are not known here go on from hop to hop, and a hop may say its own.
-fn carried(before: Option<Box<Envelope>>, own: Object) -> Object {
-    let mut more = before.map(|before| before.more).unwrap_or_default();
+fn carried(before: Option<Box<Before>>, own: Object) -> Object {
+    let mut more = before.map(|before| before.envelope.more).unwrap_or_default();
     more.0.extend(own.0);
     more
 }
@@ -595,6 +625,7 @@ fn check_trust(payload: &Payload, place: &Place) -> Result<(), Error> {
     }
     // Only the first envelope of a chain is by the one who gives the task.
     let ceiling = if place.hop == 0 { Trust::Operator } else { Trust::Agent };
-    let before = place.before.as_ref().and_then(|before| trust::parts(&before.payload).ok());
+    let before = place.before.as_ref();
+    let before = before.and_then(|before| trust::parts(&before.envelope.payload).ok());
     trust::check(&parts, &before.unwrap_or_default(), ceiling).map_err(Error::Trust)
 }

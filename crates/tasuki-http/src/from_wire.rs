@@ -2,6 +2,7 @@
 //! From what was sent to what the engine is asked.
 
 use tasuki_core::document::Content;
+use tasuki_core::envelope::parts::Form;
 use tasuki_core::envelope::{Fault, version};
 use tasuki_core::ids::ChannelId;
 use tasuki_core::{HandoffId, Target, Terms};
@@ -321,6 +322,14 @@ pub(crate) fn until(until: wire::Until) -> engine::Until {
     match until {
         wire::Until::Claimed => engine::Until::Claimed,
         wire::Until::Settled => engine::Until::Settled,
+    }
+}
+
+pub(crate) fn detail(detail: wire::Detail) -> Form {
+    match detail {
+        wire::Detail::Stub => Form::Stub,
+        wire::Detail::Summary => Form::Summary,
+        wire::Detail::Full => Form::Full,
     }
 }
 

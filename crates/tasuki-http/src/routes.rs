@@ -273,6 +273,19 @@ fn task_routes() -> Vec<Route> {
             tasks::cancel,
         )
         .errors(&["task_not_found", "task_finished", "not_permitted"]),
+        does::<wire::LiftConstraint, wire::Task, _, _>(
+            "/v1/tasks/{id}/lift",
+            "task_lift",
+            "Lift a constraint of a task, from its next envelope on, whoever holds the task",
+            tasks::lift,
+        )
+        .errors(&[
+            "task_not_found",
+            "task_finished",
+            "task_moved",
+            "constraint_not_yours",
+            "invalid_envelope",
+        ]),
     ]
 }
 

@@ -173,6 +173,12 @@ pub(crate) fn handoff(handoff: &Handoff, now: Timestamp) -> wire::Handoff {
             .filter(|(_, until)| now < *until)
             .map(|(agent, _)| agent.clone()),
         retracted: handoff.retracted_at.is_some(),
+        lifted: handoff
+            .lifts
+            .iter()
+            .map(|lift| wire::LiftedConstraint { constraint: lift.constraint, by: lift.by.clone() })
+            .collect(),
+        trim_regret: handoff.fetched.clone(),
         attempts: handoff.attempts.iter().map(attempt).collect(),
     }
 }

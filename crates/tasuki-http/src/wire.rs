@@ -575,6 +575,17 @@ pub struct Branch {
     pub idempotency_key: Option<IdempotencyKey>,
 }
 
+/// Ends a constraint of a task, from its next envelope on.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LiftConstraint {
+    /// Who issued it, or who opened the task.
+    pub by: AgentId,
+    /// The id of the constraint.
+    pub constraint: Hash,
+    pub reason: String,
+}
+
 /// Who decides.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use tasuki_core::contract::{Contract, Counter};
 use tasuki_core::envelope::Control;
 use tasuki_core::event::TaintPolicy;
-use tasuki_core::handoff::{Attempt, Claim, Ended, Review};
+use tasuki_core::handoff::{Attempt, Claim, Ended, Lift, Review};
 use tasuki_core::ids::{Fence, Malformed, OrderingKey, RequestId};
 use tasuki_core::{
-    AgentId, ClaimId, Handoff, HandoffId, Hash, Position, State, Target, Task, TaskId, Terms,
-    Timestamp,
+    AgentId, ClaimId, DocumentId, Handoff, HandoffId, Hash, Position, State, Target, Task, TaskId,
+    Terms, Timestamp,
 };
 
 #[derive(Serialize, Deserialize)]
@@ -61,6 +61,11 @@ struct StoredHandoff {
     declined_by: Vec<AgentId>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     attempts: Vec<StoredAttempt>,
+    /// The constraint, who lifted it, and where the reason is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    lifts: Vec<(Hash, AgentId, Position)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    fetched: Vec<DocumentId>,
     at: Position,
 }
 
@@ -170,6 +175,12 @@ pub(crate) fn encode(handoff: &Handoff) -> String {
         delivered_ms: handoff.delivered_at.map(|time| time.0),
         declined_by: handoff.declined_by.clone(),
         attempts: handoff.attempts.iter().map(encode_attempt).collect(),
+        lifts: handoff
+            .lifts
+            .iter()
+            .map(|lift| (lift.constraint, lift.by.clone(), lift.reason_at))
+            .collect(),
+        fetched: handoff.fetched.clone(),
         at: handoff.at,
     };
     serde_json::to_string(&stored).expect("a stored handoff has string keys only")
@@ -212,6 +223,12 @@ pub(crate) fn decode(text: &str) -> Result<Handoff, Malformed> {
         delivered_at: stored.delivered_ms.map(Timestamp),
         declined_by: stored.declined_by,
         attempts: stored.attempts.into_iter().map(decode_attempt).collect::<Result<_, _>>()?,
+        lifts: stored
+            .lifts
+            .into_iter()
+            .map(|(constraint, by, reason_at)| Lift { constraint, by, reason_at })
+            .collect(),
+        fetched: stored.fetched,
         at: stored.at,
     })
 }

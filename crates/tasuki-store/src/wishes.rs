@@ -33,6 +33,8 @@ pub(crate) fn creates(command: &Command) -> bool {
         | Command::Taint { .. }
         | Command::ClearTaint { .. }
         | Command::Join { .. }
+        | Command::Lift { .. }
+        | Command::NoteFetch { .. }
         | Command::Sweep { .. }
         | Command::RaiseEpoch { .. }
         | Command::Registry { .. }

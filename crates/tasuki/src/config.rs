@@ -4,10 +4,12 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use tasuki_core::address::Guard;
+use tasuki_core::assembly::Profiles;
 use tasuki_core::{Terms, secrets};
 use tasuki_engine::Settings;
 use tasuki_http::Limits;
@@ -90,6 +92,10 @@ pub(crate) struct Keys {
         value_delimiter = ','
     )]
     webhook_allow: Option<Vec<String>>,
+    /// A JSON file that says what receivers want to see, by their role; the built-in profiles hold for
+    /// roles that it does not name [default: none]
+    #[arg(long, env = "TASUKI_PROFILES", hide_env_values = true, value_name = "FILE")]
+    profiles: Option<PathBuf>,
     /// Which log lines to write, such as `warn` or `info,tasuki_store=debug` [default: info]
     #[arg(long, env = "TASUKI_LOG", hide_env_values = true, value_name = "FILTER")]
     log: Option<String>,
@@ -272,6 +278,7 @@ impl Keys {
             pipelines: None,
             hops_max: Some(hops_max),
             webhook_allow: Some(Vec::new()),
+            profiles: None,
             log: Some("info".into()),
             log_format: Some(LogFormat::Human),
             sync: Some(SyncMode::Full),
@@ -295,8 +302,12 @@ impl Keys {
     pub(crate) fn resolve(self, file: Option<&Path>) -> Result<Config, Failure> {
         let keys = self.or(Self::read(file)?).or(Self::defaults());
         let guard = guard(keys.webhook_allow.as_deref().unwrap_or_default())?;
+        let profiles = keys.profiles.clone();
         let mut config = keys.complete().expect("the defaults have every key");
         config.settings.guard = guard;
+        if let Some(path) = profiles {
+            config.settings.profiles = Arc::new(read_profiles(&path)?);
+        }
         config.checked()
     }
 
@@ -336,6 +347,7 @@ impl Keys {
             pipelines: self.pipelines.or(other.pipelines),
             hops_max: self.hops_max.or(other.hops_max),
             webhook_allow: self.webhook_allow.or(other.webhook_allow),
+            profiles: self.profiles.or(other.profiles),
             log: self.log.or(other.log),
             log_format: self.log_format.or(other.log_format),
             sync: self.sync.or(other.sync),
@@ -408,6 +420,27 @@ fn guard(allowed: &[String]) -> Result<Guard, Failure> {
         })
     };
     Ok(Guard::allowing(allowed.iter().map(parse).collect::<Result<_, _>>()?))
+}
+
+/// Reads what roles want to see. Every mistake in the file is told at once.
+fn read_profiles(path: &Path) -> Result<Profiles, Failure> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let hint = "name a file that can be read with --profiles, or leave it out";
+        Failure::usage(format!("cannot read the profiles in {name}: {error}"), hint)
+    })?;
+    let profiles = Profiles::from_json(&text).map_err(|faults| {
+        let told: Vec<String> = faults
+            .iter()
+            .map(|fault| match fault.path.as_str() {
+                "" => fault.problem.clone(),
+                path => format!("{path}: {}", fault.problem),
+            })
+            .collect();
+        let message = format!("the profiles in {name} have mistakes:\n  {}", told.join("\n  "));
+        Failure::usage(message, "docs/guides/envelopes.md shows what a profile looks like")
+    })?;
+    Ok(profiles.over_standard())
 }
 
 impl Config {

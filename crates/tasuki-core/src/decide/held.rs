@@ -207,7 +207,8 @@ fn completed(
     for offer in &follow_ups {
         offer::check_terms(offer, now)?;
         let follows = (offer.previous, offer.hop) == (Some(handoff.envelope), handoff.hop + 1);
-        if offer.from != claim.agent || !follows {
+        let lifts_known = handoff.lifts.iter().all(|lift| offer.lifted.contains(&lift.constraint));
+        if offer.from != claim.agent || !follows || !lifts_known {
             return Err(Refusal::TaskMoved(handoff.task_id));
         }
         if offer.key.is_some() {

@@ -12,6 +12,7 @@ mod join;
 mod offer;
 mod registry;
 mod review;
+mod sash;
 mod sweep;
 mod taint;
 
@@ -104,10 +105,13 @@ pub fn reads(command: &Command) -> Reads {
         Command::CancelTask { task, .. }
         | Command::Taint { task, .. }
         | Command::ClearTaint { task, .. } => Reads::task(Some(*task)),
-        Command::Offer(offer) => match &offer.task {
-            OfferTask::Existing(task) => Reads::task(Some(*task)),
-            OfferTask::New { parent, .. } => Reads::task(*parent),
-        },
+        Command::Offer(offer) => {
+            let task = match &offer.task {
+                OfferTask::Existing(task) => Some(*task),
+                OfferTask::New { parent, .. } => *parent,
+            };
+            Reads { handoff: offer.after, ..Reads::task(task) }
+        }
         Command::ClaimOne { handoff, .. }
         | Command::Held { handoff, .. }
         | Command::Decline { handoff, .. }
@@ -121,6 +125,8 @@ pub fn reads(command: &Command) -> Reads {
         | Command::Amend { handoff, .. }
         | Command::TakeReview { handoff, .. }
         | Command::Retract { handoff, .. }
+        | Command::Lift { handoff, .. }
+        | Command::NoteFetch { handoff, .. }
         | Command::Discard { handoff, .. } => Reads::handoff(*handoff),
         Command::Claim(_)
         | Command::Peek { .. }
@@ -264,6 +270,12 @@ pub fn decide(command: Command, view: &dyn View, now: Timestamp) -> Decision {
         }
         Command::Join { handoff, tasks, failed } => join::join(handoff, &tasks, &failed, view),
         Command::Publish { open, offers } => offer::publish(open, offers, view, now),
+        Command::Lift { handoff, by, constraint, reason } => {
+            sash::lift(handoff, by, constraint, reason, view)
+        }
+        Command::NoteFetch { handoff, agent, memory } => {
+            sash::note_fetch(handoff, agent, memory, view)
+        }
         Command::Sweep { max } => Ok(sweep::sweep(max, view, now)),
         Command::RaiseEpoch { epoch } => Ok(sweep::raise_epoch(epoch, view)),
         Command::Registry { by, wish } => registry::change(&by, wish, view, now),

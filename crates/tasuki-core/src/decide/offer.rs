@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Opening tasks and offering them to a receiver.
 
-use super::{Decision, NewEvent, View, escalate, find_task};
+use super::{Decision, NewEvent, View, escalate, find_task, sash};
 use crate::command::{Offer, OfferTask, OpenTask, Outcome};
 use crate::contract::{AFTER_MAX, FALLBACKS_MAX};
 use crate::envelope::{Control, Target};
@@ -104,6 +104,7 @@ pub(super) fn offer(
         }
         OfferTask::New { parent: None, .. } => {}
     }
+    sash::knows_lifts(&offer, view)?;
     offer.needs_approval |= blocked;
     let probe = escalate::admit(&mut offer, false, view, now)?;
     let outcome = Outcome { task: Some(offer.task.id()), ..Outcome::of(offer.handoff) };

@@ -166,6 +166,7 @@ pub(super) fn offer(handoff: HandoffId) -> Offer {
         priority: PRIORITY_DEFAULT,
         terms: Terms::default(),
         contract: Contract::default(),
+        after: None,
         lifted: Vec::new(),
         dead_end: None,
         expires_at: START.plus_ms(24 * HOUR_MS),

@@ -117,7 +117,12 @@ fn example_after(event: &Event) -> Option<Event> {
         | Event::ReviewTaken { .. }
         | Event::ReviewReleased
         | Event::Reserved { .. }
-        | Event::Unreserved { .. } => return None,
+        | Event::Unreserved { .. }
+        | Event::TrimFetched { .. } => return None,
+        Event::ConstraintLifted { .. } => Event::TrimFetched {
+            agent: agent("acme/coder"),
+            memory: "acme/ms-4821".parse().unwrap(),
+        },
         Event::CallOffered(_) => Event::Approved,
         Event::Approved => Event::Delivered { agent: agent("coder") },
         Event::Delivered { .. } => Event::Readied,
@@ -345,17 +350,24 @@ fn examples() -> Vec<Record> {
     let event = Event::TransferOffered(Box::new(offered));
     let index = u32::try_from(records.len()).unwrap();
     records.push(Record { turn: Some(Position(7)), ..record((index, event)) });
+    let (constraint, reason) = (body("constraint").hash, body("no longer true").hash);
+    let first = Event::ConstraintLifted { constraint, reason };
+    let lifted = std::iter::successors(Some(first), example_after);
+    records.extend((index + 1..).zip(lifted).map(record));
+    let push = |records: &mut Vec<Record>, event| {
+        let index = u32::try_from(records.len()).unwrap();
+        records.push(record((index, event)));
+    };
     let project = Some("web".parse().unwrap());
     let event = Event::TaskOpened(Opened { project, ..opened() });
-    records.push(record((index + 1, event)));
+    push(&mut records, event);
     let branch_of = Some(BranchOf { task_id: TaskId(8), hop: 2, envelope: body("envelope").hash });
     let opens = Some(Opened { branch_of, ..opened() });
     let offered = Offered { opens, redrive_of: None, ..offered_with_everything() };
     let event = Event::TransferOffered(Box::new(offered));
-    records.push(record((index + 2, event)));
+    push(&mut records, event);
     for event in later() {
-        let index = u32::try_from(records.len()).unwrap();
-        records.push(record((index, event)));
+        push(&mut records, event);
     }
     records
 }

@@ -85,6 +85,15 @@ pub(crate) async fn cancel(
     Ok(ok(&to_wire::task(&task)))
 }
 
+pub(crate) async fn lift(
+    At(desk): At,
+    PathId(id): PathId<TaskId>,
+    Json(body): Json<wire::LiftConstraint>,
+) -> Answer {
+    let task = desk.lift_constraint(id, &body.by, body.constraint, body.reason).await?;
+    Ok(ok(&to_wire::task(&task)))
+}
+
 pub(crate) async fn events(At(desk): At, PathId(id): PathId<TaskId>) -> Answer {
     let chain = desk.chain(id).await?;
     let events = chain.iter().map(|link| to_wire::event(&link.entry, link.body.as_ref())).collect();

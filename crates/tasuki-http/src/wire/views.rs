@@ -9,7 +9,9 @@ use tasuki_core::contract::Contract;
 use tasuki_core::envelope::Control;
 use tasuki_core::event::TaintPolicy;
 use tasuki_core::ids::{ChannelId, CorrelationId, OrderingKey, Project, TenantId};
-use tasuki_core::{AgentId, Fence, HandoffId, Hash, Position, Target, TaskId, Terms, Timestamp};
+use tasuki_core::{
+    AgentId, DocumentId, Fence, HandoffId, Hash, Position, Target, TaskId, Terms, Timestamp,
+};
 
 /// Where a handoff is after a call.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -100,7 +102,21 @@ pub struct Handoff {
     /// Whether its result was taken back.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub retracted: bool,
+    /// Constraints that were lifted since the envelope was made; they do not bind the next one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lifted: Vec<LiftedConstraint>,
+    /// Memories that the receiver fetched because the envelope had passed less of them: what was
+    /// trimmed and missed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trim_regret: Vec<DocumentId>,
     pub attempts: Vec<Attempt>,
+}
+
+/// A constraint that does not bind the next envelope any more.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct LiftedConstraint {
+    pub constraint: Hash,
+    pub by: AgentId,
 }
 
 /// On which other terms an agent would take a handoff.

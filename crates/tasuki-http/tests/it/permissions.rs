@@ -30,6 +30,7 @@ const OPENED: [(&str, &[&str]); 10] = [
         &[
             "task_open",
             "task_cancel",
+            "task_lift",
             "assemble",
             "handoff_offer",
             "handoff_offer_batch",
@@ -197,7 +198,7 @@ async fn samples_for(
 ) -> Samples {
     let sender = match operation {
         // These are for who offered it.
-        "task_cancel" | "handoff_cancel" | "handoff_abort" | "handoff_settle" => mei,
+        "task_cancel" | "task_lift" | "handoff_cancel" | "handoff_abort" | "handoff_settle" => mei,
         _ => planner,
     };
     let handoff = match operation {

@@ -35,6 +35,7 @@ fn offer(id: u128, change: impl FnOnce(&mut Offer)) -> Command {
         priority: 5,
         terms: Terms::default(),
         contract: tasuki_core::contract::Contract::default(),
+        after: None,
         lifted: Vec::new(),
         dead_end: None,
         expires_at: NOW.plus_ms(100_000),

@@ -62,6 +62,7 @@ impl Broker {
             priority,
             terms: Terms::default(),
             contract: tasuki_core::contract::Contract::default(),
+            after: None,
             lifted: Vec::new(),
             dead_end: None,
             expires_at: self.clock.now().plus_ms(DAY),

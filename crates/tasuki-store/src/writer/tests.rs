@@ -146,6 +146,7 @@ fn offer(id: u128, key: Option<&str>) -> Command {
         priority: 5,
         terms: Terms::default(),
         contract: tasuki_core::contract::Contract::default(),
+        after: None,
         lifted: Vec::new(),
         dead_end: None,
         expires_at: Timestamp(1_000_000),

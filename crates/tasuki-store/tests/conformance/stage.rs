@@ -144,6 +144,7 @@ impl Stage {
             priority: PRIORITY_DEFAULT,
             terms: Terms::default(),
             contract: tasuki_core::contract::Contract::default(),
+            after: None,
             lifted: Vec::new(),
             dead_end: None,
             expires_at: self.now().plus_ms(DAY),

@@ -5,7 +5,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 use tasuki_core::ids::{CorrelationId, IdempotencyKey, Project};
-use tasuki_core::{AgentId, HandoffId, TaskId, TaskState};
+use tasuki_core::{AgentId, HandoffId, Hash, TaskId, TaskState};
 use tasuki_http::wire;
 
 use super::{audit, envelope, handoff};
@@ -32,6 +32,8 @@ enum Verb {
     List(List),
     /// Cancel a task and the handoff under way
     Cancel(Cancel),
+    /// Lift a constraint of a task, from its next envelope on, whoever holds the task
+    Lift(Lift),
     /// Show everything that happened to a task
     Events(Named),
     /// Say which hop lost a fact: a text that some envelope of the task has
@@ -129,6 +131,20 @@ struct Cancel {
     /// Why
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
+}
+
+#[derive(Args)]
+struct Lift {
+    /// The task's id
+    task: TaskId,
+    /// The constraint's id, as `envelope show` prints it
+    constraint: Hash,
+    /// Who lifts it: who issued it, or who opened the task
+    #[arg(long, value_name = "AGENT")]
+    by: AgentId,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
 }
 
 #[derive(Args)]
@@ -244,6 +260,7 @@ impl Task {
             Verb::Show(wish) => show(client, output, wish.task).await,
             Verb::List(list) => list.run(client, output).await,
             Verb::Cancel(cancel) => cancel.run(client, output).await,
+            Verb::Lift(lift) => lift.run(client, output).await,
             Verb::Bisect(wish) => envelope::bisect(client, output, wish.task, &wish.fact).await,
             Verb::Events(named) => events(client, output, named.task).await,
             Verb::Wait(wait) => wait.run(client, output).await,
@@ -335,6 +352,16 @@ impl Cancel {
     async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
         let body = wire::Decide { by: self.by, reason: self.reason };
         let reply = client.post(&format!("/v1/tasks/{}/cancel", self.task), &body).await?;
+        output.reply(&reply, |task: wire::Task| details(&task).text())?;
+        Ok(Exit::Done)
+    }
+}
+
+impl Lift {
+    async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let body =
+            wire::LiftConstraint { by: self.by, constraint: self.constraint, reason: self.reason };
+        let reply = client.post(&format!("/v1/tasks/{}/lift", self.task), &body).await?;
         output.reply(&reply, |task: wire::Task| details(&task).text())?;
         Ok(Exit::Done)
     }
