@@ -300,7 +300,7 @@ impl Engine {
     pub(crate) async fn intent_of(&self, task: &Task) -> Result<Arc<str>, Error> {
         let body = self.store.bodies(vec![task.intent_at]).await?.pop().flatten();
         let intent: Option<Intent> = body.and_then(|body| serde_json::from_str(body.text()).ok());
-        let lost = || Error::Store(tasuki_store::Error::Unknown);
+        let lost = || invalid("task_id", "the user's own words were erased, so nothing can follow");
         Ok(intent.ok_or_else(lost)?.intent.into())
     }
 
