@@ -3,6 +3,7 @@
 //! The table of everything under `/v1`. The router and the OpenAPI document are made from it, so
 //! that neither can know a route that the other does not.
 
+mod chains;
 mod memories;
 
 use axum::Router;
@@ -186,6 +187,7 @@ pub(crate) fn all() -> Vec<Route> {
     routes.extend(handoff_routes());
     routes.extend(held_routes());
     routes.extend(review_routes());
+    routes.extend(chains::routes());
     routes.extend(memories::routes());
     routes.extend(agent_routes());
     routes.extend(token_routes());

@@ -4,6 +4,7 @@
 
 mod agents;
 mod assemble;
+mod chains;
 mod memories;
 mod views;
 
@@ -23,6 +24,7 @@ use tasuki_core::{
 
 pub use agents::*;
 pub use assemble::*;
+pub use chains::*;
 pub use memories::*;
 pub use views::*;
 
