@@ -23,7 +23,7 @@ const MIGRATIONS: [&str; 6] = [
     include_str!("migrations/003_turns.sql"),
     include_str!("migrations/004_documents.sql"),
     include_str!("migrations/005_projects.sql"),
-    include_str!("migrations/006_chains.sql"),
+    include_str!("migrations/007_chains.sql"),
 ];
 /// The number that brokers which migrate at the same time agree on; any would do.
 const MIGRATION_LOCK: i64 = 0x7461_7375_6b69;
