@@ -293,6 +293,19 @@ text_type!(
     "The name of a project within a tenant."
 );
 text_type!(
+    ChannelId,
+    check_qualified,
+    { "type": "string", "pattern": "^([a-z0-9][a-z0-9-]{0,31}/)?[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$" },
+    "The name on which something is told to many."
+);
+named_within_tenant!(ChannelId);
+text_type!(
+    Resource,
+    check_label,
+    { "type": "string", "minLength": 1, "maxLength": 256 },
+    "A path or a pattern of paths, such as src/api/** or docs/*.md."
+);
+text_type!(
     DecisionKey,
     check_label,
     { "type": "string", "minLength": 1, "maxLength": 256 },

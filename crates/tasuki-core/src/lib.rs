@@ -8,6 +8,7 @@
 
 pub mod address;
 pub mod assembly;
+pub mod breaker;
 pub mod canonical;
 pub mod chain;
 pub mod command;
@@ -21,10 +22,12 @@ pub mod identity;
 pub mod ids;
 pub mod manifest;
 pub mod observe;
+pub mod pipeline;
 pub mod quota;
 pub mod refusal;
 pub mod registry;
 pub mod report;
+pub mod reserve;
 pub mod route;
 pub mod search;
 pub mod secrets;

@@ -3,8 +3,8 @@
 
 use crate::handoff::StateName;
 use crate::ids::{
-    AgentId, DecisionKey, DocumentId, HandoffId, Hash, IdempotencyKey, KeyId, Position, TaskId,
-    TokenId,
+    AgentId, ChannelId, DecisionKey, DocumentId, HandoffId, Hash, IdempotencyKey, KeyId, Position,
+    Resource, TaskId, TokenId,
 };
 use crate::secrets::SecretKind;
 use crate::task::TaskState;
@@ -65,6 +65,20 @@ pub enum Refusal {
     QuotaExceeded { tenant: String, what: &'static str, used: u64, limit: u64 },
     #[error("work stays within its tenant")]
     OtherTenant,
+    #[error(
+        "nothing is sent to {target} for another {reset_in_ms} ms: it failed {in_row} times in a row"
+    )]
+    TargetUnavailable { target: String, in_row: u32, reset_in_ms: u64 },
+    #[error("{holder} has {resource} for itself, by handoff {handoff}")]
+    Reserved { resource: Resource, holder: AgentId, handoff: HandoffId },
+    #[error("{0}")]
+    InvalidResource(String),
+    #[error("{by} decides on dead letter {handoff} for another {left_ms} ms")]
+    ReviewTaken { handoff: HandoffId, by: AgentId, left_ms: u64 },
+    #[error("task {task} is not tainted by {source_handoff}")]
+    NotTainted { task: TaskId, source_handoff: HandoffId },
+    #[error("channel {channel} has {max} subscribers already")]
+    TooManySubscribers { channel: ChannelId, max: usize },
     #[error("there is no agent {0}")]
     AgentNotFound(AgentId),
     #[error("{0} was drained by somebody else, and does not let itself work again")]
@@ -140,6 +154,12 @@ impl Refusal {
             Self::ReadBackNeeded { .. } => "read_back_needed",
             Self::QuotaExceeded { .. } => "quota_exceeded",
             Self::OtherTenant => "other_tenant",
+            Self::TargetUnavailable { .. } => "target_unavailable",
+            Self::Reserved { .. } => "resource_reserved",
+            Self::InvalidResource(_) => "invalid_resource",
+            Self::ReviewTaken { .. } => "review_taken",
+            Self::NotTainted { .. } => "not_tainted",
+            Self::TooManySubscribers { .. } => "too_many_subscribers",
             Self::AgentNotFound(_) => "agent_not_found",
             Self::ManifestMoved { .. } => "manifest_moved",
             Self::KeyNotFound { .. } => "key_not_found",
@@ -210,6 +230,16 @@ impl Refusal {
                 "finish some of the work that is under way, or ask the operator for a larger quota"
             }
             Self::OtherTenant => "name an agent or capability of your own tenant",
+            Self::TargetUnavailable { .. } => {
+                "wait that long, name `fallbacks`, or send to a capability that others have too"
+            }
+            Self::Reserved { .. } => "work on something else, or wait until that handoff has ended",
+            Self::InvalidResource(_) => "name paths such as src/api/** or docs/guide.md",
+            Self::ReviewTaken { .. } => "leave it to them, or wait until their time is up",
+            Self::NotTainted { .. } => "read the task to see what it is tainted by",
+            Self::TooManySubscribers { .. } => {
+                "use several channels, or name the receivers when publishing"
+            }
             Self::AgentNotFound(_) => "check the name; `tasuki agent list` shows who is known",
             Self::HeldBack(_) => "ask an administrator to resume it",
             Self::ManifestMoved { .. } => "read the manifest as it is now and change that one",
@@ -251,6 +281,9 @@ impl Refusal {
                 | Self::OutOfTurn { .. }
                 | Self::HandoffOpen { .. }
                 | Self::QuotaExceeded { .. }
+                | Self::TargetUnavailable { .. }
+                | Self::Reserved { .. }
+                | Self::ReviewTaken { .. }
         )
     }
 }

@@ -11,7 +11,7 @@ use tasuki_core::chain::{
 };
 use tasuki_core::command::{Command, DocumentWish, Write};
 use tasuki_core::document::{Kind, Scope};
-use tasuki_core::envelope::{Control, Said};
+use tasuki_core::envelope::Said;
 use tasuki_core::event::{BranchOf, Key};
 use tasuki_core::ids::{IdempotencyKey, Project};
 use tasuki_core::registry::rules::Permission;
@@ -273,29 +273,19 @@ impl Engine {
             ..Said::default()
         };
         let hop = FollowUp {
-            to,
-            control: Control::Passed,
             action: envelope.action,
-            payload: envelope.payload.clone(),
             metadata: envelope.metadata.clone(),
             priority: Some(handoff.priority),
             terms: Some(handoff.terms),
             capability: handoff.contract.capability.clone(),
-            route: None,
-            output_schema: None,
             majors: handoff.contract.majors.clone(),
             budget_tokens: handoff.contract.budget_tokens,
             said,
-            more: Default::default(),
-            signed: None,
-            deadline: None,
-            expires_in_ms: None,
-            start_in_ms: None,
-            needs_approval: false,
             ordering_key: handoff.ordering_key.clone(),
+            ..FollowUp::new(to, envelope.payload.clone())
         };
         let origin = BranchOf { task_id: task.id, hop: wish.hop, envelope: handoff.envelope };
-        let offer = self.branch_offer(&task, wish.by, intent, envelope, origin, hop, key).await?;
+        let offer = self.branch_offer(&task, wish.by, intent, &handoff, origin, hop, key).await?;
         let done = self.one(Command::Offer(Box::new(offer))).await?;
         let handoff = done.handoffs.into_iter().next();
         let handoff = handoff.ok_or(Error::Store(tasuki_store::Error::Unknown))?;

@@ -21,8 +21,9 @@ use crate::engine::Engine;
 use crate::error::{Error, denied};
 use crate::queries::{ChainEntry, DeadLetter};
 use crate::requests::{
-    ClaimOneRequest, ClaimRequest, CompleteRequest, CounterRequest, FailRequest, FollowUp, Granted,
-    Holder, NewOffer, NewTask, Offered, PeekRequest, Proof, ReadBack, WaitFor, WaitRequest, Waited,
+    ClaimOneRequest, ClaimRequest, CompleteRequest, Coordinator, CounterRequest, FailRequest,
+    FollowUp, Granted, Holder, NewOffer, NewTask, Offered, PeekRequest, Proof, ReadBack, WaitFor,
+    WaitRequest, Waited,
 };
 
 #[derive(Clone)]
@@ -80,7 +81,7 @@ impl Desk {
     }
 
     /// The caller as the holder of a claim, where it is known.
-    fn holder(&self, signed: Option<Signed>) -> Option<Holder> {
+    pub(crate) fn holder(&self, signed: Option<Signed>) -> Option<Holder> {
         self.caller.agent().cloned().map(|agent| Holder { agent, signed })
     }
 
@@ -93,7 +94,8 @@ impl Desk {
             _ => new.project.clone(),
         };
         self.caller.must_in(Permission::Send, project.as_ref())?;
-        self.engine.open_task(NewTask { owner, ..new }).await
+        let coordinator = new.coordinator.map(|it| self.coordinator(it));
+        self.engine.open_task(NewTask { owner, coordinator, ..new }).await
     }
 
     pub async fn cancel_task(
@@ -117,7 +119,23 @@ impl Desk {
             return Err(Refusal::OtherTenant.into());
         }
         self.caller.must_to(Permission::Send, to.name(), project)?;
-        Ok(FollowUp { to, capability, ..hop })
+        let mut fallbacks = Vec::with_capacity(hop.fallbacks.len());
+        for other in &hop.fallbacks {
+            let other = self.caller.target(other);
+            if other.tenant() != tenant.as_str() {
+                return Err(Refusal::OtherTenant.into());
+            }
+            self.caller.must_to(Permission::Send, other.name(), project)?;
+            fallbacks.push(other);
+        }
+        Ok(FollowUp { to, capability, fallbacks, ..hop })
+    }
+
+    fn coordinator(&self, named: Coordinator) -> Coordinator {
+        match named {
+            Coordinator::Agent(agent) => Coordinator::Agent(self.caller.agent_named(&agent)),
+            role => role,
+        }
     }
 
     async fn offer_of(&self, new: NewOffer) -> Result<NewOffer, Error> {
@@ -126,7 +144,9 @@ impl Desk {
             Some(id) => self.project_of(id).await?,
             None => new.project.clone(),
         };
-        Ok(NewOffer { from, hop: self.hop(new.hop, project.as_ref())?, ..new })
+        let coordinator = new.coordinator.map(|it| self.coordinator(it));
+        let hop = self.hop(new.hop, project.as_ref())?;
+        Ok(NewOffer { from, coordinator, hop, ..new })
     }
 
     /// The project of a task, where it makes a difference to the caller.
@@ -241,7 +261,7 @@ impl Desk {
     }
 
     /// Who reports on a handoff needs leave for its target.
-    async fn may_report(&self, id: HandoffId) -> Result<(), Error> {
+    pub(crate) async fn may_report(&self, id: HandoffId) -> Result<(), Error> {
         let (Some(me), false) = (self.caller.agent(), self.caller.may_all(Permission::Complete))
         else {
             return Ok(());
@@ -370,7 +390,7 @@ impl Desk {
     }
 
     /// Who decides about a handoff from outside needs leave for the handoff's target.
-    async fn decides(
+    pub(crate) async fn decides(
         &self,
         permission: Permission,
         id: HandoffId,

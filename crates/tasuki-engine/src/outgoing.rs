@@ -384,6 +384,8 @@ impl Work {
             kind: NOT_DELIVERED.into(),
             message,
             attempted: Some(format!("POST {}", shown.unwrap_or_default())),
+            attempts: None,
+            causes: Vec::new(),
             hint: None,
             retry_after_ms,
             details: Default::default(),

@@ -158,7 +158,7 @@ impl Engine {
     }
 
     /// Whether there was news before the deadline.
-    async fn wait_for_news(&self, news: Vec<News<'_>>, deadline: Timestamp) -> bool {
+    pub(crate) async fn wait_for_news(&self, news: Vec<News<'_>>, deadline: Timestamp) -> bool {
         let mut closing = self.closing.subscribe();
         let any = async {
             if news.is_empty() {
@@ -175,9 +175,9 @@ impl Engine {
     }
 }
 
-type News<'p> = Pin<Box<tokio::sync::futures::Notified<'p>>>;
+pub(crate) type News<'p> = Pin<Box<tokio::sync::futures::Notified<'p>>>;
 
-fn listen(places: &[Place]) -> Vec<News<'_>> {
+pub(crate) fn listen(places: &[Place]) -> Vec<News<'_>> {
     let listening = places.iter().map(|place| {
         let mut news = Box::pin(place.notify.notified());
         news.as_mut().enable();

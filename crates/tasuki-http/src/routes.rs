@@ -5,6 +5,7 @@
 
 mod chains;
 mod memories;
+mod patterns;
 
 use axum::Router;
 use axum::handler::Handler;
@@ -189,6 +190,7 @@ pub(crate) fn all() -> Vec<Route> {
     routes.extend(review_routes());
     routes.extend(chains::routes());
     routes.extend(memories::routes());
+    routes.extend(patterns::routes());
     routes.extend(agent_routes());
     routes.extend(token_routes());
     routes.extend(log_routes());
@@ -273,6 +275,19 @@ fn task_routes() -> Vec<Route> {
             tasks::cancel,
         )
         .errors(&["task_not_found", "task_finished", "not_permitted"]),
+        does::<wire::LiftConstraint, wire::Task, _, _>(
+            "/v1/tasks/{id}/lift",
+            "task_lift",
+            "Lift a constraint of a task, from its next envelope on, whoever holds the task",
+            tasks::lift,
+        )
+        .errors(&[
+            "task_not_found",
+            "task_finished",
+            "task_moved",
+            "constraint_not_yours",
+            "invalid_envelope",
+        ]),
     ]
 }
 
@@ -308,6 +323,7 @@ fn handoff_routes() -> Vec<Route> {
             "version_not_supported",
             "invalid_terms",
             "deadline_passed",
+            "target_unavailable",
             "disk_full",
         ]),
         does::<wire::OfferBatch, wire::Batch<wire::Offered>, _, _>(

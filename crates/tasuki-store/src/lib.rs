@@ -26,7 +26,7 @@ use tasuki_core::command::{Command, Outcome};
 use tasuki_core::document::ranking::{Candidates, Question};
 use tasuki_core::event::Sealed;
 use tasuki_core::handoff::StateName;
-use tasuki_core::ids::{Project, TenantId};
+use tasuki_core::ids::{ChannelId, Project, TenantId};
 use tasuki_core::quota::Usage;
 use tasuki_core::registry::Registry;
 use tasuki_core::{
@@ -212,13 +212,17 @@ pub struct HandoffFilter {
     pub max: usize,
 }
 
-/// Which tasks to list, newest first.
+/// Which tasks to list, newest first unless they are to begin after a position.
 #[derive(Debug, Clone, Default)]
 pub struct TaskFilter {
     pub tenant: Option<TenantId>,
     pub state: Option<TaskState>,
     pub owner: Option<AgentId>,
     pub parent: Option<TaskId>,
+    /// Only those that were told to many on this channel.
+    pub channel: Option<ChannelId>,
+    /// Only those that were opened after this position, the oldest first.
+    pub after: Option<Position>,
     pub project: Option<Project>,
     pub before: Option<TaskId>,
     pub max: usize,
@@ -269,6 +273,8 @@ impl TaskFilter {
             && self.state.is_none_or(|state| task.state == state)
             && self.owner.as_ref().is_none_or(|owner| task.owner == *owner)
             && self.parent.is_none_or(|parent| task.parent_task_id == Some(parent))
+            && self.channel.as_ref().is_none_or(|channel| task.channel.as_ref() == Some(channel))
+            && self.after.is_none_or(|after| task.intent_at > after)
             && self.project.as_ref().is_none_or(|project| task.project.as_ref() == Some(project))
             && self.before.is_none_or(|before| task.id < before)
     }

@@ -162,7 +162,10 @@ impl Store for Volatile {
     async fn list_tasks(&self, filter: TaskFilter) -> Result<Vec<Arc<Task>>, Error> {
         let (mut tasks, _) = self.writer.snapshot().await?;
         tasks.retain(|task| filter.lets_through(task));
-        tasks.sort_by_key(|task| Reverse(task.id));
+        match filter.after {
+            Some(_) => tasks.sort_by_key(|task| task.intent_at),
+            None => tasks.sort_by_key(|task| Reverse(task.id)),
+        }
         tasks.truncate(filter.max);
         Ok(tasks)
     }

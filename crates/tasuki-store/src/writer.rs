@@ -22,7 +22,6 @@ use tokio::sync::{broadcast, oneshot, watch};
 
 use crate::clock::Clock;
 use crate::live::{Appended, Live};
-use crate::registry;
 use crate::wishes::{creates, key_of};
 use crate::{COMMANDS_MAX, Committed, Done, Error, QUEUE_MAX, Reply, Stats};
 
@@ -457,7 +456,7 @@ impl<J: Journal> Writer<J> {
         {
             self.load_task(handoff.task_id)?;
         }
-        if let Some(id) = wanted.task {
+        for id in wanted.task.into_iter().chain(wanted.tasks) {
             self.load_task(id)?;
         }
         for id in &wanted.documents {
@@ -540,8 +539,8 @@ impl<J: Journal> Writer<J> {
     fn announce(&mut self, batch: Vec<Appended>, mut grew: Stats) {
         self.let_go_of_loaded();
         self.live.keep();
-        if batch.iter().any(|a| registry::is_change(&a.sealed.record.event)) {
-            self.live.known_anew.clear();
+        self.live.known_anew.clear();
+        if self.shared.registry.borrow().at != self.live.registry.at {
             self.shared.registry.send_replace(self.live.registry.clone());
         }
         let events: Vec<_> = batch.into_iter().map(|appended| appended.sealed).collect();

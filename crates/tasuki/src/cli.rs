@@ -4,8 +4,9 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    agent, audit, backup, bench, chain, completions, context, dlq, doctor, envelope, handoff, keys,
-    memory, migrate, ready, rebuild, reference, restore, serve, stats, task, tenant, token,
+    agent, audit, backup, bench, chain, channel, completions, context, dlq, doctor, envelope,
+    handoff, health, keys, memory, migrate, pipeline, ready, rebuild, reference, restore, serve,
+    stats, task, tenant, token,
 };
 use crate::exit::Exit;
 use crate::output::Output;
@@ -41,8 +42,14 @@ enum Command {
     Memory(memory::Memory),
     /// Read and write what all agents of a project share
     Context(context::Context),
+    /// Tell something to many, and hear what is told
+    Channel(channel::Channel),
+    /// Run tasks along routes that are declared in a file
+    Pipeline(pipeline::Pipeline),
     /// Decide on dead letters
     Dlq(dlq::Dlq),
+    /// Show how targets fare
+    Health(health::Health),
     /// Invite, enroll, describe and look after agents
     Agent(Box<agent::Agent>),
     /// Make, show, replace and revoke keys
@@ -87,7 +94,10 @@ impl Cli {
             Command::Envelope(envelope) => envelope.run(output).await,
             Command::Memory(memory) => memory.run(output).await,
             Command::Context(context) => context.run(output).await,
+            Command::Channel(channel) => channel.run(output).await,
+            Command::Pipeline(pipeline) => pipeline.run(output).await,
             Command::Dlq(dlq) => dlq.run(output).await,
+            Command::Health(health) => health.run(output).await,
             Command::Agent(agent) => agent.run(output).await,
             Command::Keys(keys) => keys.run(output).await,
             Command::Token(token) => token.run(output).await,

@@ -10,7 +10,9 @@ use crate::identity::PublicKey;
 use crate::ids::{AgentId, KeyId, TaskId, Timestamp};
 use crate::refusal::Refusal;
 use crate::registry::rules::{RULES_MAX, Rule};
-use crate::registry::{Agent, Change, KEYS_MAX, Purpose, Registry, Standing, Token};
+use crate::registry::{
+    Agent, Change, KEYS_MAX, Purpose, Registry, SUBSCRIBERS_MAX, Standing, Token,
+};
 
 pub(super) fn change(
     by: &Actor,
@@ -114,6 +116,23 @@ pub(super) fn change(
         }
         RegistryWish::SetRules { agent, rules } => {
             vec![Change::RulesSet { agent, rules: checked(rules)? }]
+        }
+        RegistryWish::Subscribe { channel, agent } => {
+            let there = known.channels.get(&channel);
+            if there.is_some_and(|there| there.subscribers.contains_key(&agent)) {
+                return Ok(Decision::unchanged(repeated()));
+            }
+            if there.is_some_and(|there| there.subscribers.len() >= SUBSCRIBERS_MAX) {
+                return Err(Refusal::TooManySubscribers { channel, max: SUBSCRIBERS_MAX });
+            }
+            vec![Change::Subscribed { channel, agent }]
+        }
+        RegistryWish::Unsubscribe { channel, agent } => {
+            let there = known.channels.get(&channel);
+            if !there.is_some_and(|there| there.subscribers.contains_key(&agent)) {
+                return Ok(Decision::unchanged(repeated()));
+            }
+            vec![Change::Unsubscribed { channel, agent }]
         }
         RegistryWish::IssueToken(token) => {
             checked(token.rules.clone())?;

@@ -66,6 +66,8 @@ const WISHES: &[(&str, Wish)] = &[
             correlation_id: None,
             project: None,
             parent: Some(TASK),
+            coordinator: None,
+            channel: None,
             key: None,
         })
     }),
@@ -81,6 +83,7 @@ fn call(scene: &Scene) -> Offer {
         project: None,
         branch_of: None,
         parent: Some(TASK),
+        coordinator: None,
     };
     Offer { task, control: Control::Awaited, ..scene.next_offer() }
 }
@@ -127,7 +130,7 @@ const STEPS: &[(&str, Step)] = &[
     ("dead-lettered, then redriven", || {
         let mut scene = in_state(StateName::DeadLettered);
         let by = agent("reviewer");
-        scene.must(Command::Redrive { handoff: HANDOFF, by, new: HandoffId(50) });
+        scene.must(Command::Redrive { handoff: HANDOFF, by, new: HandoffId(50), to: None });
         scene
     }),
     ("dead-lettered, then discarded", || {

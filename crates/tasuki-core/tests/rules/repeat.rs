@@ -99,6 +99,8 @@ fn opening_a_task_takes_a_key_too() {
             correlation_id: None,
             project: None,
             parent: None,
+            coordinator: None,
+            channel: None,
             key: key("k-1", request),
         }))
     };

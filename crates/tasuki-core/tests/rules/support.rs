@@ -91,6 +91,8 @@ impl Stage {
             correlation_id: None,
             project: None,
             parent: None,
+            coordinator: None,
+            channel: None,
             key: None,
         };
         self.run(Command::OpenTask(open)).unwrap();
@@ -118,7 +120,9 @@ impl Stage {
             priority: PRIORITY_DEFAULT,
             terms: Terms::default(),
             contract: tasuki_core::contract::Contract::default(),
+            after: None,
             lifted: Vec::new(),
+            dead_end: None,
             expires_at: self.now.plus_ms(DAY),
             not_before: None,
             needs_approval: false,
@@ -150,6 +154,7 @@ impl Stage {
             project: None,
             branch_of: None,
             parent,
+            coordinator: None,
         }
     }
 
@@ -203,7 +208,7 @@ impl Stage {
 
     pub(crate) fn redrive(&mut self, handoff: HandoffId) -> Result<Outcome, Refusal> {
         let new = HandoffId(self.next_id());
-        self.run(Command::Redrive { handoff, by: agent("person"), new })
+        self.run(Command::Redrive { handoff, by: agent("person"), new, to: None })
     }
 
     pub(crate) fn discard(&mut self, handoff: HandoffId) -> Result<Outcome, Refusal> {

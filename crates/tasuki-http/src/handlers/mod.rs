@@ -10,6 +10,7 @@ pub(crate) mod contexts;
 pub(crate) mod dead_letters;
 pub(crate) mod handoffs;
 pub(crate) mod memories;
+pub(crate) mod patterns;
 pub(crate) mod system;
 pub(crate) mod tasks;
 

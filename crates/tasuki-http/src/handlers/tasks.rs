@@ -47,6 +47,7 @@ pub(crate) async fn list(At(desk): At, Params(wish): Params<List>) -> Answer {
         project: wish.project,
         before: wish.before,
         max,
+        ..TaskFilter::default()
     };
     let page = desk.list_tasks(filter).await?;
     let next = page.next;
@@ -81,6 +82,15 @@ pub(crate) async fn cancel(
     Json(body): Json<wire::Decide>,
 ) -> Answer {
     let task = desk.cancel_task(id, &body.by, body.reason).await?;
+    Ok(ok(&to_wire::task(&task)))
+}
+
+pub(crate) async fn lift(
+    At(desk): At,
+    PathId(id): PathId<TaskId>,
+    Json(body): Json<wire::LiftConstraint>,
+) -> Answer {
+    let task = desk.lift_constraint(id, &body.by, body.constraint, body.reason).await?;
     Ok(ok(&to_wire::task(&task)))
 }
 

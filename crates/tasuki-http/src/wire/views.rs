@@ -7,8 +7,11 @@ use serde_json::value::RawValue;
 use tasuki_core::canonical::Object;
 use tasuki_core::contract::Contract;
 use tasuki_core::envelope::Control;
-use tasuki_core::ids::{CorrelationId, OrderingKey, Project, TenantId};
-use tasuki_core::{AgentId, Fence, HandoffId, Hash, Position, Target, TaskId, Terms, Timestamp};
+use tasuki_core::event::TaintPolicy;
+use tasuki_core::ids::{ChannelId, CorrelationId, OrderingKey, Project, TenantId};
+use tasuki_core::{
+    AgentId, DocumentId, Fence, HandoffId, Hash, Position, Target, TaskId, Terms, Timestamp,
+};
 
 /// Where a handoff is after a call.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -87,7 +90,33 @@ pub struct Handoff {
     pub losses: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub declined_by: Vec<AgentId>,
+    /// Targets that could not or would not do it, the first one first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<Target>,
+    /// How much time is left for somebody to claim it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ack_left_ms: Option<u64>,
+    /// Who decides on this dead letter just now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reviewer: Option<AgentId>,
+    /// Whether its result was taken back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub retracted: bool,
+    /// Constraints that were lifted since the envelope was made; they do not bind the next one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lifted: Vec<LiftedConstraint>,
+    /// Memories that the receiver fetched because the envelope had passed less of them: what was
+    /// trimmed and missed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trim_regret: Vec<DocumentId>,
     pub attempts: Vec<Attempt>,
+}
+
+/// A constraint that does not bind the next envelope any more.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct LiftedConstraint {
+    pub constraint: Hash,
+    pub by: AgentId,
 }
 
 /// On which other terms an agent would take a handoff.
@@ -161,6 +190,15 @@ pub struct Task {
     pub state: String,
     pub owner: AgentId,
     pub opened_by: AgentId,
+    /// Who decides about it when things go wrong, if that is not its opener.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coordinator: Option<AgentId>,
+    /// The channel on which it was told to many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel: Option<ChannelId>,
+    /// What it is built on and no longer holds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taints: Vec<TaintedBy>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_task_id: Option<TaskId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -179,6 +217,13 @@ pub struct Task {
     /// How many events there are, and the hash of the last.
     pub events: u32,
     pub head: Hash,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct TaintedBy {
+    /// The handoff that failed, or whose result was taken back.
+    pub source: HandoffId,
+    pub policy: TaintPolicy,
 }
 
 /// A task with its handoffs and the tasks below it.

@@ -87,6 +87,12 @@ fn every_refusal() -> Vec<Refusal> {
         },
         Refusal::StillNeeded(task),
         Refusal::BodyNotFound(Position(1)),
+        Refusal::TargetUnavailable { target: "coder".into(), in_row: 3, reset_in_ms: 60_000 },
+        Refusal::Reserved { resource: "src/**".parse().unwrap(), holder: agent(), handoff },
+        Refusal::InvalidResource(String::new()),
+        Refusal::ReviewTaken { handoff, by: agent(), left_ms: 1000 },
+        Refusal::NotTainted { task, source_handoff: handoff },
+        Refusal::TooManySubscribers { channel: "news".parse().unwrap(), max: 10_000 },
     ];
     for refusal in &some {
         // A new refusal breaks the build here, so that it comes into the list above.
@@ -137,6 +143,12 @@ fn every_refusal() -> Vec<Refusal> {
             | Refusal::InvalidDocument(_)
             | Refusal::SecretFound { .. }
             | Refusal::StillNeeded(_)
+            | Refusal::TargetUnavailable { .. }
+            | Refusal::Reserved { .. }
+            | Refusal::InvalidResource(_)
+            | Refusal::ReviewTaken { .. }
+            | Refusal::NotTainted { .. }
+            | Refusal::TooManySubscribers { .. }
             | Refusal::BodyNotFound(_) => {}
         }
     }

@@ -31,6 +31,7 @@ const OPENED: [(&str, &[&str]); 10] = [
         &[
             "task_open",
             "task_cancel",
+            "task_lift",
             "assemble",
             "handoff_offer",
             "handoff_offer_batch",
@@ -201,7 +202,7 @@ async fn samples_for(
 ) -> Samples {
     let sender = match operation {
         // These are for who offered it.
-        "task_cancel" | "handoff_cancel" | "handoff_abort" | "handoff_settle" => mei,
+        "task_cancel" | "task_lift" | "handoff_cancel" | "handoff_abort" | "handoff_settle" => mei,
         _ => planner,
     };
     let handoff = match operation {

@@ -75,6 +75,10 @@ impl Samples {
             (_, "start" | "heartbeat" | "release") => self.held.with(json!({})),
             (_, "approve" | "reject" | "redrive") => json!({ "by": judge }),
             (_, "discard") => json!({ "by": judge, "reason": "because" }),
+            (_, "lift") => json!({
+                "by": self.sender, "constraint": format!("sha256:{}", "0".repeat(64)),
+                "reason": "because",
+            }),
             (_, "cancel" | "abort") => json!({ "by": self.sender, "reason": "because" }),
             ("/v1/assemble", _) => json!({
                 "from_agent": self.sender, "intent": "do it", "ask": "now", "constraints": ["Never."],

@@ -100,6 +100,10 @@ impl Stage {
         Self::open(Backend::Volatile).await
     }
 
+    pub(crate) async fn set(settings: Settings) -> Self {
+        Self::new(Backend::Volatile, settings, Limits::default()).await
+    }
+
     pub(crate) async fn limited(limits: Limits) -> Self {
         Self::new(Backend::Volatile, Settings::default(), limits).await
     }

@@ -184,13 +184,21 @@ impl Node {
         if let Some(parent) = filter.parent {
             query.and("parent_task_id =", rows::task_uuid(parent), Type::UUID);
         }
+        if let Some(channel) = &filter.channel {
+            query.and("channel =", channel.as_str().to_owned(), Type::TEXT);
+        }
         if let Some(project) = &filter.project {
             query.and("project =", project.as_str().to_owned(), Type::TEXT);
         }
-        if let Some(before) = filter.before {
-            query.and("id <", rows::task_uuid(before), Type::UUID);
-        }
-        let found = query.newest_first(self, filter.max).await?;
+        let found = if let Some(after) = filter.after {
+            query.and("intent_at >", sql_position(after), Type::INT8);
+            query.ordered(self, "intent_at", filter.max).await?
+        } else {
+            if let Some(before) = filter.before {
+                query.and("id <", rows::task_uuid(before), Type::UUID);
+            }
+            query.newest_first(self, filter.max).await?
+        };
         found.iter().map(|row| rows::task_of(row).map(Arc::new)).collect()
     }
 
@@ -432,10 +440,14 @@ impl Query {
         }
     }
 
-    async fn newest_first(mut self, node: &Node, max: usize) -> Result<Vec<Row>, Fault> {
+    async fn newest_first(self, node: &Node, max: usize) -> Result<Vec<Row>, Fault> {
+        self.ordered(node, "id DESC", max).await
+    }
+
+    async fn ordered(mut self, node: &Node, by: &str, max: usize) -> Result<Vec<Row>, Fault> {
         self.values.push((Box::new(limit(max)), Type::INT8));
         let number = self.values.len();
-        self.sql.push_str(&format!(" ORDER BY id DESC LIMIT ${number}"));
+        self.sql.push_str(&format!(" ORDER BY {by} LIMIT ${number}"));
         let values: Vec<Value<'_>> = self
             .values
             .iter()

@@ -30,6 +30,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/002_registry.sql"),
     include_str!("migrations/003_documents.sql"),
     include_str!("migrations/004_projects.sql"),
+    include_str!("migrations/005_patterns.sql"),
     include_str!("migrations/006_chains.sql"),
 ];
 

@@ -127,6 +127,8 @@ pub(crate) async fn a_task_without_a_handoff_is_opened_and_cancelled(stage: Stag
         correlation_id: Some("order 7".parse().unwrap()),
         project: None,
         parent: None,
+        coordinator: None,
+        channel: None,
         key: None,
     };
     let done = stage.run(Command::OpenTask(open)).await.unwrap();

@@ -14,6 +14,7 @@ mod races;
 mod reading;
 mod registry;
 mod repeats;
+mod sash;
 #[allow(dead_code, reason = "the tests of SQLite alone use the rest")]
 mod stage;
 
@@ -124,6 +125,10 @@ macro_rules! conforms {
                 what_was_erased_is_gone_and_the_log_still_verifies
                 erased_bytes_are_given_back_to_their_tenant
                 documents_outlive_a_restart;
+            sash:
+                what_is_lifted_must_be_known_to_the_next_hop
+                an_offer_of_what_came_back_knows_what_was_lifted_meanwhile
+                a_fetch_of_what_was_trimmed_is_counted_once_for_each_memory;
             reading:
                 a_listing_of_handoffs_is_what_its_filter_lets_through
                 a_listing_of_tasks_is_what_its_filter_lets_through

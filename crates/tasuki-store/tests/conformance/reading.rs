@@ -52,6 +52,8 @@ async fn populate(stage: &Stage) {
             correlation_id: Some("order 7".parse().unwrap()),
             project: None,
             parent,
+            coordinator: None,
+            channel: None,
             key: None,
         };
         stage.run(Command::OpenTask(open)).await.unwrap();

@@ -235,6 +235,8 @@ pub(crate) async fn tasks_are_listed_by_their_project_before_and_after_a_restart
             correlation_id: None,
             parent: None,
             project: project.map(|project| project.parse().unwrap()),
+            coordinator: None,
+            channel: None,
             key: None,
         };
         stage.run(Command::OpenTask(open)).await.unwrap();

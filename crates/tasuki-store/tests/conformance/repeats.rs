@@ -65,6 +65,8 @@ pub(crate) async fn opening_a_task_takes_a_key_too(stage: Stage) {
             correlation_id: None,
             project: None,
             parent: None,
+            coordinator: None,
+            channel: None,
             key: key("k-1", request),
         }))
     };

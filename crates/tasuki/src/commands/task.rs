@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 use tasuki_core::ids::{CorrelationId, IdempotencyKey, Project};
-use tasuki_core::{AgentId, Capability, Target, TaskId, TaskState};
+use tasuki_core::{AgentId, Capability, HandoffId, Hash, Target, TaskId, TaskState};
 use tasuki_http::wire;
 
 use super::{audit, chain, envelope, handoff};
@@ -34,6 +34,8 @@ enum Verb {
     List(List),
     /// Cancel a task and the handoff under way
     Cancel(Cancel),
+    /// Lift a constraint of a task, from its next envelope on, whoever holds the task
+    Lift(Lift),
     /// Show everything that happened to a task
     Events(Named),
     /// Say which hop lost a fact: a text that some envelope of the task has
@@ -44,6 +46,10 @@ enum Verb {
     Branch(Branch),
     /// Wait until tasks are at their end
     Wait(Wait),
+    /// Collect what the tasks below one have come to
+    Join(Join),
+    /// Say that a task may go on although something that it is built on no longer holds
+    ClearTaint(ClearTaint),
 }
 
 #[derive(Args)]
@@ -114,6 +120,9 @@ struct Open {
     /// Links everything that belongs to one request of the outside world
     #[arg(long, value_name = "ID")]
     correlation_id: Option<CorrelationId>,
+    /// Who decides about it when things go wrong, and is told of every failure
+    #[arg(long, value_name = "AGENT")]
+    coordinator: Option<AgentId>,
     /// The project it belongs to; without it, its parent's
     #[arg(long, value_name = "PROJECT")]
     project: Option<Project>,
@@ -161,6 +170,20 @@ struct Cancel {
 }
 
 #[derive(Args)]
+struct Lift {
+    /// The task's id
+    task: TaskId,
+    /// The constraint's id, as `envelope show` prints it
+    constraint: Hash,
+    /// Who lifts it: who issued it, or who opened the task
+    #[arg(long, value_name = "AGENT")]
+    by: AgentId,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+}
+
+#[derive(Args)]
 struct Wait {
     /// The tasks' ids
     #[arg(required = true, value_name = "TASK")]
@@ -180,6 +203,90 @@ struct Wait {
     timeout: u64,
 }
 
+#[derive(Args)]
+struct Join {
+    /// The task's id
+    task: TaskId,
+    /// One result is enough
+    #[arg(long, conflicts_with = "quorum")]
+    any: bool,
+    /// So many results are enough; all are needed without it
+    #[arg(long, value_name = "N")]
+    quorum: Option<u64>,
+    /// How long to wait for them, at most 60s
+    #[arg(long, value_name = "SPAN", value_parser = millis, default_value = "0s")]
+    wait: u64,
+}
+
+#[derive(Args)]
+struct ClearTaint {
+    /// The task's id
+    task: TaskId,
+    /// The task's coordinator
+    #[arg(long, value_name = "AGENT")]
+    by: AgentId,
+    /// The handoff that failed, or whose result was taken back
+    #[arg(long, value_name = "HANDOFF")]
+    source: HandoffId,
+    /// Why it may go on
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+}
+
+/// What came of it, as it is read; results are shown by `handoff show`.
+#[derive(serde::Deserialize)]
+struct Gathered {
+    satisfied: bool,
+    need: u64,
+    receivers: u64,
+    completed: u64,
+    failed: u64,
+    open: u64,
+    members: Vec<serde_json::Value>,
+}
+
+impl Join {
+    async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let need = match (self.any, self.quorum) {
+            (true, _) => wire::Need::Any,
+            (false, Some(number)) => wire::Need::Quorum(number),
+            (false, None) => wire::Need::All,
+        };
+        let body = wire::Gather { need, wait_ms: self.wait, ..wire::Gather::default() };
+        let path = format!("/v1/tasks/{}/join", self.task);
+        let reply = client.post_waiting(&path, &body, self.wait).await?;
+        let joined: Gathered = serde_json::from_str(&reply)?;
+        let satisfied = joined.satisfied;
+        output.reply(&reply, |joined: Gathered| {
+            let facts = Facts::default()
+                .with("enough", if joined.satisfied { "yes" } else { "no" })
+                .with("needed", joined.need)
+                .with("receivers", joined.receivers)
+                .with("completed", joined.completed)
+                .with("failed", joined.failed)
+                .with("open", joined.open);
+            let rows = joined.members.iter().map(|it| {
+                let text = |name: &str| it[name].as_str().unwrap_or_default().to_owned();
+                let to = it["to"].as_object().and_then(|to| to.values().next());
+                let to = to.and_then(|to| to.as_str()).unwrap_or_default();
+                [to.to_owned(), text("state"), text("handoff_id")]
+            });
+            format!("{}{}", facts.text(), table(["receiver", "state", "handoff"], rows))
+        })?;
+        Ok(if satisfied { Exit::Done } else { Exit::Nothing })
+    }
+}
+
+impl ClearTaint {
+    async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let body = wire::ClearTaint { by: self.by, source: self.source, reason: self.reason };
+        let path = format!("/v1/tasks/{}/clear-taint", self.task);
+        let reply = client.post(&path, &body).await?;
+        output.reply(&reply, |task: wire::Task| details(&task).text())?;
+        Ok(Exit::Done)
+    }
+}
+
 impl Task {
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<Exit> {
         let client = &self.connect.client()?;
@@ -189,6 +296,7 @@ impl Task {
             Verb::Show(wish) => show(client, output, wish.task).await,
             Verb::List(list) => list.run(client, output).await,
             Verb::Cancel(cancel) => cancel.run(client, output).await,
+            Verb::Lift(lift) => lift.run(client, output).await,
             Verb::Bisect(wish) => envelope::bisect(client, output, wish.task, &wish.fact).await,
             Verb::Events(named) => events(client, output, named.task).await,
             Verb::Export(wish) => {
@@ -196,6 +304,8 @@ impl Task {
             }
             Verb::Branch(branch) => branch.run(client, output).await,
             Verb::Wait(wait) => wait.run(client, output).await,
+            Verb::Join(join) => join.run(client, output).await,
+            Verb::ClearTaint(clear) => clear.run(client, output).await,
         }
     }
 }
@@ -225,6 +335,7 @@ impl Open {
             intent: self.intent,
             correlation_id: self.correlation_id,
             parent_task_id: self.parent,
+            coordinator: self.coordinator.map(wire::Coordinator::Agent),
             project: self.project,
             idempotency_key: self.idempotency_key,
         };
@@ -299,6 +410,16 @@ impl Cancel {
     async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
         let body = wire::Decide { by: self.by, reason: self.reason };
         let reply = client.post(&format!("/v1/tasks/{}/cancel", self.task), &body).await?;
+        output.reply(&reply, |task: wire::Task| details(&task).text())?;
+        Ok(Exit::Done)
+    }
+}
+
+impl Lift {
+    async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let body =
+            wire::LiftConstraint { by: self.by, constraint: self.constraint, reason: self.reason };
+        let reply = client.post(&format!("/v1/tasks/{}/lift", self.task), &body).await?;
         output.reply(&reply, |task: wire::Task| details(&task).text())?;
         Ok(Exit::Done)
     }

@@ -18,7 +18,9 @@ fn a_chain_leaves_one_broker_is_checked_alone_and_read_at_another() {
     assert!(wrote.contains("next: tasuki chain verify chain.json"), "{wrote}");
     talk.run(&format!("task export {task} --to chain.json")).ends(1, &["chain.json"]);
     stage.run(&["chain", "verify", "chain.json"]).ends(0, &["intact", "events", "hops"]);
-    stage.run(&["chain", "show", "chain.json"]).ends(0, &["transfer_offered", "completed", "whole"]);
+    stage
+        .run(&["chain", "show", "chain.json"])
+        .ends(0, &["transfer_offered", "completed", "whole"]);
 
     let file = std::fs::read_to_string(stage.path("chain.json")).unwrap();
     stage.write("altered.json", file.replacen("look at it", "do not look", 1));

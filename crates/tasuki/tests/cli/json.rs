@@ -77,6 +77,13 @@ fn the_road_of_a_handoff(checked: &mut Checked<'_>, talk: &Talk<'_>) {
     assert_eq!(shown["intent"], "x");
     let compared = checked.run(&format!("envelope diff {handoff} {handoff}"));
     assert_eq!(compared["same_intent"], true);
+    assert_eq!(compared["tokens"], serde_json::json!([]));
+    assert!(compared["tokens_from"].as_u64() > Some(50));
+    let bound = offer.replace("reviewer", "somebody");
+    let bound = checked.run(&format!("{bound} --constraint Never."));
+    let bound = checked.run(&format!("envelope show {}", text(&bound["handoff_id"])));
+    let (task, rule) = (text(&bound["task_id"]), text(&bound["constraints"][0]["id"]));
+    checked.run(&format!("task lift {task} {rule} --by coder --reason enough"));
     let found = checked.run(&format!("task bisect {} --fact x", text(&shown["task_id"])));
     assert_eq!(found["present"][0], 0);
     let put = checked.run("handoff assemble --from coder --intent x --ask y --max-tokens 900");
