@@ -7,7 +7,7 @@ fn a_chain_leaves_one_broker_is_checked_alone_and_read_at_another() {
     let stage = Stage::new();
     let broker = stage.broker("data");
     let talk = Talk { stage: &stage, broker: &broker };
-    let handoff = talk.offer("--project web --must-not 'Never push to main.'");
+    let handoff = talk.offer("--project web --constraint 'Never push to main.'");
     let (_, proof) = talk.claim();
     talk.run(&format!("handoff complete {handoff} {proof} --payload '{{\"type\":\"done\"}}'")).ok();
     let task = text(&talk.json(&format!("handoff show {handoff}"))["task_id"]);

@@ -101,13 +101,17 @@ fn the_road_of_a_handoff(checked: &mut Checked<'_>, talk: &Talk<'_>) {
     checked.run(&format!("handoff wait {handoff}"));
     talk.offer("--attempts 1");
     let (handoff, proof) = talk.claim();
-    checked.run(&format!("handoff fail {handoff} {proof} --type x --message y --class permanent"));
+    checked.run(&format!(
+        "handoff fail {handoff} {proof} --type x --message y --class permanent --hint z"
+    ));
     checked.run("dlq list");
     checked.run(&format!("dlq show {handoff}"));
     checked.run(&format!("dlq redrive {handoff} --by coder"));
     let (handoff, proof) = talk.claim();
-    talk.run(&format!("handoff fail {handoff} {proof} --type x --message y --class permanent"))
-        .ok();
+    talk.run(&format!(
+        "handoff fail {handoff} {proof} --type x --message y --class permanent --hint z"
+    ))
+    .ok();
     checked.run(&format!("dlq discard {handoff} --by coder --reason enough"));
 }
 
