@@ -33,6 +33,7 @@ mod impostors;
 mod manifests;
 mod memories;
 mod offers;
+mod patterns;
 mod permissions;
 mod projects;
 mod reviews;

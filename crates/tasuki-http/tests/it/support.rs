@@ -263,7 +263,8 @@ pub(crate) fn offer(to: &str, change: Value) -> Value {
 }
 
 pub(crate) fn failure(class: &str) -> Value {
-    json!({ "class": class, "type": "boom", "message": "it broke" })
+    let hint = (class == "permanent").then_some("mend it");
+    json!({ "class": class, "type": "boom", "message": "it broke", "hint": hint })
 }
 
 /// An object with members added or replaced; `null` takes one away.
