@@ -328,6 +328,23 @@ impl DocumentId {
         Self(format!("{}{project}", Self::CONTEXT).into()).seen_from(tenant)
     }
 
+    /// What the ids of imported chains begin with; no memory may be named so.
+    const CHAIN: &'static str = "chain:";
+
+    /// An imported chain, by the address of its file: the same file has the same name.
+    #[must_use]
+    pub fn chain(tenant: &TenantId, file: Hash) -> Self {
+        let address = file.to_string();
+        let digits = address.rsplit(':').next().unwrap_or_default();
+        Self(format!("{}{}", Self::CHAIN, &digits[..32.min(digits.len())]).into()).seen_from(tenant)
+    }
+
+    /// Whether this is the name of an imported chain.
+    #[must_use]
+    pub fn is_chain(&self) -> bool {
+        self.name().starts_with(Self::CHAIN)
+    }
+
     /// Whether this is the name of a shared context.
     #[must_use]
     pub fn is_context(&self) -> bool {

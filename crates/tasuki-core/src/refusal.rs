@@ -97,6 +97,8 @@ pub enum Refusal {
     TokenRefused,
     #[error("{0}")]
     InvalidRules(String),
+    #[error("there is no imported chain {0}")]
+    ChainNotFound(DocumentId),
     #[error("there is no memory {0}")]
     MemoryNotFound(DocumentId),
     #[error("memory {0} was deleted")]
@@ -166,6 +168,7 @@ impl Refusal {
             Self::TokenNotFound(_) => "token_not_found",
             Self::TokenRefused => "token_refused",
             Self::InvalidRules(_) => "invalid_rules",
+            Self::ChainNotFound(_) => "chain_not_found",
             Self::MemoryNotFound(_) => "memory_not_found",
             Self::MemoryDeleted(_) => "memory_deleted",
             Self::MemorySuperseded { .. } => "memory_superseded",
@@ -246,6 +249,7 @@ impl Refusal {
             Self::TokenNotFound(_) => "`tasuki token list` shows the tokens there are",
             Self::TokenRefused => "ask an administrator for a new join token",
             Self::InvalidRules(_) => "correct the rule and send all of them again",
+            Self::ChainNotFound(_) => "check the id; `tasuki chain list` shows what there is",
             Self::MemoryNotFound(_) => "check the id; `tasuki memory list` shows what there is",
             Self::MemoryDeleted(_) => "write a new memory with another id",
             Self::MemorySuperseded { .. } => "change the memory that took its place",

@@ -3,20 +3,21 @@
 
 use std::collections::VecDeque;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tasuki_core::canonical::Body;
+use tasuki_core::canonical::{self, Body};
 use tasuki_core::chain::{
     self, ChainEvent, ChainFile, LogCheckpoint, Seal, Signer, TASKS_MAX, TaskChain,
 };
-use tasuki_core::command::Command;
+use tasuki_core::command::{Command, DocumentWish, Write};
+use tasuki_core::document::{Kind, Scope};
 use tasuki_core::envelope::Said;
 use tasuki_core::event::{BranchOf, Key};
-use tasuki_core::ids::IdempotencyKey;
+use tasuki_core::ids::{IdempotencyKey, Project};
 use tasuki_core::registry::rules::Permission;
-use tasuki_core::{AgentId, Envelope, Handoff, Position, Refusal, Target, TaskId};
+use tasuki_core::{AgentId, DocumentId, Envelope, Handoff, Position, Refusal, Target, TaskId};
 use tasuki_store::audit::hex;
-use tasuki_store::{HandoffFilter, PAGE_MAX, TaskFilter};
+use tasuki_store::{DocumentFilter, HandoffFilter, KeptDocument, PAGE_MAX, TaskFilter};
 
 use crate::desk::Desk;
 use crate::engine::Engine;
@@ -37,7 +38,100 @@ pub struct BranchRequest {
     pub idempotency_key: Option<IdempotencyKey>,
 }
 
+/// A chain that another broker exported.
+#[derive(Debug, Clone)]
+pub struct ImportedChain {
+    pub kept: KeptDocument,
+    /// What it holds; absent if its text was erased.
+    pub content: Option<ChainContent>,
+}
+
+/// A chain's file, and what is told of it without reading it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ChainContent {
+    pub task_id: TaskId,
+    pub tasks: u64,
+    pub events: u64,
+    /// The exact text: hashes cover its bytes.
+    pub file: String,
+}
+
+/// How many chains one listing shows.
+const CHAINS_MAX: usize = 100;
+
 impl Desk {
+    /// Keeps a chain of another broker for reading. It is no task here: nobody can claim it.
+    pub async fn import_chain(
+        &self,
+        by: &AgentId,
+        project: Option<Project>,
+        file: String,
+    ) -> Result<(ImportedChain, bool), Error> {
+        let by = self.caller.speaks_for(by)?;
+        self.caller.must_in(Permission::WriteMemory, project.as_ref())?;
+        let no_chain = |error| invalid("file", format!("is no exported chain: {error}"));
+        let read: ChainFile = serde_json::from_str(&file).map_err(no_chain)?;
+        let verdict = chain::verify(&read);
+        if let Some(bad) = verdict.first_bad {
+            let place = bad.index.map_or_else(String::new, |index| format!("event {index} "));
+            return Err(invalid("file", format!("is not intact: {place}{}", bad.problem)));
+        }
+        let (tasks, events) = (verdict.tasks, verdict.events);
+        let hash = canonical::hash(file.as_bytes());
+        let content = Body::of(&ChainContent { task_id: read.task_id, tasks, events, file });
+        self.engine.check_secrets(&content)?;
+        let write = Write {
+            kind: Kind::Chain,
+            scope: Some(project.map_or_else(|| Scope::Agent(by.clone()), Scope::Project)),
+            content,
+            expected: None,
+            pinned: None,
+            priority: None,
+            settles: None,
+            key: None,
+        };
+        let id = DocumentId::chain(&self.caller.tenant(), hash);
+        // Somebody who may not see it need not learn that it is there; nor is it written anew.
+        let known = self.engine.kept(&id, None).await?;
+        if known.as_ref().is_some_and(|known| self.sees_document(&known.document)) {
+            return Ok((self.imported(&id).await?, true));
+        }
+        let wish = DocumentWish::Write(Box::new(write));
+        self.engine.one_document(Command::Document { id: id.clone(), by, wish }).await?;
+        Ok((self.imported(&id).await?, false))
+    }
+
+    /// An imported chain that the caller may see.
+    pub async fn imported(&self, id: &DocumentId) -> Result<ImportedChain, Error> {
+        let id = id.seen_from(&self.caller.tenant());
+        let kept = self.engine.kept(&id, None).await?;
+        let kept = kept
+            .filter(|kept| kept.document.kind == Kind::Chain && self.sees_document(&kept.document));
+        Ok(imported(kept.ok_or(Refusal::ChainNotFound(id))?))
+    }
+
+    /// Imported chains, the last one first, and where the next page begins.
+    pub async fn list_imported(
+        &self,
+        before: Option<Position>,
+        max: usize,
+    ) -> Result<(Vec<ImportedChain>, Option<Position>), Error> {
+        if !(1..=CHAINS_MAX).contains(&max) {
+            return Err(invalid("limit", format!("is {max}, expected 1 to {CHAINS_MAX}")));
+        }
+        let filter = DocumentFilter {
+            tenant: self.caller.tenant(),
+            kind: Some(Kind::Chain),
+            before,
+            max,
+            ..DocumentFilter::default()
+        };
+        let found = self.engine.store.list_documents(filter).await?;
+        let next = found.last().filter(|_| found.len() == max).map(|kept| kept.document.at);
+        let seen = found.into_iter().filter(|kept| self.sees_document(&kept.document));
+        Ok((seen.map(imported).collect(), next))
+    }
+
     /// A task and those below it that the caller may see, as one file.
     pub async fn export_chain(&self, id: TaskId) -> Result<ChainFile, Error> {
         self.task(id).await?;
@@ -114,6 +208,11 @@ impl Desk {
         self.caller.must_to(Permission::Send, to.name(), task.project.as_ref())?;
         self.engine.branch(wish, &handoff, envelope, to).await
     }
+}
+
+fn imported(kept: KeptDocument) -> ImportedChain {
+    let content = kept.body.as_ref().and_then(|body| serde_json::from_str(body.text()).ok());
+    ImportedChain { kept, content }
 }
 
 fn event(link: &ChainEntry) -> ChainEvent {

@@ -42,7 +42,7 @@ mod waiting;
 pub use assemble::{AssembleRequest, Put};
 pub use authenticate::{Refused, Shown};
 pub use caller::{Caller, Known, ShownBy};
-pub use chains::BranchRequest;
+pub use chains::{BranchRequest, ChainContent, ImportedChain};
 pub use channels::{Joined, Need, Publication, Published, RECEIVERS_MAX};
 pub use contracts::Route;
 pub use desk::{Desk, Page, SeenStats};

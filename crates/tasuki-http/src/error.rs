@@ -51,6 +51,7 @@ codes! {
     "body_not_found" 404,
     "body_too_large" 413,
     "budget_too_small" 422,
+    "chain_not_found" 404,
     "constraint_altered" 422,
     "constraint_dropped" 422,
     "constraint_not_yours" 403,
@@ -228,6 +229,7 @@ fn details(refusal: &Refusal) -> Object {
         }
         Refusal::KeyTaken(key) => vec![text("key_id", key)],
         Refusal::TokenNotFound(token) => vec![text("token_id", token)],
+        Refusal::ChainNotFound(id) => vec![text("chain_id", id)],
         Refusal::MemoryNotFound(id) | Refusal::MemoryDeleted(id) => vec![text("memory_id", id)],
         Refusal::MemorySuperseded { id, by } => {
             vec![text("memory_id", id), text("superseded_by", by)]

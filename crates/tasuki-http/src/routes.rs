@@ -3,6 +3,7 @@
 //! The table of everything under `/v1`. The router and the OpenAPI document are made from it, so
 //! that neither can know a route that the other does not.
 
+mod chains;
 mod memories;
 mod patterns;
 
@@ -187,6 +188,7 @@ pub(crate) fn all() -> Vec<Route> {
     routes.extend(handoff_routes());
     routes.extend(held_routes());
     routes.extend(review_routes());
+    routes.extend(chains::routes());
     routes.extend(memories::routes());
     routes.extend(patterns::routes());
     routes.extend(agent_routes());

@@ -4,6 +4,7 @@
 
 mod agents;
 mod assemble;
+mod chains;
 mod memories;
 mod patterns;
 mod views;
@@ -25,6 +26,7 @@ use tasuki_core::{
 
 pub use agents::*;
 pub use assemble::*;
+pub use chains::*;
 pub use memories::*;
 pub use patterns::*;
 pub use views::*;

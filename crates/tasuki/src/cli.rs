@@ -4,9 +4,9 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    agent, audit, backup, bench, channel, completions, context, dlq, doctor, envelope, handoff,
-    health, keys, memory, migrate, pipeline, ready, rebuild, reference, restore, serve, stats,
-    task, tenant, token,
+    agent, audit, backup, bench, chain, channel, completions, context, dlq, doctor, envelope,
+    handoff, health, keys, memory, migrate, pipeline, ready, rebuild, reference, restore, serve,
+    stats, task, tenant, token,
 };
 use crate::exit::Exit;
 use crate::output::Output;
@@ -34,6 +34,8 @@ enum Command {
     Task(task::Task),
     /// Offer, claim, work on and finish handoffs
     Handoff(handoff::Handoff),
+    /// Check and show exported chains, and import them for reading
+    Chain(chain::Chain),
     /// Show what was passed, and what changed from hop to hop
     Envelope(envelope::EnvelopeArgs),
     /// Keep, find, change and erase memories
@@ -88,6 +90,7 @@ impl Cli {
             Command::Serve(serve) => serve.run(output).await,
             Command::Task(task) => task.run(output).await,
             Command::Handoff(handoff) => handoff.run(output).await,
+            Command::Chain(chain) => chain.run(output).await,
             Command::Envelope(envelope) => envelope.run(output).await,
             Command::Memory(memory) => memory.run(output).await,
             Command::Context(context) => context.run(output).await,

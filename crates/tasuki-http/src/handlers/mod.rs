@@ -4,6 +4,7 @@
 pub(crate) mod agents;
 pub(crate) mod assemble;
 pub(crate) mod audit;
+pub(crate) mod chains;
 pub(crate) mod claims;
 pub(crate) mod contexts;
 pub(crate) mod dead_letters;

@@ -12,6 +12,7 @@ on_both_stores! { closed:
     what_was_erased_is_told_apart_from_what_was_lost
     a_task_begins_anew_from_a_hop
     only_who_may_see_a_chain_exports_it_or_begins_anew
+    a_chain_of_another_broker_is_kept_for_reading_only
 }
 
 struct Cast {
@@ -201,4 +202,50 @@ async fn only_who_may_see_a_chain_exports_it_or_begins_anew(stage: Stage) {
     let wish = json!({ "by": "sender", "hop": 0, "to": { "agent": "acme/coder" } });
     sender.post(&branch, wish).await.refused(422, "other_tenant");
     sender.post(&branch, json!({ "by": "sender", "hop": 0 })).await.done();
+}
+
+async fn a_chain_of_another_broker_is_kept_for_reading_only(stage: Stage) {
+    let cast = cast(&stage).await;
+    let task = cast.play().await;
+    let (file, _) = exported(&cast.boss, &task).await;
+    let other = Stage::closed(crate::support::Backend::Sqlite).await;
+    let admin = other.administrator().await;
+    let boss = admin.enroll("boss", everything()).await;
+    let reader = admin.enroll("reader", may(&["read"])).await;
+    let stranger = admin.enroll("stranger", may(&["claim"])).await;
+    let foreign = admin.enroll("acme/boss", everything()).await;
+    let import = |file: &str| json!({ "by": "boss", "project": "web", "file": file });
+    let imported = boss.post("/v1/chains", import(&file)).await;
+    assert_eq!(imported.status, 201);
+    let imported = imported.done();
+    assert_eq!((&imported["task_id"], &imported["tasks"]), (&json!(task), &json!(2)));
+    assert_eq!(boss.post("/v1/chains", import(&file)).await.status, 200);
+    let id = text(&imported["chain_id"]);
+    for who in [&boss, &reader] {
+        let shown = who.get(&format!("/v1/chains/{id}")).await.done();
+        assert_eq!(shown["file"], json!(file));
+        assert_eq!(shown["verdict"]["intact"], true);
+        let listed = who.get("/v1/chains").await.done();
+        assert_eq!(listed["chains"].as_array().unwrap().len(), 1);
+    }
+    for who in [&stranger, &foreign] {
+        who.get(&format!("/v1/chains/{id}")).await.refused(404, "chain_not_found");
+        let listed = who.get("/v1/chains").await.done();
+        assert_eq!(listed["chains"].as_array().unwrap().len(), 0);
+    }
+    // It is kept apart: no task, no handoff, nothing to claim, no memory.
+    boss.get(&format!("/v1/tasks/{task}")).await.refused(404, "task_not_found");
+    boss.get(&format!("/v1/memories/{id}")).await.refused(404, "memory_not_found");
+    assert_eq!(boss.get("/v1/tasks").await.done()["tasks"], json!([]));
+    let claims = admin.enroll("coder", everything()).await;
+    let claims = claims.post("/v1/claims", json!({ "agent": "coder" })).await.done();
+    assert_eq!(claims["claims"], json!([]));
+    let altered = file.replacen("the second", "the worst!", 1);
+    let refused = boss.post("/v1/chains", import(&altered)).await.refused(400, "invalid_request");
+    assert!(text(&refused["message"]).contains("not intact"), "{refused}");
+    boss.post("/v1/chains", import("{}")).await.refused(400, "invalid_request");
+    stranger
+        .post("/v1/chains", merged(import(&file), json!({ "by": "stranger" })))
+        .await
+        .refused(403, "not_permitted");
 }

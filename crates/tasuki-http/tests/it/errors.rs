@@ -73,6 +73,7 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::TokenNotFound(TokenId(1)),
         Refusal::TokenRefused,
         Refusal::InvalidRules(String::new()),
+        Refusal::ChainNotFound(memory()),
         Refusal::MemoryNotFound(memory()),
         Refusal::MemoryDeleted(memory()),
         Refusal::MemorySuperseded { id: memory(), by: memory() },
@@ -132,6 +133,7 @@ fn every_refusal() -> Vec<Refusal> {
             | Refusal::TokenNotFound(_)
             | Refusal::TokenRefused
             | Refusal::InvalidRules(_)
+            | Refusal::ChainNotFound(_)
             | Refusal::MemoryNotFound(_)
             | Refusal::MemoryDeleted(_)
             | Refusal::MemorySuperseded { .. }

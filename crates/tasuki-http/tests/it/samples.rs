@@ -30,6 +30,7 @@ impl Samples {
             Some("agents") => segment(&self.agent),
             Some("tokens") => self.token.clone(),
             Some("tenants") => self.tenant.clone(),
+            Some("chains") => "chain:0".into(),
             Some("memories") => segment(&self.memory),
             _ => self.held.handoff.clone(),
         };
@@ -60,6 +61,7 @@ impl Samples {
             (_, "claims" | "claim" | "peek") => {
                 json!({ "agent": worker, "capabilities": ["review"] })
             }
+            ("/v1/chains", _) => json!({ "by": self.judge, "file": "{}" }),
             (_, "branch") => json!({ "by": self.sender, "hop": 0 }),
             (_, "progress") => self.held.with(json!({ "percent": 5, "note": "n" })),
             (_, "complete") => self.held.with(completion),

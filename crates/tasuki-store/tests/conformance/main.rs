@@ -84,6 +84,8 @@ macro_rules! conforms {
                 listings_show_one_tenant_at_a_time
                 tasks_are_listed_by_their_project_before_and_after_a_restart
                 what_a_tenant_uses_is_told
+                a_branch_says_in_the_log_where_it_comes_from
+                a_chain_of_another_broker_is_a_document_and_nothing_else
                 a_nonce_is_good_for_once_whoever_is_asked
                 a_kept_text_is_replaced_by_a_later_one_only
                 what_waits_is_counted_by_target

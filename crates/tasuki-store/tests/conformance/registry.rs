@@ -3,15 +3,16 @@
 
 use std::sync::Arc;
 
-use tasuki_core::command::{Command, OpenTask, RegistryWish};
-use tasuki_core::event::Actor;
+use tasuki_core::command::{Command, DocumentWish, OfferTask, OpenTask, RegistryWish, Write};
+use tasuki_core::document::{Kind, Scope};
+use tasuki_core::event::{Actor, BranchOf};
 use tasuki_core::identity::SecretKey;
 use tasuki_core::ids::{KeyId, TokenId};
 use tasuki_core::quota::Usage;
 use tasuki_core::registry::rules::Rule;
 use tasuki_core::registry::{Purpose, Quotas, Standing, Tenant, Token};
-use tasuki_core::{Hash, Position, Target, TaskId};
-use tasuki_store::{Done, Error, HandoffFilter, Nonce, Spent, TaskFilter};
+use tasuki_core::{DocumentId, Hash, Position, Target, TaskId};
+use tasuki_store::{DocumentFilter, Done, Error, HandoffFilter, Nonce, Spent, TaskFilter};
 
 use crate::stage::{Backend, Stage, code};
 use crate::support::{agent, body, complete, to, to_any};
@@ -275,4 +276,52 @@ pub(crate) async fn what_a_tenant_uses_is_told(stage: Stage) {
     let proof = stage.claim(id, "coder").await;
     stage.act(id, proof, complete("done")).await.unwrap();
     assert_eq!(usage("default").await.in_flight, 1);
+}
+
+pub(crate) async fn a_branch_says_in_the_log_where_it_comes_from(stage: Stage) {
+    let id = stage.offered().await;
+    let origin = stage.task_of(id).await;
+    let (envelope, hop) = origin.envelope.unwrap();
+    let branch_of = Some(BranchOf { task_id: origin.id, hop, envelope });
+    let new = stage
+        .offer_to(to("coder"), |offer| {
+            if let OfferTask::New { branch_of: of, .. } = &mut offer.task {
+                *of = branch_of;
+            }
+        })
+        .await;
+    let task = stage.task_of(new).await.id;
+    assert_ne!(task, origin.id);
+    let chain = stage.store.chain(task).await.unwrap();
+    let (offered, _) = chain[0].sealed.record.event.offered().unwrap();
+    assert_eq!(offered.opens.as_ref().unwrap().branch_of, branch_of);
+    stage.verified().await;
+}
+
+pub(crate) async fn a_chain_of_another_broker_is_a_document_and_nothing_else(stage: Stage) {
+    let content = body("a chain");
+    let id = DocumentId::chain(&"default".parse().unwrap(), content.hash);
+    let write = |kind: Kind| Write {
+        kind,
+        scope: Some(Scope::Agent(agent("planner"))),
+        content: content.clone(),
+        expected: None,
+        pinned: None,
+        priority: None,
+        settles: None,
+        key: None,
+    };
+    let put = async |id: &DocumentId, kind: Kind| {
+        let wish = DocumentWish::Write(Box::new(write(kind)));
+        stage.run(Command::Document { id: id.clone(), by: agent("planner"), wish }).await
+    };
+    assert_eq!(code(put(&id, Kind::Memory).await), "invalid_document");
+    assert_eq!(code(put(&"ms-1".parse().unwrap(), Kind::Chain).await), "invalid_document");
+    assert!(!put(&id, Kind::Chain).await.unwrap().outcome.repeated);
+    assert!(put(&id, Kind::Chain).await.unwrap().outcome.repeated);
+    let filter = DocumentFilter { kind: Some(Kind::Chain), max: 10, ..DocumentFilter::default() };
+    let listed = stage.store.list_documents(filter).await.unwrap();
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0].body.as_ref().map(|body| body.hash), Some(content.hash));
+    assert!(stage.claim_next("coder", 1).await.is_empty());
 }

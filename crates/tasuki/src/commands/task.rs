@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `tasuki task`: pieces of work from the user's intent to their end.
 
+use std::path::PathBuf;
+
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 use tasuki_core::ids::{CorrelationId, IdempotencyKey, Project};
-use tasuki_core::{AgentId, HandoffId, Hash, TaskId, TaskState};
+use tasuki_core::{AgentId, Capability, HandoffId, Hash, Target, TaskId, TaskState};
 use tasuki_http::wire;
 
-use super::{audit, envelope, handoff};
+use super::{audit, chain, envelope, handoff};
 use crate::args::{millis, words};
 use crate::client::{Client, Connect};
 use crate::exit::Exit;
@@ -38,12 +40,46 @@ enum Verb {
     Events(Named),
     /// Say which hop lost a fact: a text that some envelope of the task has
     Bisect(Bisect),
+    /// Write a task and those below it as one file that can be verified anywhere
+    Export(Export),
+    /// Begin anew from a hop, as a task of its own
+    Branch(Branch),
     /// Wait until tasks are at their end
     Wait(Wait),
     /// Collect what the tasks below one have come to
     Join(Join),
     /// Say that a task may go on although something that it is built on no longer holds
     ClearTaint(ClearTaint),
+}
+
+#[derive(Args)]
+struct Export {
+    /// The task's id
+    task: TaskId,
+    /// Where to write to; stdout without it
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct Branch {
+    /// The task's id
+    task: TaskId,
+    /// The hop whose content the new task begins with
+    #[arg(long, value_name = "N")]
+    hop: u32,
+    /// Who begins it, and owns it until somebody claims it
+    #[arg(long, value_name = "AGENT")]
+    by: AgentId,
+    /// Another agent than the hop was for
+    #[arg(long, value_name = "AGENT", conflicts_with = "to_capability")]
+    to: Option<AgentId>,
+    /// Any agent that can do this, instead of the one that the hop was for
+    #[arg(long, value_name = "CAPABILITY")]
+    to_capability: Option<Capability>,
+    /// The idempotency key: the same key and wish give the first answer again
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<IdempotencyKey>,
 }
 
 #[derive(Args)]
@@ -263,10 +299,32 @@ impl Task {
             Verb::Lift(lift) => lift.run(client, output).await,
             Verb::Bisect(wish) => envelope::bisect(client, output, wish.task, &wish.fact).await,
             Verb::Events(named) => events(client, output, named.task).await,
+            Verb::Export(wish) => {
+                chain::export(client, output, wish.task, wish.to.as_deref()).await
+            }
+            Verb::Branch(branch) => branch.run(client, output).await,
             Verb::Wait(wait) => wait.run(client, output).await,
             Verb::Join(join) => join.run(client, output).await,
             Verb::ClearTaint(clear) => clear.run(client, output).await,
         }
+    }
+}
+
+impl Branch {
+    async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let to = self.to.map(Target::Agent).or(self.to_capability.map(Target::Capability));
+        let body =
+            wire::Branch { by: self.by, hop: self.hop, to, idempotency_key: self.idempotency_key };
+        let reply = client.post(&format!("/v1/tasks/{}/branch", self.task), &body).await?;
+        output.reply(&reply, |offered: wire::Offered| {
+            Facts::default()
+                .with("task", offered.task_id)
+                .with("handoff", offered.handoff_id)
+                .with("begins from", format!("hop {} of {}", self.hop, self.task))
+                .with("next", client.command(&format!("task show {}", offered.task_id)))
+                .text()
+        })?;
+        Ok(Exit::Done)
     }
 }
 
