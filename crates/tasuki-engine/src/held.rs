@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tasuki_core::canonical::Body;
 use tasuki_core::command::{Act, Command, Holder};
 use tasuki_core::envelope::inherit::Breach;
+use tasuki_core::envelope::said::TextOr;
 use tasuki_core::envelope::{Action, Envelope, ExpectedOutput, Fault, read_back};
 use tasuki_core::event::FailureClass;
 use tasuki_core::handoff::Claim;
@@ -18,7 +19,7 @@ use tasuki_core::{AgentId, Handoff, HandoffId, Hash, Refusal};
 use crate::contracts::Told;
 use crate::engine::{Engine, first_handoff};
 use crate::error::{Error, denied, invalid};
-use crate::requests::{CompleteRequest, Delivery, FailRequest, Granted, Proof, ReadBack};
+use crate::requests::{CompleteRequest, Delivery, FailRequest, FollowUp, Granted, Proof, ReadBack};
 
 impl Engine {
     /// The broker's own signature over what it gave to whom.
@@ -222,7 +223,7 @@ impl Engine {
         };
         self.check_payload(&request.payload)?;
         let verified = self.check_result(id, by, told).await?;
-        let next_payload = request.payload.clone();
+        let (next_payload, gaps) = (request.payload.clone(), request.gaps.clone());
         let result = Body::of(&ResultReport {
             handoff_id: id,
             action: request.action,
@@ -234,9 +235,9 @@ impl Engine {
         });
         let by = request.by.as_ref().map(|by| &by.agent);
         let follow_ups = if request.follow_ups.is_empty() {
-            self.next_stages(id, by, request.action, &next_payload).await?
+            self.next_stages(id, by, request.action, &next_payload, &gaps).await?
         } else {
-            self.follow_ups(id, by, request.follow_ups).await?
+            self.follow_ups(id, by, with_gaps(request.follow_ups, &gaps)).await?
         };
         let act = Act::Complete { result, follow_ups };
         self.check_acknowledgment(id, request.proof, request.by.as_ref(), &act).await?;
@@ -297,6 +298,18 @@ impl Engine {
         };
         self.one_handoff(command).await
     }
+}
+
+/// What somebody had to work without is missing for those who build on it, until it is there.
+fn with_gaps(hops: Vec<FollowUp>, gaps: &[String]) -> Vec<FollowUp> {
+    let mut hops = hops;
+    for hop in &mut hops {
+        let resolved = &hop.said.resolved_gaps;
+        let open = gaps.iter().filter(|gap| !resolved.contains(gap));
+        let open: Vec<_> = open.cloned().map(TextOr::Text).collect();
+        hop.said.gaps.extend(open);
+    }
+    hops
 }
 
 /// How long a chain of causes may be, and each of them in bytes.

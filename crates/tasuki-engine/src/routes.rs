@@ -7,6 +7,7 @@ use std::sync::{Arc, RwLock};
 
 use tasuki_core::command::Offer;
 use tasuki_core::contract::After;
+use tasuki_core::envelope::said::TextOr;
 use tasuki_core::envelope::{Action, Control, Payload};
 use tasuki_core::ids::TenantId;
 use tasuki_core::pipeline::{Next, Pipeline, Pipelines, Stage, StageRef};
@@ -120,6 +121,7 @@ impl Engine {
         by: Option<&AgentId>,
         action: Action,
         payload: &Payload,
+        gaps: &[String],
     ) -> Result<Vec<Offer>, Error> {
         if !self.contracts.load(std::sync::atomic::Ordering::Acquire) {
             return Ok(Vec::new());
@@ -138,7 +140,11 @@ impl Engine {
         let pipeline = self.routes.version(at).ok_or_else(gone)?;
         let tenant = tenant_of(&handoff.from)?;
         let next = pipeline.next(&at.stage, action, payload).ok_or_else(gone)?;
-        let hop = |stage: &Stage| self.hop_to(&pipeline, stage, payload.clone(), action, &tenant);
+        let hop = |stage: &Stage| {
+            let mut hop = self.hop_to(&pipeline, stage, payload.clone(), action, &tenant);
+            hop.said.gaps.extend(gaps.iter().cloned().map(TextOr::Text));
+            hop
+        };
         match next {
             Next::End => Ok(Vec::new()),
             Next::Stage(stage) => self.follow_ups(id, by, vec![hop(stage)]).await,

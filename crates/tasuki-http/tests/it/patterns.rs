@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use tasuki_core::pipeline::Pipelines;
 
-use crate::support::{Held, Stage, failure, merged, offer, on_both_stores, text};
+use crate::support::{Backend, Held, Stage, failure, merged, offer, on_both_stores, text};
 
 on_both_stores! {
     three_handoffs_that_use_up_their_tries_open_the_breaker_and_a_result_closes_it
@@ -583,4 +583,24 @@ async fn the_health_of_targets_is_told(stage: Stage) {
     assert_eq!(seen["completeness_per_mille"], 950);
     assert_eq!(seen["hops"][0], 1);
     assert_eq!(seen["breaker"], "closed");
+}
+
+#[tokio::test]
+async fn a_breaker_is_open_after_a_restart() {
+    let stage = Stage::open(Backend::Sqlite).await;
+    for _ in 0..3 {
+        exhaust(&stage, "flaky").await;
+    }
+    let held = stage.claimed(&stage.offer("holder", json!({})).await, "holder").await;
+    stage.act(&held, "reserve", json!({ "resources": ["src/**"] })).await.done();
+    stage.post("/v1/channels/news/subscribe", json!({ "agent": "ann" })).await.done();
+    stage.engine.close().await;
+    let stage = stage.reopened().await;
+    stage.post("/v1/handoffs", offer("flaky", json!({}))).await.refused(409, "target_unavailable");
+    let reserved = stage.get("/v1/reservations").await.done();
+    assert_eq!(reserved["reservations"][0]["resources"], json!(["src/**"]));
+    let there = stage.get("/v1/channels/news").await.done();
+    assert_eq!(there["subscribers"][0]["agent"], "ann");
+    stage.pass(60_000).await;
+    stage.offer("flaky", json!({})).await;
 }

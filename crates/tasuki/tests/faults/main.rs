@@ -4,6 +4,7 @@
 //! design names.
 #![cfg(test)]
 
+mod broadcast;
 mod broker;
 mod clock;
 mod disk;

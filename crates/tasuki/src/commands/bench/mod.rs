@@ -4,6 +4,7 @@
 //! each other.
 
 mod assembly;
+mod chains;
 mod claims;
 mod cycle;
 mod fidelity;
@@ -24,6 +25,8 @@ pub(crate) struct Bench {
 enum Kind {
     /// Compare claims on an empty store with claims on a full one
     Claims(claims::Claims),
+    /// Hold many chains of several hops at once, and see how long each stage takes
+    Chains(chains::Chains),
     /// Relay conversations along five agents and see what reaches the last one
     Fidelity(fidelity::Fidelity),
     /// Compare assembling from many memories with one synced append
@@ -35,6 +38,7 @@ impl Bench {
         match self.kind {
             None => self.cycle.run().await,
             Some(Kind::Claims(claims)) => claims.run().await,
+            Some(Kind::Chains(chains)) => chains.run().await,
             Some(Kind::Fidelity(fidelity)) => fidelity.run(),
             Some(Kind::Assembly(assembly)) => assembly.run(),
         }
