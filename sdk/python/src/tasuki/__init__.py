@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tasuki: the handoff broker for AI agents.
+
+`Client` hands work over and takes it, `AsyncClient` does the same in an event loop, `worker` makes
+an agent of a function. `tasuki serve` starts a broker; it comes with this package.
+"""
+
+from . import models
+from ._async.claims import AsyncClaim
+from ._async.client import AsyncClient
+from ._async.handoffs import AsyncHandoff
+from ._offers import follow_up
+from ._report import failure_class
+from ._sync.claims import Claim
+from ._sync.client import Client
+from ._sync.handoffs import Handoff
+from ._wire import NO_RETRY, Retry
+from .compat import MemorySpine
+from .errors import (
+    Conflict,
+    DeadlinePassed,
+    HandoffFailed,
+    InvalidRequest,
+    LeaseLost,
+    NotFound,
+    NotPermitted,
+    NoWork,
+    Overloaded,
+    Permanent,
+    Refused,
+    Retryable,
+    TasukiError,
+    TimedOut,
+    Unauthenticated,
+    Unavailable,
+    Unreachable,
+    UnreportedClaim,
+)
+from .keys import Key
+from .worker import AsyncWorker, Worker, worker
+
+__all__ = [
+    "NO_RETRY",
+    "AsyncClaim",
+    "AsyncClient",
+    "AsyncHandoff",
+    "AsyncWorker",
+    "Claim",
+    "Client",
+    "Conflict",
+    "DeadlinePassed",
+    "Handoff",
+    "HandoffFailed",
+    "InvalidRequest",
+    "Key",
+    "LeaseLost",
+    "MemorySpine",
+    "NoWork",
+    "NotFound",
+    "NotPermitted",
+    "Overloaded",
+    "Permanent",
+    "Refused",
+    "Retry",
+    "Retryable",
+    "TasukiError",
+    "TimedOut",
+    "Unauthenticated",
+    "Unavailable",
+    "Unreachable",
+    "UnreportedClaim",
+    "Worker",
+    "failure_class",
+    "follow_up",
+    "models",
+    "worker",
+]
