@@ -10,7 +10,6 @@ import pytest
 
 import tasuki
 from tasuki import AsyncClient, Client
-from tasuki.testing import Broker
 
 Name = Callable[[str], str]
 
@@ -88,7 +87,7 @@ def test_a_mistake_names_its_place(client: Client, name: Name) -> None:
     assert caught.value.faults[0]["path"].startswith("/history/0")
 
 
-def test_a_broker_that_is_not_there_is_told_apart(broker: Broker) -> None:
+def test_a_broker_that_is_not_there_is_told_apart() -> None:
     with (
         Client("http://127.0.0.1:9", agent="a", retry=tasuki.NO_RETRY) as client,
         pytest.raises(tasuki.Unreachable) as caught,

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import keyword
 import re
@@ -49,7 +50,9 @@ class Models:
         aliases, waiting = [], sorted(set(self.schemas) - self.enums - self.classes)
         for name in waiting:
             aliases.append(f"{name}: TypeAlias = {quoted(self.annotation(self.schemas[name]))}\n")
-        classes = [self.model(name) for name in sorted(self.classes)]
+        # A class must be there before its name is looked up, where Python itself has one like it.
+        ordered = sorted(self.classes, key=lambda name: (not hasattr(builtins, name), name))
+        classes = [self.model(name) for name in ordered]
         head = HEAD.format(source="api/openapi.json") + textwrap.dedent('''
             """What the broker takes and gives. A member that a newer broker adds is kept: see
             `model_extra`. So is a word that is new where there is a list of known ones."""
@@ -65,7 +68,7 @@ class Models:
             class Model(BaseModel):
                 """The base of all of them."""
 
-                model_config = ConfigDict(extra="allow", populate_by_name=True)
+                model_config = ConfigDict(extra="allow", populate_by_name=True, defer_build=True)
 
             ''')
         parts = [head, *enums, "\n", *aliases, "\n", *classes]
@@ -179,8 +182,8 @@ def literals(schema: Schema) -> list[str] | None:
 
 def fields(schema: Schema, schemas: dict[str, Schema]) -> dict[str, tuple[Schema, bool]] | None:
     """The members of a schema of objects, each with whether it is always there. Forms that exclude
-    each other become one class in which what only some have is optional. An object whose members are
-    the sender's is a plain dictionary."""
+    each other become one class in which what only some have is optional. An object whose members
+    are the sender's is a plain dictionary."""
     if schema.get("additionalProperties") is True:
         return None
     own: dict[str, tuple[Schema, bool]] = {}

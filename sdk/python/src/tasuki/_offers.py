@@ -13,7 +13,7 @@ from typing_extensions import TypedDict, Unpack
 from . import _routes as routes
 from . import models as m
 from ._report import payload as as_payload
-from ._wire import Core, body_of, milliseconds
+from ._wire import Core, body_of, milliseconds, plain
 from .keys import authored
 
 #: Seconds, or a timedelta.
@@ -58,6 +58,8 @@ class Hop(Said, total=False):
     start_in: Span | None
     terms: m.TermsPatch | JsonObject | None
     budget_tokens: int | None
+    #: What `assemble` answered: all that it put together goes along.
+    assembled: m.AssembleReply | None
     needs_approval: bool
     ordering_key: str | None
     output_schema: Any
@@ -92,7 +94,9 @@ def target(to: str | None, to_capability: str | None) -> dict[str, str]:
 
 def said(parts: Mapping[str, Any]) -> dict[str, Any]:
     """The parts of a hop, with what may be given in short written out."""
-    body = dict(parts)
+    assembled = parts.get("assembled")
+    body = {**(plain(assembled.offer) if assembled else {}), **parts}
+    body.pop("assembled", None)
     if body.get("memory_refs"):
         refs: Iterable[Any] = body["memory_refs"]
         body["memory_refs"] = [{"id": ref} if isinstance(ref, str) else ref for ref in refs]

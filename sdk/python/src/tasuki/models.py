@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 class Model(BaseModel):
     """The base of all of them."""
 
-    model_config = ConfigDict(extra="allow", populate_by_name=True)
+    model_config = ConfigDict(extra="allow", populate_by_name=True, defer_build=True)
 
 
 Action: TypeAlias = Literal[
@@ -89,6 +89,14 @@ TenantId: TypeAlias = str
 Timestamp: TypeAlias = datetime
 TokenId: TypeAlias = str
 Tokenizer: TypeAlias = str
+
+
+class Warning(Model):
+    """Something that looks like a secret and was stored all the same."""
+
+    kind: str
+    """What it looks like, such as `assignment`."""
+    path: str
 
 
 class Acknowledged(Model):
@@ -2070,14 +2078,6 @@ class Waiting(Model):
     handoff_id: HandoffId
     priority: int
     task_id: TaskId
-
-
-class Warning(Model):
-    """Something that looks like a secret and was stored all the same."""
-
-    kind: str
-    """What it looks like, such as `assignment`."""
-    path: str
 
 
 class Why(Model):

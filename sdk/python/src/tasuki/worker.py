@@ -10,11 +10,9 @@ import inspect
 import logging
 import signal
 import threading
-import time
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Generic, TypeAlias, TypeVar, overload
+from typing import Any, TypeAlias, overload
 
 from . import errors
 from ._async.claims import AsyncClaim
@@ -36,7 +34,6 @@ GRACE_S = 30.0
 _AWAY = (errors.Unreachable, errors.Unavailable, errors.Overloaded)
 Handler: TypeAlias = Callable[[Claim], Any]
 AsyncHandler: TypeAlias = Callable[[AsyncClaim], Awaitable[Any]]
-C = TypeVar("C", Claim, AsyncClaim)
 
 
 @dataclass(frozen=True)
@@ -50,26 +47,30 @@ class _Options:
     classify: Classify | None
 
 
-class _Running(Generic[C]):
+class _Running:
     """The claims that are worked on."""
 
     def __init__(self) -> None:
-        self._claims: dict[str, C] = {}
-        self._lock = threading.Lock()
+        self._claims: dict[str, Claim] = {}
+        self._changed = threading.Condition()
 
-    @contextlib.contextmanager
-    def hold(self, claim: C) -> Generator[None]:
-        with self._lock:
+    def add(self, claim: Claim) -> None:
+        with self._changed:
             self._claims[claim.claim_id] = claim
-        try:
-            yield
-        finally:
-            with self._lock:
-                del self._claims[claim.claim_id]
 
-    def claims(self) -> list[C]:
-        with self._lock:
+    def remove(self, claim: Claim) -> None:
+        with self._changed:
+            del self._claims[claim.claim_id]
+            self._changed.notify_all()
+
+    def claims(self) -> list[Claim]:
+        with self._changed:
             return list(self._claims.values())
+
+    def wait(self, timeout: float) -> None:
+        """Waits until one of them is finished."""
+        with self._changed:
+            self._changed.wait(timeout)
 
 
 class Worker:
@@ -86,7 +87,7 @@ class Worker:
         self._options = options
         self._stop = threading.Event()
         self._hurry = threading.Event()
-        self._running: _Running[Claim] = _Running()
+        self._running = _Running()
 
     def __call__(self, claim: Claim) -> Any:
         """The function itself, for trying it out."""
@@ -112,7 +113,6 @@ class Worker:
         options = self._options
         slots = threading.Semaphore(options.concurrency)
         idle = Deadline(options.idle)
-        pool = ThreadPoolExecutor(options.concurrency, thread_name_prefix="tasuki-worker")
         try:
             while not self._stop.is_set() and not idle.over():
                 free = _free(slots, options.concurrency)
@@ -128,12 +128,11 @@ class Worker:
                         _give_back(claim)
                         slots.release()
                     else:
-                        pool.submit(self._one, claim, slots)
+                        self._begin(claim, slots)
                 if self._running.claims():
                     idle = Deadline(options.idle)
         finally:
             self._drain()
-            pool.shutdown(wait=not self._hurry.is_set(), cancel_futures=True)
 
     def _ask(self, client: Client, free: int, wait: float) -> list[Claim]:
         o = self._options
@@ -144,21 +143,28 @@ class Worker:
             self._stop.wait(client._wire.core.retry.pause(5))
             return []
 
+    def _begin(self, claim: Claim, slots: threading.Semaphore) -> None:
+        # A function that never ends must not keep its process from ending.
+        self._running.add(claim)
+        name = f"tasuki-{claim.handoff_id[-6:]}"
+        threading.Thread(target=self._one, args=(claim, slots), name=name, daemon=True).start()
+
     def _one(self, claim: Claim, slots: threading.Semaphore) -> None:
         try:
-            with self._running.hold(claim), claim:
+            with claim:
                 value = self.handler(claim)
                 if not claim.reported:
                     claim.complete(value)
         except Exception as error:
             _say(claim.handoff_id, error)
         finally:
+            self._running.remove(claim)
             slots.release()
 
     def _drain(self) -> None:
         end = Deadline(self._options.grace)
         while self._running.claims() and not end.over() and not self._hurry.is_set():
-            time.sleep(0.02)
+            self._running.wait(min(0.1, end.left()))
         for claim in self._running.claims():
             _give_back(claim)
 
@@ -214,7 +220,7 @@ class AsyncWorker:
         try:
             while not self._stopping and not idle.over():
                 if len(running) >= options.concurrency:
-                    await asyncio.wait(running, timeout=POLL_S, return_when="FIRST_COMPLETED")
+                    await _first(running, self._wake)
                 running = {task for task in running if not task.done()}
                 free = options.concurrency - len(running)
                 if free:
@@ -300,6 +306,16 @@ def worker(
         agent, tuple(capabilities), concurrency, lease, seconds(grace) or 0.0, idle, classify
     )
     return _Decorate(client, options)
+
+
+async def _first(running: set[asyncio.Task[None]], wake: asyncio.Event | None) -> None:
+    """Waits until one is done, or until something else is to be done."""
+    assert wake is not None
+    woken = asyncio.create_task(wake.wait())
+    try:
+        await asyncio.wait({*running, woken}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        woken.cancel()
 
 
 def _free(slots: threading.Semaphore, most: int) -> int:

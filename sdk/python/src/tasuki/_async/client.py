@@ -237,7 +237,7 @@ class AsyncClient:
         **assembly: Unpack[Assembly],
     ) -> m.AssembleReply:
         """Puts together what a receiver gets to read, within its token budget. Nothing is stored:
-        `handoff(**reply.offer.model_dump(exclude_none=True), …)` sends it."""
+        `handoff(assembled=…, to=…, intent=…)` sends it."""
         body = {
             **said(assembly),
             "from_agent": self._wire.core.who(from_agent, "from_agent"),
