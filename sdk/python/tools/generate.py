@@ -126,6 +126,8 @@ class Models:
             return "Any"
         if "$ref" in schema:
             name = schema["$ref"].rsplit("/", 1)[-1]
+            if self.schemas[name].get("additionalProperties") is True:
+                return "dict[str, Any]"
             # A newer broker may have words that this list does not.
             return f"{name} | str" if name in self.enums else name
         for key in ("anyOf", "oneOf"):

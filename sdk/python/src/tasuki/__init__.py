@@ -9,6 +9,7 @@ from . import models
 from ._async.claims import AsyncClaim
 from ._async.client import AsyncClient
 from ._async.handoffs import AsyncHandoff
+from ._canonical import address
 from ._offers import follow_up
 from ._report import failure_class
 from ._sync.claims import Claim
@@ -70,6 +71,7 @@ __all__ = [
     "Unreachable",
     "UnreportedClaim",
     "Worker",
+    "address",
     "failure_class",
     "follow_up",
     "models",

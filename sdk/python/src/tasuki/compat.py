@@ -15,6 +15,7 @@ from typing import Any, Literal
 from . import errors
 from . import models as m
 from ._canonical import address
+from ._offers import new_key
 from ._sync.client import Client
 from ._sync.handoffs import Handoff
 from ._wire import Retry, plain
@@ -42,6 +43,9 @@ class AssembledHandoff:
     intent: str
     #: All that the broker answered: the prompt, the receipt, what to send.
     assembled: m.AssembleReply = field(repr=False)
+    #: What tells it from every other one.
+    key: str = field(default_factory=new_key, repr=False)
+    _sent: list[Handoff] = field(default_factory=list[Handoff], repr=False, compare=False)
 
     @property
     def receipt(self) -> m.Receipt:
@@ -53,10 +57,9 @@ class AssembledHandoff:
         """What a model reads."""
         return self.assembled.prompt
 
-    def _key(self, *where: str | None) -> str:
+    def _key(self, *where: str) -> str:
         """The same envelope for the same place is the same handoff, however often it is sent."""
-        offer = plain(self.assembled.offer)
-        return address([self.intent, offer, id(self), os.getpid(), list(where)])[7:47]
+        return f"{self.key}:{address(list(where))[7:23]}"
 
 
 @dataclass(frozen=True)
@@ -149,13 +152,7 @@ class MemorySpine:
         """Sends an envelope and waits until it is accepted. Raises `TimeoutError` if it is not; the
         handoff is stored then and waits, and delivering the same envelope again waits for the same
         handoff."""
-        handoff = self.client.handoff(
-            to=target,
-            intent=envelope.intent,
-            payload={"type": "handoff"},
-            idempotency_key=envelope._key("to", target),
-            **_offer(envelope),
-        )
+        handoff = self._offer(envelope, target)
         try:
             claimed = handoff.acknowledged(timeout)
         except errors.TimedOut as error:
@@ -174,8 +171,48 @@ class MemorySpine:
 
     def park_envelope(self, envelope: AssembledHandoff, reason: str) -> str:
         """Puts an envelope that nobody took among the dead letters, where somebody has to decide on
-        it. Offers of it that are still open are taken back. Returns the id of the dead letter."""
-        raise NotImplementedError
+        it. Offers of it that nobody has taken yet are taken back. Returns the id of the dead
+        letter, or of the handoff that somebody took after all."""
+        open_offers = [one for one in envelope._sent if _is_open(one)]
+        if envelope._sent and not open_offers:
+            return envelope._sent[-1].id
+        if not open_offers:
+            open_offers = [self._offer(envelope, envelope.target_agent or self._agent)]
+        for handoff in open_offers:
+            self._park(envelope, handoff, reason)
+        return open_offers[-1].id
+
+    @property
+    def _agent(self) -> str:
+        return self.client._wire.core.who(None, "agent")
+
+    def _offer(self, envelope: AssembledHandoff, target: str) -> Handoff:
+        handoff = self.client.handoff(
+            to=target,
+            intent=envelope.intent,
+            payload={"type": "handoff"},
+            correlation_id=envelope.key,
+            idempotency_key=envelope._key("to", target),
+            assembled=envelope.assembled,
+        )
+        envelope._sent.append(handoff)
+        return handoff
+
+    def _park(self, envelope: AssembledHandoff, handoff: Handoff, reason: str) -> None:
+        """Makes a dead letter of an offer: it is declined in the name of the one who is not there.
+        Where one agent may not speak for another, the sender claims it from itself and fails."""
+        target = handoff.offered.to.agent or self._agent
+        try:
+            self.client.handoffs.decline(handoff.id, agent=target, reason=reason)
+            return
+        except errors.Conflict:
+            return  # Somebody took it after all.
+        except (errors.NotPermitted, errors.NotFound):
+            handoff.cancel(reason=reason)
+        own = self._offer(envelope, self._agent)
+        with self.client.claim_handoff(own.id, agent=self._agent) as claim:
+            hint = f"deliver it to {target} once it is there"
+            claim.fail(reason, kind="permanent", type="parked", hint=hint)
 
 
 class Channel:
@@ -193,7 +230,36 @@ class Channel:
     ) -> list[Published]:
         """Stores the envelope for every receiver before it returns. Publishing the same again
         stores nothing twice."""
-        raise NotImplementedError
+        if delivery != "at-least-once":
+            raise ValueError(
+                f"{delivery!r} is not offered: at-least-once is, and keys drop repeats"
+            )
+        client = self._spine.client
+        key = envelope._key("channel", self.name)
+        task = client.tasks.open(envelope.intent, correlation_id=self.name, idempotency_key=key)
+        offers = [
+            {
+                "to": receiver,
+                "task_id": task.task_id,
+                "control": "awaited",
+                "payload": {"type": "handoff", "channel": self.name},
+                "idempotency_key": envelope._key("channel", self.name, receiver),
+                "assembled": envelope.assembled,
+            }
+            for receiver in dict.fromkeys(receivers)
+        ]
+        published: list[Published] = []
+        for offer, answer in zip(offers, client.handoff_many(offers), strict=True):
+            if isinstance(answer, errors.Refused):
+                raise answer
+            envelope._sent.append(answer)
+            status = "stored" if answer.listening else "stored; nobody is listening"
+            published.append(Published(str(offer["to"]), answer, status))
+        return published
+
+
+def _is_open(handoff: Handoff) -> bool:
+    return handoff.status().state in ("pending", "scheduled")
 
 
 def _named_memories(text: str) -> list[str]:
@@ -248,7 +314,3 @@ def _moment(value: Any) -> datetime | None:
     if not isinstance(value, datetime):
         return None
     return value if value.tzinfo else value.astimezone()
-
-
-def _offer(envelope: AssembledHandoff) -> Any:
-    return plain(envelope.assembled.offer)

@@ -380,8 +380,8 @@ class Complete(Model):
     """Handoffs that are created in the same atomic step."""
     gaps: list[str] = Field(default_factory=list)
     """References that the work had to do without."""
-    metadata: Object | None = None
-    payload: Payload
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    payload: dict[str, Any]
     signed: Signed | None = None
     """The holder's signature over its result."""
 
@@ -404,8 +404,8 @@ class CompleteOf(Model):
     gaps: list[str] = Field(default_factory=list)
     """References that the work had to do without."""
     handoff_id: HandoffId
-    metadata: Object | None = None
-    payload: Payload
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    payload: dict[str, Any]
     signed: Signed | None = None
     """The holder's signature over its result."""
 
@@ -668,12 +668,12 @@ class Envelope(Model):
     """Constraints that no longer bind, with who lifted them and why. Inherited."""
     memory_refs: list[MemoryRef] = Field(default_factory=list)
     """Memories to read, not copied."""
-    metadata: Object | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
     """For monitoring only; never shown to the receiving model."""
     open_decisions: list[OpenDecision] = Field(default_factory=list)
     """Questions that nobody has decided yet. Inherited until somebody does."""
     parent_task_id: TaskId | None = None
-    payload: Payload
+    payload: dict[str, Any]
     previous: Hash | None = None
     """The address of the envelope before this one."""
     signed: Signed | None = None
@@ -744,7 +744,7 @@ class Erased(Model):
 class Event(Model):
     """An audit event where it stands in the log."""
 
-    body: Object | None = None
+    body: dict[str, Any] | None = Field(default_factory=dict)
     hash: Hash
     position: Position
     record: Record
@@ -772,7 +772,7 @@ class Fail(Model):
     attempted: str | None = None
     claim_id: ClaimId
     class_: FailureClass | str = Field(alias="class")
-    details: Object | None = None
+    details: dict[str, Any] = Field(default_factory=dict)
     fence: Fence
     hint: str | None = None
     """What might fix it."""
@@ -796,13 +796,13 @@ class Flat(Model):
 
     action: str
     """`completed`, `failed`, `needs_review` or `escalated`."""
-    context: Object
+    context: dict[str, Any]
     """Everything else, by the names that major 2 has for it; `items` is its `context`."""
     envelope_version: str
     """`1.` and a minor."""
     from_agent: AgentId | None = None
-    metadata: Object | None = None
-    payload: Payload
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    payload: dict[str, Any]
     task_id: TaskId | None = None
 
 
@@ -848,7 +848,7 @@ class FollowUp(Model):
     majors: list[int] = Field(default_factory=list)
     """Which majors of the envelope the sender can give."""
     memory_refs: list[MemoryRef] = Field(default_factory=list)
-    metadata: Object | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
     """For monitoring only."""
     needs_approval: bool | None = None
     """Hold it back until somebody other than the sender approves."""
@@ -857,7 +857,7 @@ class FollowUp(Model):
     ordering_key: OrderingKey | None = None
     output_schema: Any = None
     """A JSON Schema that the result must fit: `expected_output.schema` in short."""
-    payload: Payload
+    payload: dict[str, Any]
     priority: int | None = None
     """0 to 9; higher is claimed first. 5 by default."""
     read_back: bool | None = None
@@ -1226,7 +1226,7 @@ class Offer(Model):
     majors: list[int] = Field(default_factory=list)
     """Which majors of the envelope the sender can give."""
     memory_refs: list[MemoryRef] = Field(default_factory=list)
-    metadata: Object | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
     """For monitoring only."""
     needs_approval: bool | None = None
     """Hold it back until somebody other than the sender approves."""
@@ -1235,7 +1235,7 @@ class Offer(Model):
     ordering_key: OrderingKey | None = None
     output_schema: Any = None
     """A JSON Schema that the result must fit: `expected_output.schema` in short."""
-    payload: Payload
+    payload: dict[str, Any]
     priority: int | None = None
     """0 to 9; higher is claimed first. 5 by default."""
     read_back: bool | None = None
@@ -1385,7 +1385,7 @@ class Problem(Model):
 
     code: str
     """Stable; has a page of its own under `/docs/errors/`."""
-    details: Object | None = None
+    details: dict[str, Any] = Field(default_factory=dict)
     hint: str
     """What to do next."""
     message: str
@@ -1658,7 +1658,7 @@ class Refusals(Model):
 class Report(Model):
     attempt: int
     ended: str
-    report: Object
+    report: dict[str, Any]
 
 
 class ResultReport(Model):
@@ -1671,8 +1671,8 @@ class ResultReport(Model):
     gaps: list[str] = Field(default_factory=list)
     """References that it had to work without."""
     handoff_id: HandoffId
-    metadata: Object | None = None
-    payload: Payload
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    payload: dict[str, Any]
     verified: list[str] = Field(default_factory=list)
     """What the broker checked of it."""
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
@@ -315,6 +316,13 @@ class AsyncHandoffs:
         """What exactly the receiver gets."""
         return await self._wire.send(routes.HANDOFF_ENVELOPE, path={"id": id})
 
+    async def raw_envelope(self, id: str) -> dict[str, Any]:
+        """The same, exactly as it is stored: `tasuki.address` of it is its hash."""
+        raw: dict[str, Any] = json.loads(
+            await self._wire.exchange(routes.HANDOFF_ENVELOPE, {"id": id})
+        )
+        return raw
+
     async def prompt(self, id: str, *, tokenizer: str | None = None) -> m.Prompt:
         """The envelope as a model reads it."""
         query = {"tokenizer": tokenizer}
@@ -336,6 +344,13 @@ class AsyncHandoffs:
             "majors": list(majors),
         }
         return (await self._wire.send(routes.HANDOFF_PEEK, body=body)).waiting
+
+    async def decline(
+        self, id: str, *, agent: str | None = None, reason: str | None = None
+    ) -> m.Moved:
+        """Says that an agent will not do it, without having claimed it."""
+        body = {"agent": self._wire.core.who(agent, "agent"), "reason": reason}
+        return await self._wire.send(routes.HANDOFF_DECLINE, path={"id": id}, body=body)
 
     async def approve(self, id: str, *, by: str | None = None) -> m.Moved:
         """Lets one go that waits for approval."""

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -316,6 +317,11 @@ class Handoffs:
         """What exactly the receiver gets."""
         return self._wire.send(routes.HANDOFF_ENVELOPE, path={"id": id})
 
+    def raw_envelope(self, id: str) -> dict[str, Any]:
+        """The same, exactly as it is stored: `tasuki.address` of it is its hash."""
+        raw: dict[str, Any] = json.loads(self._wire.exchange(routes.HANDOFF_ENVELOPE, {"id": id}))
+        return raw
+
     def prompt(self, id: str, *, tokenizer: str | None = None) -> m.Prompt:
         """The envelope as a model reads it."""
         query = {"tokenizer": tokenizer}
@@ -337,6 +343,11 @@ class Handoffs:
             "majors": list(majors),
         }
         return (self._wire.send(routes.HANDOFF_PEEK, body=body)).waiting
+
+    def decline(self, id: str, *, agent: str | None = None, reason: str | None = None) -> m.Moved:
+        """Says that an agent will not do it, without having claimed it."""
+        body = {"agent": self._wire.core.who(agent, "agent"), "reason": reason}
+        return self._wire.send(routes.HANDOFF_DECLINE, path={"id": id}, body=body)
 
     def approve(self, id: str, *, by: str | None = None) -> m.Moved:
         """Lets one go that waits for approval."""
