@@ -21,6 +21,9 @@ EXAMPLES = ROOT / "examples"
 if "TASUKI_BIN" not in os.environ:
     os.environ["TASUKI_BIN"] = str(ROOT / "target" / "release" / "tasuki")
 
+# Programs that tests start find the package where the tests do.
+os.environ["PYTHONPATH"] = str(HERE.parent / "src")
+
 _numbers = itertools.count(1)
 
 

@@ -16,25 +16,17 @@ from typing_extensions import Self, Unpack
 from .. import _routes as routes
 from .. import errors
 from .. import models as m
-from .._offers import Assembly, Control, Hop, JsonObject, Span, offer, said
+from .._offers import Assembly, Control, Hop, JsonObject, Span, new_key, offer, said
 from .._report import Classify
-from .._wire import ANSWER_S, Core, Retry, read, seconds
+from .._report import payload as as_payload
+from .._wire import ANSWER_S, Core, Deadline, Retry, milliseconds, read, seconds
 from ..keys import Key
 from .base import AsyncWire
 from .claims import WORK_S, AsyncClaim, AsyncClaiming, take
-from .groups import (
-    AsyncAgents,
-    AsyncAudit,
-    AsyncDeadLetters,
-    AsyncHandoffs,
-    AsyncKeys,
-    AsyncMemories,
-    AsyncProject,
-    AsyncTasks,
-    AsyncTenants,
-    AsyncTokens,
-)
 from .handoffs import AsyncHandoff, result_of, wait_for
+from .knowledge import AsyncMemories, AsyncProject
+from .people import AsyncAgents, AsyncKeys, AsyncTenants, AsyncTokens
+from .work import AsyncAudit, AsyncDeadLetters, AsyncHandoffs, AsyncTasks
 
 
 class AsyncClient:
@@ -296,9 +288,6 @@ class AsyncClient:
         auto_start: bool = True,
     ) -> AsyncClaim:
         """Takes this very handoff."""
-        from .._offers import new_key
-        from .._wire import milliseconds
-
         name = self._wire.core.who(agent, "agent")
         body: dict[str, Any] = {
             "agent": name,
@@ -324,8 +313,6 @@ class AsyncClient:
     ) -> AsyncIterator[AsyncClaim]:
         """One piece of work after the other, for ever, or until there was none for `idle` seconds.
         A broker that is away is waited for."""
-        from .._wire import Deadline
-
         deadline = Deadline(idle)
         while True:
             try:
@@ -351,15 +338,13 @@ class AsyncClient:
         self, completions: Iterable[tuple[AsyncClaim, JsonObject]]
     ) -> list[m.Moved | errors.Refused]:
         """Completes many claims at once, each on its own."""
-        from .._report import payload
-
         pairs = list(completions)
         bodies = [
             {
                 "handoff_id": claim.handoff_id,
                 "claim_id": claim.claim_id,
                 "fence": claim.fence,
-                "payload": payload(result),
+                "payload": as_payload(result),
             }
             for claim, result in pairs
         ]

@@ -17,25 +17,17 @@ from typing_extensions import Self, Unpack
 from .. import _routes as routes
 from .. import errors
 from .. import models as m
-from .._offers import Assembly, Control, Hop, JsonObject, Span, offer, said
+from .._offers import Assembly, Control, Hop, JsonObject, Span, new_key, offer, said
 from .._report import Classify
-from .._wire import ANSWER_S, Core, Retry, read, seconds
+from .._report import payload as as_payload
+from .._wire import ANSWER_S, Core, Deadline, Retry, milliseconds, read, seconds
 from ..keys import Key
 from .base import Wire
 from .claims import WORK_S, Claim, Claiming, take
-from .groups import (
-    Agents,
-    Audit,
-    DeadLetters,
-    Handoffs,
-    Keys,
-    Memories,
-    Project,
-    Tasks,
-    Tenants,
-    Tokens,
-)
 from .handoffs import Handoff, result_of, wait_for
+from .knowledge import Memories, Project
+from .people import Agents, Keys, Tenants, Tokens
+from .work import Audit, DeadLetters, Handoffs, Tasks
 
 
 class Client:
@@ -295,9 +287,6 @@ class Client:
         auto_start: bool = True,
     ) -> Claim:
         """Takes this very handoff."""
-        from .._offers import new_key
-        from .._wire import milliseconds
-
         name = self._wire.core.who(agent, "agent")
         body: dict[str, Any] = {
             "agent": name,
@@ -323,8 +312,6 @@ class Client:
     ) -> Iterator[Claim]:
         """One piece of work after the other, for ever, or until there was none for `idle` seconds.
         A broker that is away is waited for."""
-        from .._wire import Deadline
-
         deadline = Deadline(idle)
         while True:
             try:
@@ -350,15 +337,13 @@ class Client:
         self, completions: Iterable[tuple[Claim, JsonObject]]
     ) -> list[m.Moved | errors.Refused]:
         """Completes many claims at once, each on its own."""
-        from .._report import payload
-
         pairs = list(completions)
         bodies = [
             {
                 "handoff_id": claim.handoff_id,
                 "claim_id": claim.claim_id,
                 "fence": claim.fence,
-                "payload": payload(result),
+                "payload": as_payload(result),
             }
             for claim, result in pairs
         ]

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks, handoffs and dead letters by their id, and the log of all of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from .. import _routes as routes
+from .. import models as m
+from .._offers import JsonObject, new_key
+from .._wire import milliseconds, refusal_of
+from .base import AsyncWire
+
+
+class AsyncTasks:
+    """Pieces of work, from the user's words to their end."""
+
+    def __init__(self, wire: AsyncWire) -> None:
+        self._wire = wire
+
+    async def open(
+        self,
+        intent: str,
+        *,
+        parent_task_id: str | None = None,
+        correlation_id: str | None = None,
+        from_agent: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> m.Task:
+        """Opens one that is nobody else's yet."""
+        body = {
+            "from_agent": self._wire.core.who(from_agent, "from_agent"),
+            "intent": intent,
+            "parent_task_id": parent_task_id,
+            "correlation_id": correlation_id,
+            "idempotency_key": idempotency_key or new_key(),
+        }
+        return await self._wire.send(routes.TASK_OPEN, body=body)
+
+    async def get(self, id: str) -> m.TaskWithParts:
+        """Shows one, with its handoffs and the tasks below it."""
+        return await self._wire.send(routes.TASK_SHOW, path={"id": id})
+
+    async def page(
+        self,
+        *,
+        owner: str | None = None,
+        state: str | None = None,
+        parent: str | None = None,
+        limit: int | None = None,
+        before: str | None = None,
+    ) -> m.Tasks:
+        """Lists some, the newest first."""
+        query = {
+            "owner": owner,
+            "state": state,
+            "parent": parent,
+            "limit": limit,
+            "before": before,
+        }
+        return await self._wire.send(routes.TASK_LIST, query=query)
+
+    async def cancel(self, id: str, *, by: str | None = None, reason: str | None = None) -> m.Task:
+        """Ends one, and what is under way of it."""
+        body = {"by": self._wire.core.who(by, "by"), "reason": reason}
+        return await self._wire.send(routes.TASK_CANCEL, path={"id": id}, body=body)
+
+    async def events(self, id: str) -> list[m.Event]:
+        """All that happened to one, in order."""
+        return (await self._wire.send(routes.TASK_EVENTS, path={"id": id})).events
+
+
+class AsyncHandoffs:
+    """Handoffs by their id, and what others than their sender and holder do with them."""
+
+    def __init__(self, wire: AsyncWire) -> None:
+        self._wire = wire
+
+    async def get(
+        self, id: str, *, until: m.Until | None = None, wait: float | None = None
+    ) -> m.HandoffWithResult:
+        """Shows one; with `until`, as soon as it is that far, or after `wait` seconds."""
+        query = {"until": until, "wait_ms": milliseconds(wait)}
+        path = {"id": id}
+        return await self._wire.send(routes.HANDOFF_SHOW, path=path, query=query, wait=wait or 0)
+
+    async def page(
+        self,
+        *,
+        state: str | None = None,
+        from_agent: str | None = None,
+        to_agent: str | None = None,
+        to_capability: str | None = None,
+        task: str | None = None,
+        limit: int | None = None,
+        before: str | None = None,
+    ) -> m.Handoffs:
+        """Lists some, the newest first."""
+        query = {
+            "state": state,
+            "from_agent": from_agent,
+            "to_agent": to_agent,
+            "to_capability": to_capability,
+            "task": task,
+            "limit": limit,
+            "before": before,
+        }
+        return await self._wire.send(routes.HANDOFF_LIST, query=query)
+
+    async def envelope(self, id: str) -> m.Envelope:
+        """What exactly the receiver gets."""
+        return await self._wire.send(routes.HANDOFF_ENVELOPE, path={"id": id})
+
+    async def raw_envelope(self, id: str) -> dict[str, Any]:
+        """The same, exactly as it is stored: `tasuki.address` of it is its hash."""
+        raw: dict[str, Any] = json.loads(
+            await self._wire.exchange(routes.HANDOFF_ENVELOPE, {"id": id})
+        )
+        return raw
+
+    async def prompt(self, id: str, *, tokenizer: str | None = None) -> m.Prompt:
+        """The envelope as a model reads it."""
+        query = {"tokenizer": tokenizer}
+        return await self._wire.send(routes.HANDOFF_PROMPT, path={"id": id}, query=query)
+
+    async def peek(
+        self,
+        *,
+        agent: str | None = None,
+        capabilities: Sequence[str] = (),
+        max: int | None = None,
+        majors: Sequence[int] = (),
+    ) -> list[m.Waiting]:
+        """Looks at what waits, without claiming it."""
+        body = {
+            "agent": self._wire.core.who(agent, "agent"),
+            "capabilities": list(capabilities),
+            "max": max,
+            "majors": list(majors),
+        }
+        return (await self._wire.send(routes.HANDOFF_PEEK, body=body)).waiting
+
+    async def decline(
+        self, id: str, *, agent: str | None = None, reason: str | None = None
+    ) -> m.Moved:
+        """Says that an agent will not do it, without having claimed it."""
+        body = {"agent": self._wire.core.who(agent, "agent"), "reason": reason}
+        return await self._wire.send(routes.HANDOFF_DECLINE, path={"id": id}, body=body)
+
+    async def approve(self, id: str, *, by: str | None = None) -> m.Moved:
+        """Lets one go that waits for approval."""
+        return await self._by(routes.HANDOFF_APPROVE, id, by)
+
+    async def reject(self, id: str, *, by: str | None = None) -> m.Moved:
+        """Makes a dead letter of one that waits for approval."""
+        return await self._by(routes.HANDOFF_REJECT, id, by)
+
+    async def cancel(self, id: str, *, by: str | None = None, reason: str | None = None) -> m.Moved:
+        """Takes one back."""
+        body = {"by": self._wire.core.who(by, "by"), "reason": reason}
+        return await self._wire.send(routes.HANDOFF_CANCEL, path={"id": id}, body=body)
+
+    async def abort(self, id: str, *, by: str | None = None, reason: str | None = None) -> m.Moved:
+        """Ends one as failed."""
+        body = {"by": self._wire.core.who(by, "by"), "reason": reason}
+        return await self._wire.send(routes.HANDOFF_ABORT, path={"id": id}, body=body)
+
+    async def erase(self, id: str, *, reason: str, by: str | None = None) -> m.Moved:
+        """Removes what one carried for good, once its task is at its end."""
+        body = {"by": self._wire.core.who(by, "by"), "reason": reason}
+        return await self._wire.send(routes.HANDOFF_ERASE, path={"id": id}, body=body)
+
+    async def counter(
+        self,
+        id: str,
+        *,
+        reason: str,
+        agent: str | None = None,
+        capabilities: Sequence[str] = (),
+        terms: m.TermsPatch | JsonObject | None = None,
+        budget_tokens: int | None = None,
+    ) -> m.Handoff:
+        """Says on which other terms this agent would take it."""
+        body = {
+            "agent": self._wire.core.who(agent, "agent"),
+            "reason": reason,
+            "capabilities": list(capabilities),
+            "terms": terms,
+            "budget_tokens": budget_tokens,
+        }
+        return await self._wire.send(routes.HANDOFF_COUNTER, path={"id": id}, body=body)
+
+    async def settle(
+        self, id: str, *, agent: str, accept: bool, by: str | None = None
+    ) -> m.Handoff:
+        """Takes or refuses a counter-offer."""
+        body = {"agent": agent, "accept": accept, "by": self._wire.core.who(by, "by")}
+        return await self._wire.send(routes.HANDOFF_SETTLE, path={"id": id}, body=body)
+
+    async def _by(self, route: Any, id: str, by: str | None) -> m.Moved:
+        body = {"by": self._wire.core.who(by, "by")}
+        moved: m.Moved = await self._wire.send(route, path={"id": id}, body=body)
+        return moved
+
+
+class AsyncDeadLetters:
+    """Handoffs on which somebody has to decide."""
+
+    def __init__(self, wire: AsyncWire) -> None:
+        self._wire = wire
+
+    async def page(
+        self, *, decided: bool | None = None, limit: int | None = None, before: str | None = None
+    ) -> m.Handoffs:
+        """Lists those that wait; with `decided`, those that were decided on, too."""
+        query = {"all": decided, "limit": limit, "before": before}
+        return await self._wire.send(routes.DEAD_LETTER_LIST, query=query)
+
+    async def get(self, id: str) -> m.DeadLetter:
+        """Shows one, with its envelope and every report of a failure."""
+        return await self._wire.send(routes.DEAD_LETTER_SHOW, path={"id": id})
+
+    async def redrive(self, id: str, *, by: str | None = None) -> m.OfferReply:
+        """Sends the same envelope on its way again, as a new handoff."""
+        body = {"by": self._wire.core.who(by, "by")}
+        return await self._wire.send(routes.DEAD_LETTER_REDRIVE, path={"id": id}, body=body)
+
+    async def discard(self, id: str, *, reason: str, by: str | None = None) -> m.Moved:
+        """Puts one away for good."""
+        body = {"by": self._wire.core.who(by, "by"), "reason": reason}
+        return await self._wire.send(routes.DEAD_LETTER_DISCARD, path={"id": id}, body=body)
+
+
+class AsyncAudit:
+    """The log of everything."""
+
+    def __init__(self, wire: AsyncWire) -> None:
+        self._wire = wire
+
+    async def verify(self) -> m.Verdict:
+        """Checks every hash, body and signature of the log."""
+        return await self._wire.send(routes.AUDIT_VERIFY, wait=600)
+
+    async def export(self, *, after: int | None = None) -> AsyncIterator[str]:
+        """The log, line by line, as `tasuki audit verify --file` reads it."""
+        request = self._wire.core.request(
+            routes.AUDIT_EXPORT, path={}, query={"after": after}, body=None, wait=600
+        )
+        response = await self._wire.http.send(request, stream=True)
+        try:
+            if not response.is_success:
+                content = await response.aread()
+                raise refusal_of(response, self._wire.core.base_url, content)
+            async for line in response.aiter_lines():
+                yield line
+        finally:
+            await response.aclose()
+
+    async def refusals(self) -> m.Refusals:
+        """The last attempts that nobody stood behind."""
+        return await self._wire.send(routes.SECURITY_SHOW)
