@@ -5,6 +5,8 @@
 an agent of a function. `tasuki serve` starts a broker; it comes with this package.
 """
 
+from importlib.metadata import PackageNotFoundError, version
+
 from . import models
 from ._async.claims import AsyncClaim
 from ._async.client import AsyncClient
@@ -39,6 +41,11 @@ from .errors import (
 )
 from .keys import Key
 from .worker import AsyncWorker, Worker, worker
+
+try:
+    __version__ = version("tasuki")
+except PackageNotFoundError:  # Run from its source.
+    __version__ = "0"
 
 __all__ = [
     "NO_RETRY",
