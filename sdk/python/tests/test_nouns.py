@@ -9,6 +9,7 @@ import pytest
 
 import tasuki
 from tasuki import AsyncClient, Client
+from tasuki.testing import Broker
 
 Name = Callable[[str], str]
 
@@ -169,3 +170,58 @@ def test_tenants_have_quotas(client: Client) -> None:
     client.tenants.set("acme", in_flight=10)
     quotas = {tenant.tenant_id: tenant.quotas.in_flight for tenant in client.tenants.all()}
     assert quotas["acme"] == 10
+
+
+def test_what_is_published_reaches_every_receiver_once(client: Client, name: Name) -> None:
+    receivers = [name("coder"), name("tester"), name("writer")]
+
+    def publish() -> tasuki.Publication:
+        return client.channel(name("migration")).publish(
+            receivers=receivers,
+            intent="The research is done.",
+            payload={"type": "findings"},
+            from_agent=name("researcher"),
+            constraints=["Keep the old endpoint."],
+            idempotency_key="once",
+        )
+
+    published = publish()
+    assert published.unheard == receivers
+    assert [one.id for one in publish().handoffs.values()] == [
+        one.id for one in published.handoffs.values()
+    ]
+    for receiver in receivers:
+        with client.claim(agent=receiver) as claim:
+            assert claim.constraints[0].text == "Keep the old endpoint."
+            claim.complete(f"{receiver} is ready")
+        assert client.try_claim(agent=receiver) is None
+    results = published.results(timeout=10)
+    assert [result.payload["text"] for result in results.values()] == [
+        f"{receiver} is ready" for receiver in receivers
+    ]
+    owners = {child.owner for child in client.tasks.get(published.task_id).children}
+    assert owners == set(receivers)
+
+
+async def test_the_async_twin_publishes_too(async_client: AsyncClient, name: Name) -> None:
+    channel = async_client.channel(name("news"))
+    published = await channel.publish(receivers=[name("a")], intent="News.", from_agent="desk")
+    async with async_client.claim(agent=name("a")) as claim:
+        await claim.complete("read")
+    assert (await published.results())[name("a")].payload["text"] == "read"
+    assert (await published.wait(mode="any", timeout=1)).done
+
+
+def test_a_broker_that_asks_for_patience_gets_it(name: Name) -> None:
+    with Broker("--limits-requests-per-second", "5") as broker, Client(broker.url) as client:
+        made = [client.handoff(to=name("a"), from_agent="b", intent=str(n)) for n in range(12)]
+        assert len({handoff.id for handoff in made}) == 12
+    with (
+        Broker("--limits-requests-per-second", "1") as broker,
+        Client(broker.url, retry=tasuki.NO_RETRY) as client,
+        pytest.raises(tasuki.Overloaded) as caught,
+    ):
+        for _ in range(50):
+            client.stats()
+    assert caught.value.code == "rate_limited"
+    assert caught.value.retryable

@@ -56,6 +56,14 @@ async def test_an_agent_joins_signs_and_hands_over(guarded: Broker, admin: Clien
             assert not verify(coder.public, signed, "envelope", address({"other": 1}))
             assert address(claim.raw_envelope) == claim.envelope_hash
             await claim.complete("seen")
+        log = await receiver.tasks.events(claim.task_id)
+        kinds = [event.record.kind for event in log]
+        assert kinds.index("acknowledged") == kinds.index("started") - 1
+        accepted = log[kinds.index("acknowledged")].record
+        assert accepted.signed
+        held = (claim.handoff_id, claim.envelope_hash, claim.claim_id, str(claim.fence))
+        acts = (*held, "accepted", str(accepted.body))
+        assert verify(reviewer.public, accepted.signed.model_dump(), "acknowledgment", *acts)
         page = await receiver.memories.page(q="a word & more", limit=3)
         assert page.memories == []
     with Client(guarded.url, key=coder) as sender:

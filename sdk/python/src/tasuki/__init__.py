@@ -8,12 +8,14 @@ an agent of a function. `tasuki serve` starts a broker; it comes with this packa
 from importlib.metadata import PackageNotFoundError, version
 
 from . import models
+from ._async.channels import AsyncChannel, AsyncPublication
 from ._async.claims import AsyncClaim
 from ._async.client import AsyncClient
 from ._async.handoffs import AsyncHandoff
 from ._canonical import address
 from ._offers import follow_up
 from ._report import failure_class
+from ._sync.channels import Channel, Publication
 from ._sync.claims import Claim
 from ._sync.client import Client
 from ._sync.handoffs import Handoff
@@ -49,10 +51,13 @@ except PackageNotFoundError:  # Run from its source.
 
 __all__ = [
     "NO_RETRY",
+    "AsyncChannel",
     "AsyncClaim",
     "AsyncClient",
     "AsyncHandoff",
+    "AsyncPublication",
     "AsyncWorker",
+    "Channel",
     "Claim",
     "Client",
     "Conflict",
@@ -68,6 +73,7 @@ __all__ = [
     "NotPermitted",
     "Overloaded",
     "Permanent",
+    "Publication",
     "Refused",
     "Retry",
     "Retryable",

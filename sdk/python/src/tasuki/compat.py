@@ -234,27 +234,18 @@ class Channel:
             raise ValueError(
                 f"{delivery!r} is not offered: at-least-once is, and keys drop repeats"
             )
-        client = self._spine.client
-        key = envelope._key("channel", self.name)
-        task = client.tasks.open(envelope.intent, correlation_id=self.name, idempotency_key=key)
-        offers = [
-            {
-                "to": receiver,
-                "task_id": task.task_id,
-                "control": "awaited",
-                "payload": {"type": "handoff", "channel": self.name},
-                "idempotency_key": envelope._key("channel", self.name, receiver),
-                "assembled": envelope.assembled,
-            }
-            for receiver in dict.fromkeys(receivers)
-        ]
+        publication = self._spine.client.channel(self.name).publish(
+            receivers=receivers,
+            intent=envelope.intent,
+            payload={"type": "handoff", "channel": self.name},
+            idempotency_key=envelope.key,
+            assembled=envelope.assembled,
+        )
         published: list[Published] = []
-        for offer, answer in zip(offers, client.handoff_many(offers), strict=True):
-            if isinstance(answer, errors.Refused):
-                raise answer
-            envelope._sent.append(answer)
-            status = "stored" if answer.listening else "stored; nobody is listening"
-            published.append(Published(str(offer["to"]), answer, status))
+        for receiver, handoff in publication.handoffs.items():
+            envelope._sent.append(handoff)
+            status = "stored" if handoff.listening else "stored; nobody is listening"
+            published.append(Published(receiver, handoff, status))
         return published
 
 

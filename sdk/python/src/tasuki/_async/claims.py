@@ -134,10 +134,17 @@ class AsyncClaim:
 
     async def start(self) -> None:
         """Says that the work has begun. Repeats what binds, as a sender may ask for: the ids are
-        made anew from the texts that came, so that they prove what was received."""
+        made anew from the texts that came, so that they prove what was received. With a key, the
+        agent signs that it accepts this very envelope; the signature stands in the log."""
         self.check()
-        body: dict[str, Any] = {"read_back": self._read_back()}
-        await self._act(routes.HANDOFF_START, body)
+        repeated = self._read_back()
+        signed = None
+        key = self._wire.core.key
+        if key:
+            unordered = {**repeated, "constraints": sorted(set(repeated["constraints"]))}
+            held = (self.handoff_id, self.envelope_hash, self.claim_id, str(self.fence))
+            signed = key.statement("acknowledgment", *held, "accepted", address(unordered))
+        await self._act(routes.HANDOFF_START, {"read_back": repeated, "signed": signed})
         self._started = True
 
     async def progress(self, note: str | None = None, *, percent: int | None = None) -> None:

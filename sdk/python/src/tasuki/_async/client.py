@@ -22,6 +22,7 @@ from .._report import payload as as_payload
 from .._wire import ANSWER_S, Core, Deadline, Retry, milliseconds, read, seconds
 from ..keys import Key
 from .base import AsyncWire
+from .channels import AsyncChannel
 from .claims import WORK_S, AsyncClaim, AsyncClaiming, take
 from .handoffs import AsyncHandoff, result_of, wait_for
 from .knowledge import AsyncMemories, AsyncProject
@@ -361,6 +362,10 @@ class AsyncClient:
         return answers
 
     # Around it
+
+    def channel(self, name: str) -> AsyncChannel:
+        """A name on which something goes to several receivers at once."""
+        return AsyncChannel(self, name)
 
     def project(self, name: str) -> AsyncProject:
         """A project's shared context."""

@@ -23,6 +23,7 @@ from .._report import payload as as_payload
 from .._wire import ANSWER_S, Core, Deadline, Retry, milliseconds, read, seconds
 from ..keys import Key
 from .base import Wire
+from .channels import Channel
 from .claims import WORK_S, Claim, Claiming, take
 from .handoffs import Handoff, result_of, wait_for
 from .knowledge import Memories, Project
@@ -360,6 +361,10 @@ class Client:
         return answers
 
     # Around it
+
+    def channel(self, name: str) -> Channel:
+        """A name on which something goes to several receivers at once."""
+        return Channel(self, name)
 
     def project(self, name: str) -> Project:
         """A project's shared context."""
