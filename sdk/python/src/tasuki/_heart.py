@@ -64,10 +64,9 @@ class Heart:
             self._stop.set()
 
     def stop(self) -> None:
-        """Ends the beats."""
+        """Ends the beats. One that is on its way is not waited for: it would hold up the event
+        loop, and what it hears means nothing any more."""
         self._stop.set()
-        if self._thread.ident and self._thread is not threading.current_thread():
-            self._thread.join(timeout=5)
 
     def lose(self, why: errors.TasukiError) -> None:
         """The claim is over, as somebody found out."""
@@ -130,7 +129,10 @@ class Heart:
             if not response.is_success:
                 raise refusal_of(response, self._core.base_url)
             beat = decode(route, response.content)
-        except httpx.TransportError as error:
+        except (httpx.TransportError, RuntimeError) as error:
+            # The second is how a connection says that it was closed together with its client.
+            if self._stop.is_set():
+                return 0
             log.warning("no answer to a heartbeat of %s: %s", self._path["id"], error)
             return self._lease / 10
         except errors.TasukiError as error:
