@@ -6,11 +6,12 @@ use crate::canonical::Body;
 use crate::contract::Contract;
 use crate::document::{Kind, Priority, Scope};
 use crate::envelope::{Control, Target};
-use crate::event::{Actor, FailureClass, Key};
+use crate::event::{Actor, BranchOf, DeadReason, FailureClass, Key, TaintPolicy};
 use crate::identity::PublicKey;
 use crate::ids::{
-    AgentId, Capability, ClaimId, CorrelationId, DecisionKey, DocumentId, Fence, HandoffId, Hash,
-    KeyId, OrderingKey, Position, RequestId, TENANT_DEFAULT, TaskId, Timestamp, TokenId,
+    AgentId, Capability, ChannelId, ClaimId, CorrelationId, DecisionKey, DocumentId, Fence,
+    HandoffId, Hash, KeyId, OrderingKey, Position, Project, RequestId, Resource, TENANT_DEFAULT,
+    TaskId, Timestamp, TokenId,
 };
 use crate::registry::rules::Rule;
 use crate::registry::{Signed, Standing, Tenant, Token};
@@ -89,15 +90,74 @@ pub enum Command {
         by: AgentId,
         reason: Option<Body>,
     },
+    /// Sends a dead letter on its way again, to the same target or to another.
     Redrive {
         handoff: HandoffId,
         by: AgentId,
         new: HandoffId,
+        to: Option<Target>,
+    },
+    /// Sends a dead letter on its way again with a new envelope, linked to the old one.
+    Amend {
+        handoff: HandoffId,
+        by: AgentId,
+        offer: Box<Offer>,
+    },
+    /// Keeps others from deciding on a dead letter for a while, or no longer.
+    TakeReview {
+        handoff: HandoffId,
+        by: AgentId,
+        until: Option<Timestamp>,
+    },
+    /// Takes back what a completed handoff produced.
+    Retract {
+        handoff: HandoffId,
+        by: AgentId,
+        reason: Body,
+        policy: TaintPolicy,
+    },
+    /// Says that a task is built on something that no longer holds.
+    Taint {
+        task: TaskId,
+        by: AgentId,
+        source: HandoffId,
+        policy: TaintPolicy,
+    },
+    ClearTaint {
+        task: TaskId,
+        by: AgentId,
+        source: HandoffId,
+        reason: Body,
+    },
+    /// Lets a handoff go on that waits for other tasks, if enough of them are done.
+    Join {
+        handoff: HandoffId,
+        tasks: Vec<TaskId>,
+        /// The handoffs by which some of them came to nothing.
+        failed: Vec<HandoffId>,
+    },
+    /// Tells something to many: a task, and one below it for each receiver, in one step.
+    Publish {
+        open: OpenTask,
+        offers: Vec<Offer>,
     },
     Discard {
         handoff: HandoffId,
         by: AgentId,
         reason: Body,
+    },
+    /// Ends a constraint of a task, from the envelope after this handoff's on.
+    Lift {
+        handoff: HandoffId,
+        by: AgentId,
+        constraint: Hash,
+        reason: Body,
+    },
+    /// Records that a receiver fetched what its envelope had trimmed.
+    NoteFetch {
+        handoff: HandoffId,
+        agent: AgentId,
+        memory: DocumentId,
     },
     /// Does what is due: lost leases, retries, deadlines.
     Sweep {
@@ -131,20 +191,29 @@ impl Command {
             Self::Offer(offer) => &offer.from,
             Self::Claim(claim) | Self::ClaimOne { claim, .. } => &claim.seeker.agent,
             Self::Peek { seeker, .. } | Self::Counter { seeker, .. } => &seeker.agent,
-            Self::Decline { agent, .. } => agent,
+            Self::Decline { agent, .. } | Self::NoteFetch { agent, .. } => agent,
             Self::Erase(erase) => &erase.by,
             Self::CancelTask { by, .. }
             | Self::Document { by, .. }
+            | Self::Lift { by, .. }
             | Self::SettleCounter { by, .. }
             | Self::Approve { by, .. }
             | Self::Reject { by, .. }
             | Self::Cancel { by, .. }
             | Self::Abort { by, .. }
             | Self::Redrive { by, .. }
+            | Self::Amend { by, .. }
+            | Self::TakeReview { by, .. }
+            | Self::Retract { by, .. }
+            | Self::Taint { by, .. }
+            | Self::ClearTaint { by, .. }
             | Self::Discard { by, .. } => by,
+            Self::Publish { open, .. } => &open.owner,
             Self::Held { by: Some(by), .. } => &by.agent,
             Self::Held { by: None, .. } => return TENANT_DEFAULT,
-            Self::Sweep { .. } | Self::RaiseEpoch { .. } => return TENANT_DEFAULT,
+            Self::Sweep { .. } | Self::RaiseEpoch { .. } | Self::Join { .. } => {
+                return TENANT_DEFAULT;
+            }
             Self::Registry { by, .. } => {
                 return match by {
                     Actor::Agent(agent) => agent.tenant(),
@@ -196,6 +265,14 @@ pub enum RegistryWish {
     SetRules {
         agent: AgentId,
         rules: Vec<Rule>,
+    },
+    Subscribe {
+        channel: ChannelId,
+        agent: AgentId,
+    },
+    Unsubscribe {
+        channel: ChannelId,
+        agent: AgentId,
     },
     IssueToken(Token),
     RevokeToken(TokenId),
@@ -274,6 +351,9 @@ pub struct OpenTask {
     pub intent: Body,
     pub correlation_id: Option<CorrelationId>,
     pub parent: Option<TaskId>,
+    pub coordinator: Option<AgentId>,
+    pub channel: Option<ChannelId>,
+    pub project: Option<Project>,
     pub key: Option<Key>,
 }
 
@@ -285,18 +365,22 @@ pub struct Offer {
     pub to: Target,
     pub control: Control,
     pub envelope: Body,
+    /// The handoff whose envelope this one follows. Lifts that came to it meanwhile must be in it.
+    pub after: Option<HandoffId>,
     /// What the envelope says of itself; checked against the task.
     pub hop: u32,
     pub previous: Option<Hash>,
     pub priority: u8,
     pub terms: Terms,
     pub contract: Contract,
-    /// Constraints that this hop lifts.
+    /// Constraints that this hop lifts, and that were lifted since the envelope before.
     pub lifted: Vec<Hash>,
     pub expires_at: Timestamp,
     pub not_before: Option<Timestamp>,
     pub needs_approval: bool,
     pub ordering_key: Option<OrderingKey>,
+    /// Why it cannot go on from here, if it cannot: it is kept as a dead letter.
+    pub dead_end: Option<DeadReason>,
     pub key: Option<Key>,
 }
 
@@ -311,6 +395,9 @@ pub enum OfferTask {
         intent: Hash,
         correlation_id: Option<CorrelationId>,
         parent: Option<TaskId>,
+        coordinator: Option<AgentId>,
+        project: Option<Project>,
+        branch_of: Option<BranchOf>,
     },
 }
 
@@ -378,6 +465,13 @@ pub enum Act {
         reason: Option<Body>,
     },
     Release,
+    /// Takes resources for itself as long as the claim holds.
+    Reserve {
+        resources: Vec<Resource>,
+    },
+    Unreserve {
+        resources: Vec<Resource>,
+    },
 }
 
 impl Act {
@@ -389,7 +483,12 @@ impl Act {
             Self::ReadBack(repeated) => Some(("accepted", Some(*repeated))),
             Self::Complete { result, .. } => Some(("completed", Some(result.hash))),
             Self::Fail { failure, .. } => Some(("failed", Some(failure.hash))),
-            Self::Heartbeat | Self::Progress { .. } | Self::Decline { .. } | Self::Release => None,
+            Self::Heartbeat
+            | Self::Progress { .. }
+            | Self::Decline { .. }
+            | Self::Release
+            | Self::Reserve { .. }
+            | Self::Unreserve { .. } => None,
         }
     }
 }

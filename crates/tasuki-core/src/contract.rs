@@ -5,10 +5,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{AgentId, Capability, Hash, Position};
+use crate::canonical::Object;
+use crate::envelope::Target;
+use crate::ids::{AgentId, Capability, Hash, Position, TaskId};
+use crate::pipeline::StageRef;
 use crate::route::Why;
 use crate::terms::Terms;
 
+/// How many others a handoff may name.
+pub const FALLBACKS_MAX: usize = 16;
 /// How many counter-offers a handoff has at once.
 pub const COUNTERS_MAX: usize = 16;
 
@@ -32,10 +37,59 @@ pub struct Contract {
     /// What the receiver must repeat before its claim counts: the address of what binds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_back: Option<Hash>,
+    /// Who is asked next, in this order, if the receiver cannot or will not do it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallbacks: Vec<Target>,
+    /// Whom the sender asked, if nothing is sent there at present.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diverted_from: Option<Target>,
+    /// What must be done before it can be claimed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<After>,
+    /// How full the receiver's budget was, and how much of what there was got in, as the sender was
+    /// told when it put the envelope together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fill: Option<Fill>,
+    /// Where in a declared route this is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<StageRef>,
     /// How the receiver was chosen, if the broker chose it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routed: Option<Why>,
 }
+
+/// What a receipt of assembly says, for those who watch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Fill {
+    pub token_count: u64,
+    pub budget: u64,
+    pub completeness_per_mille: u64,
+}
+
+impl Fill {
+    /// From the metadata of an offer, where the sender put what its receipt says.
+    #[must_use]
+    pub fn of(metadata: &Object) -> Option<Self> {
+        let number = |name: &str| metadata.0.get(name).and_then(serde_json::Value::as_u64);
+        Some(Self {
+            token_count: number("token_count")?,
+            budget: number("budget")?,
+            completeness_per_mille: number("completeness_per_mille")?,
+        })
+    }
+}
+
+/// Other tasks that come first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct After {
+    pub tasks: Vec<TaskId>,
+    /// How many of them must have a result.
+    pub need: u32,
+}
+
+/// How many tasks a handoff may wait for.
+pub const AFTER_MAX: usize = 100;
 
 impl Contract {
     /// Whether it says anything at all.

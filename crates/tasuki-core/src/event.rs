@@ -16,10 +16,11 @@ use crate::document::{Erased, Priority, Written};
 use crate::envelope::{Control, Target};
 use crate::handoff::Handoff;
 use crate::ids::{
-    AgentId, ClaimId, CorrelationId, DocumentId, Fence, HandoffId, Hash, IdempotencyKey, Malformed,
-    OrderingKey, Position, RequestId, TENANT_DEFAULT, TaskId, Timestamp,
+    AgentId, ChannelId, ClaimId, CorrelationId, DocumentId, Fence, HandoffId, Hash, IdempotencyKey,
+    Malformed, OrderingKey, Position, Project, RequestId, TENANT_DEFAULT, TaskId, Timestamp,
 };
 use crate::registry::{Change, Signed};
+use crate::reserve::Resource;
 use crate::task::Task;
 use crate::terms::Terms;
 
@@ -198,6 +199,9 @@ pub enum Event {
         /// Calls that were made in the same step.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         calls: Vec<HandoffId>,
+        /// The target that had failed before and works again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        recovers: Option<Target>,
     },
     /// The holder declared that its attempt failed; the body is the failure.
     AttemptFailed {
@@ -226,6 +230,31 @@ pub enum Event {
     Expired,
     DeadLettered {
         reason: DeadReason,
+        /// The target that used up its tries.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        against: Option<Target>,
+    },
+    /// Its target could not or would not do it, so somebody else is asked.
+    Escalated {
+        to: Target,
+        reason: DeadReason,
+        /// The target that used up its tries.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        against: Option<Target>,
+    },
+    /// What it produced was taken back after it was completed; the body is the reason.
+    Retracted {
+        reason: Hash,
+    },
+    /// What the task is built on no longer holds.
+    Tainted {
+        source: HandoffId,
+        policy: TaintPolicy,
+    },
+    /// Somebody looked at it and found that the task may go on; the body is the reason.
+    TaintCleared {
+        source: HandoffId,
+        reason: Hash,
     },
     Cancelled {
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -245,6 +274,21 @@ pub enum Event {
     /// A reviewer sent a dead letter on its way again, as a new handoff.
     Redriven {
         to: HandoffId,
+    },
+    /// A reviewer decides on a dead letter until then, and nobody else meanwhile.
+    ReviewTaken {
+        by: AgentId,
+        until: Timestamp,
+    },
+    ReviewReleased,
+    /// The holder has these for itself as long as its claim holds.
+    Reserved {
+        fence: Fence,
+        resources: Vec<Resource>,
+    },
+    /// The holder needs them no longer.
+    Unreserved {
+        resources: Vec<Resource>,
     },
     /// A reviewer put a dead letter away; the body is the reason.
     Discarded {
@@ -274,6 +318,16 @@ pub enum Event {
     },
     /// A body was removed from the store for good; the body of this event is the reason.
     Erased(Box<Erased>),
+    /// A constraint of this envelope does not bind the next one any more; the body is the reason.
+    ConstraintLifted {
+        constraint: Hash,
+        reason: Hash,
+    },
+    /// The receiver fetched a memory of which the envelope had passed less.
+    TrimFetched {
+        agent: AgentId,
+        memory: DocumentId,
+    },
 }
 
 /// The facts a task starts with.
@@ -285,8 +339,28 @@ pub struct Opened {
     pub correlation_id: Option<CorrelationId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_task_id: Option<TaskId>,
+    /// Who decides about it when things go wrong; without one, its opener does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coordinator: Option<AgentId>,
+    /// The channel on which it was told to many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel: Option<ChannelId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<Project>,
+    /// The hop of another task from which this one begins anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch_of: Option<BranchOf>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Key>,
+}
+
+/// Where a task that begins anew comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BranchOf {
+    pub task_id: TaskId,
+    pub hop: u32,
+    /// The envelope of that hop.
+    pub envelope: Hash,
 }
 
 /// An idempotency key and the request it stands for.
@@ -323,6 +397,12 @@ pub struct Offered {
     pub ordering_key: Option<OrderingKey>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Key>,
+    /// Whether it is let through to see how its target fares.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub probe: bool,
+    /// The dead letter that this handoff takes the place of, with an envelope of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub amends: Option<HandoffId>,
     /// The dead letter that this handoff sends on its way again, and where its envelope is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redrive_of: Option<Redrive>,
@@ -418,6 +498,25 @@ pub enum DeadReason {
     Expired,
     /// An approver said no.
     Rejected,
+    /// Nobody claimed it in time.
+    Unacknowledged,
+    /// The chain has as many hops as it may have.
+    HopLimit,
+    /// The same work came to the same target before.
+    Cycle,
+}
+
+/// What becomes of work that is built on something that no longer holds.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum TaintPolicy {
+    /// It goes on, and everybody is told.
+    #[default]
+    Flag,
+    /// Nobody gets it before somebody has approved.
+    Block,
 }
 
 macro_rules! words {
@@ -452,6 +551,7 @@ macro_rules! words {
 pub(crate) use words;
 
 words!(FailureClass { Retryable = "retryable", Permanent = "permanent", Unknown = "unknown" });
+words!(TaintPolicy { Flag = "flag", Block = "block" });
 words!(LossCause {
     Silence = "silence",
     HardDeadline = "hard_deadline",
@@ -465,6 +565,9 @@ words!(DeadReason {
     Declined = "declined",
     Expired = "expired",
     Rejected = "rejected",
+    Unacknowledged = "unacknowledged",
+    HopLimit = "hop_limit",
+    Cycle = "cycle",
 });
 
 impl Event {
@@ -494,6 +597,14 @@ impl Event {
             Self::RetryScheduled { .. } => "retry_scheduled",
             Self::Expired => "expired",
             Self::DeadLettered { .. } => "dead_lettered",
+            Self::Escalated { .. } => "escalated",
+            Self::Retracted { .. } => "retracted",
+            Self::Tainted { .. } => "tainted",
+            Self::TaintCleared { .. } => "taint_cleared",
+            Self::ReviewTaken { .. } => "review_taken",
+            Self::ReviewReleased => "review_released",
+            Self::Reserved { .. } => "reserved",
+            Self::Unreserved { .. } => "unreserved",
             Self::Cancelled { .. } => "cancelled",
             Self::Aborted { .. } => "aborted",
             Self::LateReport { .. } => "late_report",
@@ -506,6 +617,8 @@ impl Event {
             Self::DocumentSuperseded { .. } => "document_superseded",
             Self::DocumentDeleted { .. } => "document_deleted",
             Self::Erased(_) => "erased",
+            Self::ConstraintLifted { .. } => "constraint_lifted",
+            Self::TrimFetched { .. } => "trim_fetched",
         }
     }
 
@@ -530,7 +643,10 @@ impl Event {
             Self::Completed { result, .. } => Some(*result),
             Self::AttemptFailed { failure, .. } => Some(*failure),
             Self::LateReport { report, .. } => Some(*report),
-            Self::Discarded { reason } => Some(*reason),
+            Self::Discarded { reason }
+            | Self::Retracted { reason }
+            | Self::ConstraintLifted { reason, .. }
+            | Self::TaintCleared { reason, .. } => Some(*reason),
             Self::Countered(countered) => Some(countered.reason),
             Self::DocumentWritten(written) => Some(written.content),
             Self::DocumentDeleted { reason, .. } => Some(*reason),
@@ -544,6 +660,7 @@ impl Event {
             | Self::CounterRefused { .. }
             | Self::Approved
             | Self::Delivered { .. }
+            | Self::TrimFetched { .. }
             | Self::Readied
             | Self::Claimed(_)
             | Self::Started
@@ -553,6 +670,12 @@ impl Event {
             | Self::RetryScheduled { .. }
             | Self::Expired
             | Self::DeadLettered { .. }
+            | Self::Escalated { .. }
+            | Self::Tainted { .. }
+            | Self::ReviewTaken { .. }
+            | Self::ReviewReleased
+            | Self::Reserved { .. }
+            | Self::Unreserved { .. }
             | Self::Redriven { .. }
             | Self::DocumentMarked { .. }
             | Self::DocumentSuperseded { .. }

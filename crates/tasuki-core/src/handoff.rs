@@ -4,15 +4,20 @@
 
 use crate::contract::{Contract, Counter};
 use crate::envelope::{Control, Target};
-use crate::event::{self, DeadReason, Event, FailureClass, LossCause, Offered, Sealed, words};
+use crate::event::{
+    self, Actor, DeadReason, Event, FailureClass, LossCause, Offered, Sealed, TaintPolicy, words,
+};
 use crate::ids::{
-    AgentId, ClaimId, Fence, HandoffId, Hash, OrderingKey, Position, RequestId, TaskId, Timestamp,
+    AgentId, ClaimId, DocumentId, Fence, HandoffId, Hash, OrderingKey, Position, RequestId, TaskId,
+    Timestamp,
 };
 use crate::terms::Terms;
 use crate::turn::Rank;
 
 /// How many attempts a handoff remembers; older ones are in the audit log only.
 pub const ATTEMPTS_KEPT_MAX: usize = 32;
+/// How many fetches of what was trimmed a handoff counts.
+pub const FETCHED_MAX: usize = 1000;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Handoff {
@@ -50,10 +55,23 @@ pub struct Handoff {
     /// Leases lost in all, and lost in a row without progress.
     pub losses: u32,
     pub losses_in_row: u32,
+    /// Targets that could not or would not do it, the first one first.
+    pub tried: Vec<Target>,
+    /// By when it must be claimed.
+    pub ack_by: Option<Timestamp>,
+    /// Who decides on this dead letter, and until when.
+    pub reviewer: Option<(AgentId, Timestamp)>,
+    /// Why its result no longer holds.
+    pub retracted_at: Option<Position>,
     /// When the receiver first had the envelope, claimed or not.
     pub delivered_at: Option<Timestamp>,
+    /// Who does not get it: whoever declined, or could not do it when it was the one asked.
     pub declined_by: Vec<AgentId>,
     pub attempts: Vec<Attempt>,
+    /// Constraints of the envelope that do not bind the next one any more.
+    pub lifts: Vec<Lift>,
+    /// Memories that the receiver fetched because the envelope had passed less of them, each once.
+    pub fetched: Vec<DocumentId>,
     /// The last event that is in here.
     pub at: Position,
 }
@@ -105,6 +123,15 @@ pub struct Claim {
     pub lease_until: Timestamp,
     pub hard_until: Timestamp,
     pub request_id: Option<RequestId>,
+}
+
+/// A constraint that somebody lifted between two hops.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lift {
+    pub constraint: Hash,
+    pub by: AgentId,
+    /// Where the reason is kept.
+    pub reason_at: Position,
 }
 
 /// What a reviewer decided about a dead letter.
@@ -278,11 +305,21 @@ impl Handoff {
     /// A new handoff, from the event that offered it.
     #[must_use]
     pub fn offered(id: HandoffId, offered: &Offered, control: Control, sealed: &Sealed) -> Self {
+        let mut handoff = Self::new(id, offered, control, sealed);
+        handoff.await_claim(sealed);
+        handoff
+    }
+
+    fn new(id: HandoffId, offered: &Offered, control: Control, sealed: &Sealed) -> Self {
         let record = &sealed.record;
+        let start = match offered.contract.after {
+            Some(_) => Some(offered.not_before.unwrap_or(offered.expires_at)),
+            None => offered.not_before,
+        };
         let state = if offered.needs_approval {
             State::AwaitingApproval
         } else {
-            start_state(offered.not_before, sealed)
+            start_state(start, sealed)
         };
         Self {
             id,
@@ -299,7 +336,7 @@ impl Handoff {
             counters: Vec::new(),
             offered_at: record.at,
             expires_at: offered.expires_at,
-            not_before: offered.not_before,
+            not_before: start,
             ordering_key: offered.ordering_key.clone(),
             offered: sealed.position,
             opened_task: offered.opens.is_some()
@@ -312,15 +349,37 @@ impl Handoff {
             failures: 0,
             losses: 0,
             losses_in_row: 0,
+            tried: offered.contract.diverted_from.clone().into_iter().collect(),
+            ack_by: None,
+            reviewer: None,
+            retracted_at: None,
             delivered_at: None,
             declined_by: Vec::new(),
             attempts: Vec::new(),
+            lifts: Vec::new(),
+            fetched: Vec::new(),
             at: sealed.position,
         }
     }
 
     /// Moves to where an event leads. Events are facts, so this cannot fail.
     pub fn apply(&mut self, sealed: &Sealed) {
+        self.change(sealed);
+        self.await_claim(sealed);
+    }
+
+    /// From when it waits, it must be claimed in time.
+    fn await_claim(&mut self, sealed: &Sealed) {
+        match self.state {
+            State::Pending { ready, .. } if ready == sealed.position => {
+                self.ack_by = self.terms.ack_ms.map(|ms| sealed.record.at.plus_ms(ms));
+            }
+            State::Pending { .. } => {}
+            _ => self.ack_by = None,
+        }
+    }
+
+    fn change(&mut self, sealed: &Sealed) {
         let (at, position) = (sealed.record.at, sealed.position);
         self.at = position;
         match &sealed.record.event {
@@ -353,6 +412,13 @@ impl Handoff {
             Event::Delivered { .. } => {
                 self.delivered_at.get_or_insert(at);
             }
+            Event::ConstraintLifted { constraint, .. } => {
+                if let Actor::Agent(by) = &sealed.record.actor {
+                    let (constraint, by) = (*constraint, by.clone());
+                    self.lifts.push(Lift { constraint, by, reason_at: position });
+                }
+            }
+            Event::TrimFetched { memory, .. } => self.fetched.push(memory.clone()),
             Event::Readied => self.state = pending(sealed),
             Event::Claimed(claimed) => self.claimed(claimed, at),
             Event::Started => {
@@ -409,9 +475,31 @@ impl Handoff {
                 self.state = pending(sealed);
             }
             Event::RetryScheduled { due } => self.state = State::Scheduled { due: *due },
-            Event::DeadLettered { reason } => {
+            Event::DeadLettered { reason, .. } => {
                 self.state = State::DeadLettered { reason: *reason, at, review: None };
             }
+            Event::Escalated { to, .. } => {
+                if let Target::Agent(agent) = &self.to
+                    && !self.declined_by.contains(agent)
+                {
+                    self.declined_by.push(agent.clone());
+                }
+                self.tried.push(std::mem::replace(&mut self.to, to.clone()));
+                self.failures = 0;
+                self.losses_in_row = 0;
+                self.counters.clear();
+                self.state = pending(sealed);
+            }
+            Event::Retracted { .. } => self.retracted_at = Some(position),
+            // What must not go on waits to be approved; who has it already may finish.
+            Event::Tainted { policy: TaintPolicy::Block, .. } => {
+                if let State::Pending { .. } | State::Scheduled { .. } = self.state {
+                    self.needs_approval = true;
+                    self.state = State::AwaitingApproval;
+                }
+            }
+            Event::ReviewTaken { by, until } => self.reviewer = Some((by.clone(), *until)),
+            Event::ReviewReleased => self.reviewer = None,
             Event::Cancelled { .. } => {
                 self.end_attempt(at, AttemptEnd::Cancelled, None);
                 self.state = State::Cancelled { at };
@@ -429,6 +517,10 @@ impl Handoff {
             Event::Discarded { .. } => self.reviewed(Review::Discarded { reason_at: position }),
             // Facts about the task, the store, or a handoff's own beginning.
             Event::TaskOpened(_)
+            | Event::Tainted { policy: TaintPolicy::Flag, .. }
+            | Event::TaintCleared { .. }
+            | Event::Reserved { .. }
+            | Event::Unreserved { .. }
             | Event::TaskCancelled { .. }
             | Event::TransferOffered(_)
             | Event::CallOffered(_)
@@ -496,7 +588,10 @@ impl Handoff {
     #[must_use]
     pub fn due_at(&self) -> Option<Timestamp> {
         match &self.state {
-            State::AwaitingApproval | State::Pending { .. } => Some(self.expires_at),
+            State::AwaitingApproval => Some(self.expires_at),
+            State::Pending { .. } => {
+                Some(self.ack_by.map_or(self.expires_at, |by| by.min(self.expires_at)))
+            }
             State::Scheduled { due } => Some((*due).min(self.expires_at)),
             State::Claimed(claim) | State::InProgress(claim) => Some(claim.ends_at()),
             State::Completed { .. }

@@ -293,6 +293,19 @@ text_type!(
     "The name of a project within a tenant."
 );
 text_type!(
+    ChannelId,
+    check_qualified,
+    { "type": "string", "pattern": "^([a-z0-9][a-z0-9-]{0,31}/)?[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$" },
+    "The name on which something is told to many."
+);
+named_within_tenant!(ChannelId);
+text_type!(
+    Resource,
+    check_label,
+    { "type": "string", "minLength": 1, "maxLength": 256 },
+    "A path or a pattern of paths, such as src/api/** or docs/*.md."
+);
+text_type!(
     DecisionKey,
     check_label,
     { "type": "string", "minLength": 1, "maxLength": 256 },
@@ -313,6 +326,23 @@ impl DocumentId {
     #[must_use]
     pub fn context(tenant: &TenantId, project: &Project) -> Self {
         Self(format!("{}{project}", Self::CONTEXT).into()).seen_from(tenant)
+    }
+
+    /// What the ids of imported chains begin with; no memory may be named so.
+    const CHAIN: &'static str = "chain:";
+
+    /// An imported chain, by the address of its file: the same file has the same name.
+    #[must_use]
+    pub fn chain(tenant: &TenantId, file: Hash) -> Self {
+        let address = file.to_string();
+        let digits = address.rsplit(':').next().unwrap_or_default();
+        Self(format!("{}{}", Self::CHAIN, &digits[..32.min(digits.len())]).into()).seen_from(tenant)
+    }
+
+    /// Whether this is the name of an imported chain.
+    #[must_use]
+    pub fn is_chain(&self) -> bool {
+        self.name().starts_with(Self::CHAIN)
     }
 
     /// Whether this is the name of a shared context.

@@ -6,8 +6,11 @@
 //! Reading order: [`ids`], [`canonical`], [`envelope`], [`terms`], [`event`], [`handoff`],
 //! [`task`], [`command`], [`decide`], [`refusal`]; [`world`] shows all of it at work.
 
+pub mod address;
 pub mod assembly;
+pub mod breaker;
 pub mod canonical;
+pub mod chain;
 pub mod command;
 pub mod contract;
 pub mod decide;
@@ -19,10 +22,12 @@ pub mod identity;
 pub mod ids;
 pub mod manifest;
 pub mod observe;
+pub mod pipeline;
 pub mod quota;
 pub mod refusal;
 pub mod registry;
 pub mod report;
+pub mod reserve;
 pub mod route;
 pub mod search;
 pub mod secrets;

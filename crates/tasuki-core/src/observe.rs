@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Event, Sealed};
+use crate::envelope::Target;
+use crate::event::{Event, Offered, Sealed};
 use crate::ids::{AgentId, Capability, HandoffId, Position, Timestamp};
 
 /// How many of the last attempts count as lately.
@@ -54,6 +55,27 @@ impl Track {
     }
 }
 
+/// What is watched about a target.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Facts {
+    /// Attempts in a row that did not end in a result.
+    pub failures_in_row: u32,
+    pub offers: u64,
+    /// How many of them came after how many hops; the last number is for all beyond.
+    pub hops: Vec<u64>,
+    /// Of those whose sender said it: how many, how many tokens they had and might have had, and how
+    /// complete they were in all.
+    pub filled: u64,
+    pub tokens: u64,
+    pub budget: u64,
+    pub completeness_per_mille: u64,
+}
+
+/// How deep chains are told apart.
+const HOPS_TOLD: usize = 16;
+/// How many targets are watched.
+const TARGETS_MAX: usize = 10_000;
+
 /// An attempt that is under way.
 #[derive(Debug, Clone)]
 struct UnderWay {
@@ -66,6 +88,9 @@ struct UnderWay {
 #[derive(Debug, Default)]
 pub struct Records {
     pub tracks: BTreeMap<(AgentId, Option<Capability>), Track>,
+    pub targets: BTreeMap<Target, Facts>,
+    /// Whether any task was ever tainted.
+    pub tainted: bool,
     pub at: Position,
     offered: BTreeMap<HandoffId, Option<Capability>>,
     under_way: BTreeMap<HandoffId, UnderWay>,
@@ -75,8 +100,39 @@ pub struct Records {
 impl Records {
     /// What was known at a position, to go on from there.
     #[must_use]
-    pub fn from(tracks: BTreeMap<(AgentId, Option<Capability>), Track>, at: Position) -> Self {
-        Self { tracks, at, ..Self::default() }
+    pub fn from(
+        tracks: BTreeMap<(AgentId, Option<Capability>), Track>,
+        targets: BTreeMap<Target, Facts>,
+        at: Position,
+    ) -> Self {
+        Self { tracks, targets, at, ..Self::default() }
+    }
+
+    /// What is known of a target, if there is room to know more of it.
+    fn target(&mut self, target: Target) -> Option<&mut Facts> {
+        if self.targets.len() >= TARGETS_MAX && !self.targets.contains_key(&target) {
+            return None;
+        }
+        Some(self.targets.entry(target).or_default())
+    }
+
+    fn failed(&mut self, agent: &AgentId, failed: bool) {
+        if let Some(facts) = self.target(Target::Agent(agent.clone())) {
+            facts.failures_in_row = if failed { facts.failures_in_row + 1 } else { 0 };
+        }
+    }
+
+    fn offered_to(&mut self, offered: &Offered) {
+        let Some(facts) = self.target(offered.to.clone()) else { return };
+        facts.offers += 1;
+        facts.hops.resize(HOPS_TOLD, 0);
+        facts.hops[(offered.hop as usize).min(HOPS_TOLD - 1)] += 1;
+        if let Some(fill) = offered.contract.fill {
+            facts.filled += 1;
+            facts.tokens += fill.token_count;
+            facts.budget += fill.budget;
+            facts.completeness_per_mille += fill.completeness_per_mille.min(1000);
+        }
     }
 
     /// Takes an event in. `declared_ms` tells how long an agent says that a capability takes.
@@ -86,13 +142,15 @@ impl Records {
         declared_ms: impl Fn(&AgentId, &Capability) -> Option<u64>,
     ) {
         self.at = sealed.position;
+        self.tainted |= matches!(sealed.record.event, Event::Tainted { .. });
         let Some(id) = sealed.record.handoff_id else { return };
         let now = sealed.record.at;
         match &sealed.record.event {
             Event::TransferOffered(offered) | Event::CallOffered(offered) => {
+                self.offered_to(offered);
                 let asked = match &offered.to {
-                    crate::Target::Capability(capability) => Some(capability.clone()),
-                    crate::Target::Agent(_) => offered.contract.capability.clone(),
+                    Target::Capability(capability) => Some(capability.clone()),
+                    Target::Agent(_) => offered.contract.capability.clone(),
                 };
                 if asked.is_some() {
                     self.offered.insert(id, asked);
@@ -113,6 +171,7 @@ impl Records {
             Event::Completed { .. } => {
                 let Some(attempt) = self.end(id) else { return };
                 let ms = now.ms_after(attempt.claimed_at);
+                self.failed(&attempt.agent, false);
                 let declared =
                     attempt.capability.as_ref().and_then(|it| declared_ms(&attempt.agent, it));
                 let track = self.track(&attempt);
@@ -123,11 +182,13 @@ impl Records {
             }
             Event::AttemptFailed { .. } => {
                 if let Some(attempt) = self.end(id) {
+                    self.failed(&attempt.agent, true);
                     self.track(&attempt).note(false);
                 }
             }
             Event::LeaseLost { .. } => {
                 if let Some(attempt) = self.end(id) {
+                    self.failed(&attempt.agent, true);
                     let track = self.track(&attempt);
                     track.note(false);
                     track.losses += 1;

@@ -3,8 +3,8 @@
 
 use crate::handoff::StateName;
 use crate::ids::{
-    AgentId, DecisionKey, DocumentId, HandoffId, Hash, IdempotencyKey, KeyId, Position, TaskId,
-    TokenId,
+    AgentId, ChannelId, DecisionKey, DocumentId, HandoffId, Hash, IdempotencyKey, KeyId, Position,
+    Resource, TaskId, TokenId,
 };
 use crate::secrets::SecretKind;
 use crate::task::TaskState;
@@ -65,8 +65,24 @@ pub enum Refusal {
     QuotaExceeded { tenant: String, what: &'static str, used: u64, limit: u64 },
     #[error("work stays within its tenant")]
     OtherTenant,
+    #[error(
+        "nothing is sent to {target} for another {reset_in_ms} ms: it failed {in_row} times in a row"
+    )]
+    TargetUnavailable { target: String, in_row: u32, reset_in_ms: u64 },
+    #[error("{holder} has {resource} for itself, by handoff {handoff}")]
+    Reserved { resource: Resource, holder: AgentId, handoff: HandoffId },
+    #[error("{0}")]
+    InvalidResource(String),
+    #[error("{by} decides on dead letter {handoff} for another {left_ms} ms")]
+    ReviewTaken { handoff: HandoffId, by: AgentId, left_ms: u64 },
+    #[error("task {task} is not tainted by {source_handoff}")]
+    NotTainted { task: TaskId, source_handoff: HandoffId },
+    #[error("channel {channel} has {max} subscribers already")]
+    TooManySubscribers { channel: ChannelId, max: usize },
     #[error("there is no agent {0}")]
     AgentNotFound(AgentId),
+    #[error("{0} was drained by somebody else, and does not let itself work again")]
+    HeldBack(AgentId),
     #[error("the manifest of {agent} is at version {version}")]
     ManifestMoved { agent: AgentId, version: u32 },
     #[error("{agent} has no key {key} that can be replaced or revoked")]
@@ -81,6 +97,8 @@ pub enum Refusal {
     TokenRefused,
     #[error("{0}")]
     InvalidRules(String),
+    #[error("there is no imported chain {0}")]
+    ChainNotFound(DocumentId),
     #[error("there is no memory {0}")]
     MemoryNotFound(DocumentId),
     #[error("memory {0} was deleted")]
@@ -120,7 +138,9 @@ impl Refusal {
             Self::WrongState { .. } => "wrong_state",
             Self::NotTarget { .. } => "not_target",
             Self::AlreadyDeclined { .. } => "already_declined",
-            Self::NotPermitted { .. } | Self::NotPermittedTask { .. } => "not_permitted",
+            Self::NotPermitted { .. } | Self::NotPermittedTask { .. } | Self::HeldBack(_) => {
+                "not_permitted"
+            }
             Self::IntentAltered { .. } => "intent_altered",
             Self::OutOfTurn { .. } => "out_of_turn",
             Self::IdempotencyConflict { .. } => "idempotency_conflict",
@@ -134,6 +154,12 @@ impl Refusal {
             Self::ReadBackNeeded { .. } => "read_back_needed",
             Self::QuotaExceeded { .. } => "quota_exceeded",
             Self::OtherTenant => "other_tenant",
+            Self::TargetUnavailable { .. } => "target_unavailable",
+            Self::Reserved { .. } => "resource_reserved",
+            Self::InvalidResource(_) => "invalid_resource",
+            Self::ReviewTaken { .. } => "review_taken",
+            Self::NotTainted { .. } => "not_tainted",
+            Self::TooManySubscribers { .. } => "too_many_subscribers",
             Self::AgentNotFound(_) => "agent_not_found",
             Self::ManifestMoved { .. } => "manifest_moved",
             Self::KeyNotFound { .. } => "key_not_found",
@@ -142,6 +168,7 @@ impl Refusal {
             Self::TokenNotFound(_) => "token_not_found",
             Self::TokenRefused => "token_refused",
             Self::InvalidRules(_) => "invalid_rules",
+            Self::ChainNotFound(_) => "chain_not_found",
             Self::MemoryNotFound(_) => "memory_not_found",
             Self::MemoryDeleted(_) => "memory_deleted",
             Self::MemorySuperseded { .. } => "memory_superseded",
@@ -203,7 +230,18 @@ impl Refusal {
                 "finish some of the work that is under way, or ask the operator for a larger quota"
             }
             Self::OtherTenant => "name an agent or capability of your own tenant",
+            Self::TargetUnavailable { .. } => {
+                "wait that long, name `fallbacks`, or send to a capability that others have too"
+            }
+            Self::Reserved { .. } => "work on something else, or wait until that handoff has ended",
+            Self::InvalidResource(_) => "name paths such as src/api/** or docs/guide.md",
+            Self::ReviewTaken { .. } => "leave it to them, or wait until their time is up",
+            Self::NotTainted { .. } => "read the task to see what it is tainted by",
+            Self::TooManySubscribers { .. } => {
+                "use several channels, or name the receivers when publishing"
+            }
             Self::AgentNotFound(_) => "check the name; `tasuki agent list` shows who is known",
+            Self::HeldBack(_) => "ask an administrator to resume it",
             Self::ManifestMoved { .. } => "read the manifest as it is now and change that one",
             Self::KeyNotFound { .. } => "`tasuki agent show` lists the keys of an agent",
             Self::KeyTaken(_) => "make a new key pair with `tasuki keys new`",
@@ -211,6 +249,7 @@ impl Refusal {
             Self::TokenNotFound(_) => "`tasuki token list` shows the tokens there are",
             Self::TokenRefused => "ask an administrator for a new join token",
             Self::InvalidRules(_) => "correct the rule and send all of them again",
+            Self::ChainNotFound(_) => "check the id; `tasuki chain list` shows what there is",
             Self::MemoryNotFound(_) => "check the id; `tasuki memory list` shows what there is",
             Self::MemoryDeleted(_) => "write a new memory with another id",
             Self::MemorySuperseded { .. } => "change the memory that took its place",
@@ -242,6 +281,9 @@ impl Refusal {
                 | Self::OutOfTurn { .. }
                 | Self::HandoffOpen { .. }
                 | Self::QuotaExceeded { .. }
+                | Self::TargetUnavailable { .. }
+                | Self::Reserved { .. }
+                | Self::ReviewTaken { .. }
         )
     }
 }

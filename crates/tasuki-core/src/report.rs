@@ -43,6 +43,12 @@ pub struct FailureReport {
     /// What was attempted when it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempted: Option<String>,
+    /// How often the agent tried before it gave up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
+    /// What led to it, the nearest cause first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<String>,
     /// What might fix it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,

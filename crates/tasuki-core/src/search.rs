@@ -13,6 +13,8 @@ pub const UNIT: i64 = 1 << SCALE_BITS;
 const SCALE_BITS: u32 = 16;
 /// How soon repetition of a term stops counting (`k1` = 1.2), in tenths.
 const SATURATION_TENTHS: u64 = 12;
+/// What a term that occurs ever so often is worth, in thousandths of its `idf` (`k1` + 1).
+const GAIN_MAX: i64 = 2200;
 /// How much a long document is held against it (`b` = 0.75), in hundredths.
 const LENGTH_HUNDREDTHS: u64 = 75;
 
@@ -103,8 +105,15 @@ pub(crate) fn norm(length: u64, documents: u64, length_total: u64) -> u64 {
 
 /// What a term that occurs `count` times in a document adds to its score.
 pub(crate) fn gain(idf: i64, count: u32, norm: u64) -> i64 {
+    // Divisions of 128 bits are slow, and almost never needed.
+    if let (Ok(few), Ok(norm)) = (u16::try_from(count), i64::try_from(norm))
+        && idf < 1 << 32
+    {
+        let above = idf * i64::from(few) * GAIN_MAX;
+        return above / (i64::from(few) * 1000).saturating_add(norm).max(1);
+    }
     let count = i128::from(count);
-    let above = i128::from(idf) * count * i128::from(1000 + SATURATION_TENTHS * 100);
+    let above = i128::from(idf) * count * i128::from(GAIN_MAX);
     let below = count * 1000 + i128::from(norm);
     i64::try_from(above / below.max(1)).expect("a quotient of at most 2.2 times the idf")
 }

@@ -3,9 +3,11 @@
 //! moves to the receiver when it claims, and back to the sender of that hop when the claim ends
 //! without a result.
 
-use crate::event::{Event, Opened, Sealed, words};
+use crate::event::{Event, Opened, Sealed, TaintPolicy, words};
 use crate::handoff::Handoff;
-use crate::ids::{AgentId, CorrelationId, HandoffId, Hash, Position, TaskId, Timestamp};
+use crate::ids::{
+    AgentId, ChannelId, CorrelationId, HandoffId, Hash, Position, Project, TaskId, Timestamp,
+};
 use crate::refusal::Refusal;
 use crate::report::Intent;
 
@@ -16,8 +18,14 @@ pub struct Task {
     pub owner: AgentId,
     /// Who opened it; decides about it when things go wrong.
     pub opened_by: AgentId,
+    /// Who decides about it instead of its opener, if somebody does.
+    pub coordinator: Option<AgentId>,
+    /// The channel on which it was told to many.
+    pub channel: Option<ChannelId>,
     pub parent_task_id: Option<TaskId>,
     pub correlation_id: Option<CorrelationId>,
+    /// What it belongs to; the tasks below it belong there too.
+    pub project: Option<Project>,
     pub intent: Hash,
     /// Where the intent is kept: a body with a member `intent`.
     pub intent_at: Position,
@@ -27,6 +35,8 @@ pub struct Task {
     pub live: Option<HandoffId>,
     /// The last envelope of the chain and its hop.
     pub envelope: Option<(Hash, u32)>,
+    /// What it is built on that no longer holds, and what becomes of that.
+    pub taints: Vec<(HandoffId, TaintPolicy)>,
     /// How many events there are, and the last one's hash and position.
     pub events: u32,
     pub head: Hash,
@@ -70,14 +80,18 @@ impl Task {
             state: TaskState::Open,
             owner: opened.owner.clone(),
             opened_by: opened.owner.clone(),
+            coordinator: opened.coordinator.clone(),
+            channel: opened.channel.clone(),
             parent_task_id: opened.parent_task_id,
             correlation_id: opened.correlation_id.clone(),
+            project: opened.project.clone(),
             intent: opened.intent,
             intent_at: sealed.position,
             opened_at: sealed.record.at,
             ended_at: None,
             live: None,
             envelope: None,
+            taints: Vec::new(),
             events: 0,
             head: Hash::ZERO,
             at: sealed.position,
@@ -92,6 +106,10 @@ impl Task {
             intent: Hash::ZERO,
             correlation_id: None,
             parent_task_id: None,
+            coordinator: None,
+            channel: None,
+            project: None,
+            branch_of: None,
             key: None,
         };
         Self { state: TaskState::Completed, ..Self::opened(&opened, sealed) }
@@ -130,7 +148,10 @@ impl Task {
             Event::AttemptFailed { .. }
             | Event::Declined { .. }
             | Event::Released { .. }
+            | Event::Escalated { .. }
             | Event::LeaseLost { .. } => self.give_back(handoff),
+            Event::Tainted { source, policy } => self.taints.push((*source, *policy)),
+            Event::TaintCleared { source, .. } => self.taints.retain(|(it, _)| it != source),
             Event::DeadLettered { .. } => {
                 self.give_back(handoff);
                 self.live = None;
@@ -168,6 +189,11 @@ impl Task {
             | Event::Expired
             | Event::LateReport { .. }
             | Event::Redriven { .. }
+            | Event::Retracted { .. }
+            | Event::ReviewTaken { .. }
+            | Event::ReviewReleased
+            | Event::Reserved { .. }
+            | Event::Unreserved { .. }
             | Event::EpochRaised { .. }
             | Event::Acknowledged(_)
             | Event::RegistryChanged(_)
@@ -175,8 +201,22 @@ impl Task {
             | Event::DocumentMarked { .. }
             | Event::DocumentSuperseded { .. }
             | Event::DocumentDeleted { .. }
+            | Event::ConstraintLifted { .. }
+            | Event::TrimFetched { .. }
             | Event::Erased(_) => {}
         }
+    }
+
+    /// Who decides about it when things go wrong.
+    #[must_use]
+    pub fn decider(&self) -> &AgentId {
+        self.coordinator.as_ref().unwrap_or(&self.opened_by)
+    }
+
+    /// Whether somebody has to look at what comes next before anybody gets it.
+    #[must_use]
+    pub fn is_blocked(&self) -> bool {
+        self.taints.iter().any(|(_, policy)| *policy == TaintPolicy::Block)
     }
 
     /// Refuses words that are not the user's own.

@@ -31,11 +31,22 @@ pub struct Terms {
     /// The longest pause before a retry; 0 retries at once.
     #[schemars(range(min = 0, max = 86_400_000))]
     pub backoff_ms: u64,
+    /// How long it may wait to be claimed before it goes to the next one, or to the dead letters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 100, max = 2_592_000_000_i64))]
+    pub ack_ms: Option<u64>,
 }
 
 impl Default for Terms {
     fn default() -> Self {
-        Self { lease_ms: 30_000, work_ms: 3_600_000, attempts: 3, losses: 3, backoff_ms: 30_000 }
+        Self {
+            lease_ms: 30_000,
+            work_ms: 3_600_000,
+            attempts: 3,
+            losses: 3,
+            backoff_ms: 30_000,
+            ack_ms: None,
+        }
     }
 }
 
@@ -53,7 +64,8 @@ impl Terms {
         within("work_ms", self.work_ms, LEASE_MS_MIN, WORK_MS_MAX)?;
         within("attempts", self.attempts.into(), 1, ATTEMPTS_MAX.into())?;
         within("losses", self.losses.into(), 1, ATTEMPTS_MAX.into())?;
-        within("backoff_ms", self.backoff_ms, 0, BACKOFF_MS_MAX)
+        within("backoff_ms", self.backoff_ms, 0, BACKOFF_MS_MAX)?;
+        self.ack_ms.map_or(Ok(()), |ack_ms| within("ack_ms", ack_ms, LEASE_MS_MIN, WORK_MS_MAX))
     }
 
     /// When to try again after `failures` declared failures: full jitter over

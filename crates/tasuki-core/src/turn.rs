@@ -64,13 +64,19 @@ pub(crate) fn enters<'e>(
     match event {
         Event::TransferOffered(offered) | Event::CallOffered(offered) => {
             let waits = |offered: &Offered| {
-                !offered.needs_approval && offered.not_before.is_none_or(|start| start <= now)
+                !offered.needs_approval
+                    && offered.contract.after.is_none()
+                    && offered.not_before.is_none_or(|start| start <= now)
             };
             waits(offered).then(|| (Queue::of(&offered.to, offered.priority), &offered.from))
         }
         Event::CounterAccepted { agent, .. } => {
             let handoff = handoff.filter(|h| matches!(h.state, State::Pending { .. }))?;
             Some((Queue::of(&Target::Agent(agent.clone()), handoff.priority), &handoff.from))
+        }
+        Event::Escalated { to, .. } => {
+            let handoff = handoff?;
+            Some((Queue::of(to, handoff.priority), &handoff.from))
         }
         Event::Declined { .. } => {
             own().filter(|_| handoff.is_some_and(|h| h.state.claim().is_some()))

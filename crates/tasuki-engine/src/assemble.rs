@@ -3,16 +3,16 @@
 //! has inherited, which memories there are. The core decides what is kept; a memory that cannot be
 //! read becomes a gap, not a failure.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use tasuki_core::assembly::{
-    self, Assembled, Candidate, Gap, Item, Prepared, Priority, Profiles, Rung, Strategy, Tokenizer,
+    self, Assembled, Candidate, Gap, Item, Prepared, Priority, Rung, Strategy, Tokenizer,
 };
 use tasuki_core::document::{self, Scope};
 use tasuki_core::envelope::brief::brief;
 use tasuki_core::envelope::inherit::{Hand, inherit};
-use tasuki_core::envelope::parts::{ContextItem, Form, Freshness, MemoryRef};
+use tasuki_core::envelope::parts::{ContextItem, ENTRIES_MAX, Form, Freshness, MemoryRef};
 use tasuki_core::envelope::said::{NewGap, TextOr};
 use tasuki_core::envelope::{Envelope, Parts, Said};
 use tasuki_core::ids::Project;
@@ -29,8 +29,10 @@ const RECENT_MAX: usize = 1000;
 const RELEVANT: usize = MEMORIES_MAX;
 /// How many pins may travel.
 const PINS_MAX: usize = 1000;
-/// How many memories are kept ready, with their sizes in tokens; beyond it all are forgotten.
+/// How many memories are kept ready, with their sizes in tokens, and how much text they may be in
+/// all; beyond it all are forgotten. A memory takes several times the size of its text.
 const READY_MAX: usize = 8192;
+const READY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// What is to be put together, and for whom.
 #[derive(Debug, Clone, Default)]
@@ -70,7 +72,13 @@ pub struct Put {
 
 /// Memories with everything that does not depend on what they are put together with.
 #[derive(Default)]
-pub(crate) struct Ready(Mutex<HashMap<Key, Arc<Prepared>>>);
+pub(crate) struct Ready(Mutex<Shelf>);
+
+#[derive(Default)]
+struct Shelf {
+    prepared: HashMap<Key, Arc<Prepared>>,
+    bytes: usize,
+}
 
 /// What makes a memory another one here: its revision, and how it is marked.
 type Key = (DocumentId, u32, bool, document::Priority, &'static str);
@@ -81,16 +89,20 @@ impl Ready {
         let revision = memory.kept.revision.number;
         let key =
             (document.id.clone(), revision, document.pinned, document.priority, tokenizer.as_str());
-        let known = self.0.lock().expect("no holder of this lock panics").get(&key).cloned();
+        let shelf = || self.0.lock().expect("no holder of this lock panics");
+        let known = shelf().prepared.get(&key).cloned();
         if let Some(known) = known {
             return Some(known);
         }
         let made = Arc::new(Prepared::new(item(memory)?, tokenizer));
-        let mut ready = self.0.lock().expect("no holder of this lock panics");
-        if ready.len() >= READY_MAX {
-            ready.clear();
+        let bytes = made.item().text.len();
+        let mut shelf = shelf();
+        if shelf.prepared.len() >= READY_MAX || shelf.bytes + bytes > READY_BYTES_MAX {
+            *shelf = Shelf::default();
         }
-        ready.insert(key, made.clone());
+        if shelf.prepared.insert(key, made.clone()).is_none() {
+            shelf.bytes += bytes;
+        }
         Some(made)
     }
 }
@@ -107,7 +119,8 @@ fn item(memory: &SeenMemory) -> Option<Item> {
             .find_map(|tag| tag.strip_prefix("kind:"))
             .unwrap_or("memory")
             .into(),
-        title: content.line(),
+        // Without a title of its own, its first words would only be there twice.
+        title: content.title.clone().unwrap_or_default(),
         summary: content.summary.clone(),
         text: content.text.clone(),
         priority: match priority {
@@ -138,11 +151,19 @@ impl Desk {
         self.caller.must(Permission::Send, None)?;
         let (intent, before, hop, coordinator) = self.place(&wish, &from).await?;
         let hand = Hand { from: &from, coordinator: Some(&coordinator), hop, now: self.now() };
-        let before = before.as_ref().map(|before| &before.parts);
-        let inherited = inherit(before, &wish.said, hand).map_err(Error::Envelope)?;
+        let before = before.as_ref();
+        let parts = before.map(|before| &before.parts);
+        let inherited = inherit(parts, &wish.said, hand).map_err(Error::Envelope)?;
         let receiver = self.receiver(&wish, inherited.budget_tokens).await?;
-        let (found, mut unresolved) = self.gather(&wish, &from, &inherited.parts).await;
+        let (found, mut unresolved) = self.gather(&wish, &from, &inherited.parts, parts).await;
         let mut candidates = Vec::new();
+        // What the sender was passed and cannot look up, it passes on in the words that it has.
+        let words = before.map(|before| only_passed(before, &found)).unwrap_or_default();
+        for item in words.values() {
+            let prepared = Prepared::new(item.clone(), receiver.tokenizer);
+            candidates.push(Candidate::from(prepared));
+        }
+        unresolved.retain(|gap| !words.contains_key(&gap.id));
         for memory in found.values() {
             match self.engine.ready.prepare(memory, receiver.tokenizer) {
                 Some(prepared) => candidates.push(Candidate { prepared, carried: None }),
@@ -152,7 +173,8 @@ impl Desk {
                 }),
             }
         }
-        let profile = receiver.role.as_deref().and_then(|role| Profiles::standard().of(role));
+        let profiles = &self.engine.settings.profiles;
+        let profile = receiver.role.as_deref().and_then(|role| profiles.of(role));
         let request = assembly::Request {
             brief: brief(&intent, &inherited.parts),
             items: candidates,
@@ -166,8 +188,8 @@ impl Desk {
             reserved_work: receiver.work,
         };
         let assembled = assembly::assemble(&request).map_err(Error::TooSmall)?;
-        let said = said(wish.said, &assembled, &found, &unresolved);
-        let parts = inherit(before, &said, hand).map_err(Error::Envelope)?.parts;
+        let said = said(wish.said, &assembled, &found, &words, &unresolved);
+        let parts = inherit(parts, &said, hand).map_err(Error::Envelope)?.parts;
         Ok(Put { intent, parts, said, assembled })
     }
 
@@ -214,6 +236,7 @@ impl Desk {
             Some((hash, hop)) => (self.engine.last_envelope(&task, hash).await?, hop + 1),
             None => (None, 0),
         };
+        let before = before.map(|before| before.envelope);
         Ok((intent, before, hop, task.opened_by.clone()))
     }
 
@@ -246,16 +269,25 @@ impl Desk {
         })
     }
 
-    /// Every memory that may matter, each once, and what could not be read.
+    /// Every memory that may matter, each once, and what could not be read. What the envelope before
+    /// had or referred to is among them, so that what was trimmed at one hop can be there again at
+    /// the next.
     async fn gather(
         &self,
         wish: &AssembleRequest,
         from: &AgentId,
         parts: &Parts,
+        before: Option<&Parts>,
     ) -> (BTreeMap<DocumentId, SeenMemory>, Vec<Gap>) {
         let mut found = BTreeMap::new();
         let mut gaps = Vec::new();
-        self.follow(&parts.memory_refs, &mut found, &mut gaps).await;
+        let mut refs = parts.memory_refs.clone();
+        for earlier in before.into_iter().flat_map(referred) {
+            if !refs.iter().any(|known| known.id == earlier.id) {
+                refs.push(earlier);
+            }
+        }
+        self.follow(&refs, &mut found, &mut gaps).await;
         let own = [Some(Scope::Agent(from.clone())), wish.task_id.map(Scope::Task)];
         let scopes = own.into_iter().flatten().chain(wish.project.clone().map(Scope::Project));
         for scope in scopes {
@@ -350,6 +382,33 @@ impl Desk {
     }
 }
 
+/// What an envelope has or refers to.
+fn referred(parts: &Parts) -> impl Iterator<Item = MemoryRef> {
+    let here = parts.context.iter().map(|item| MemoryRef {
+        id: item.id.clone(),
+        revision: item.revision,
+        freshness: Freshness::Latest,
+        title: item.title.clone(),
+    });
+    here.chain(parts.memory_refs.iter().cloned())
+}
+
+/// Texts of an envelope that are no memories which its receiver can look up.
+fn only_passed(
+    before: &Envelope,
+    found: &BTreeMap<DocumentId, SeenMemory>,
+) -> BTreeMap<String, Item> {
+    let known: HashSet<&str> = found.keys().map(DocumentId::name).collect();
+    let texts = before.parts.context.iter().filter(|item| item.text.is_some());
+    let texts = texts.filter(|item| !known.contains(item.id.as_str()));
+    texts
+        .map(|item| {
+            let passed = carried_item(item, before.created_at);
+            (item.id.clone(), Item { pinned: false, ..passed })
+        })
+        .collect()
+}
+
 fn add(memories: Vec<SeenMemory>, found: &mut BTreeMap<DocumentId, SeenMemory>) {
     for memory in memories {
         found.entry(memory.kept.document.id.clone()).or_insert(memory);
@@ -365,6 +424,7 @@ fn said(
     said: Said,
     assembled: &Assembled,
     found: &BTreeMap<DocumentId, SeenMemory>,
+    words: &BTreeMap<String, Item>,
     unresolved: &[Gap],
 ) -> Said {
     let receipt = &assembled.receipt;
@@ -376,16 +436,25 @@ fn said(
     let demoted = receipt.demoted.iter().map(|demoted| (&demoted.id, demoted.rung));
     let mut context = Vec::new();
     for (id, rung) in kept.chain(demoted) {
-        let Some(memory) = by_name.get(id.as_str()) else { continue };
-        let Some(content) = &memory.content else { continue };
-        let revision = Some(memory.kept.revision.number);
-        let title = Some(content.line());
+        let carried = parts.get(id.as_str());
+        let seen = by_name.get(id.as_str()).and_then(|memory| {
+            let content = memory.content.as_ref()?;
+            let (line, own) = (content.line(), content.summary.as_deref());
+            Some((Some(memory.kept.revision.number), Some(line), own, &content.text))
+        });
+        let passed = || {
+            let item = words.get(id)?;
+            let revision = u32::try_from(item.revision).ok().filter(|revision| *revision > 0);
+            let title = Some(item.title.clone()).filter(|title| !title.is_empty());
+            Some((revision, title, None, &item.text))
+        };
+        let Some((revision, title, own, text)) = seen.or_else(passed) else { continue };
         let id = id.clone();
         let (form, text) = match rung {
             Rung::Listed => continue,
             Rung::Stub => (Form::Stub, None),
-            Rung::Summary => (Form::Summary, Some(summarised(content, parts.get(id.as_str())))),
-            Rung::Full => (Form::Full, Some(content.text.clone())),
+            Rung::Summary => (Form::Summary, Some(summarised(text, own, carried))),
+            Rung::Full => (Form::Full, Some(text.clone())),
         };
         context.push(ContextItem { id, revision, form, title, text });
     }
@@ -402,6 +471,8 @@ fn said(
             });
         }
     }
+    // Those of which something is passed come first; the receipt names the others all the same.
+    memory_refs.truncate(ENTRIES_MAX);
     let mut gaps = said.gaps.clone();
     for gap in unresolved {
         gaps.push(TextOr::Full(NewGap {
@@ -415,16 +486,15 @@ fn said(
 
 /// A memory in less than all of its words: the parts that were chosen, its own summary, or the
 /// sentences that say most.
-fn summarised(content: &document::Content, carried: Option<&&assembly::Carried>) -> String {
+fn summarised(text: &str, own: Option<&str>, carried: Option<&&assembly::Carried>) -> String {
     let places = carried.map(|carried| carried.parts.as_slice()).unwrap_or_default();
     if !places.is_empty() {
-        let texts = assembly::parts(&content.text);
+        let texts = assembly::parts(text);
         let kept = places.iter().filter_map(|(place, _)| texts.get(*place).copied());
         return kept.collect::<Vec<_>>().join(" … ");
     }
-    let own = content.summary.clone();
-    own.unwrap_or_else(|| {
-        assembly::extract(&content.text, &[], assembly::SUMMARY_TOKENS_MAX, Tokenizer::O200k)
+    own.map(str::to_owned).unwrap_or_else(|| {
+        assembly::extract(text, &[], assembly::SUMMARY_TOKENS_MAX, Tokenizer::O200k)
     })
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use tasuki_core::Timestamp;
 use tasuki_core::identity::{Fault, Presented, Request};
 use tasuki_core::ids::TokenId;
-use tasuki_core::registry::{Agent, Purpose, Standing};
+use tasuki_core::registry::{Purpose, Standing};
 use tasuki_store::{Nonce, Spent};
 
 use crate::caller::{Caller, Known, ShownBy};
@@ -78,19 +78,37 @@ impl Engine {
         });
     }
 
-    /// Whether somebody who was let in would still be.
-    pub(crate) fn still_known(&self, caller: &Caller) -> bool {
-        let Caller::Known(known) = caller else { return true };
+    /// Somebody who was let in, as it would be let in now: with the rules that hold by now.
+    pub(crate) fn renewed(&self, caller: &Caller) -> Result<Caller, Error> {
+        let Caller::Known(known) = caller else { return Ok(Caller::Anyone) };
         let now = self.store.clock().now();
         let registry = self.registry();
-        let stands = |agent: &Agent| agent.standing != Standing::Deregistered;
-        match known.proof {
-            ShownBy::Key(key) => registry.holder_of(key, now).is_some_and(|(a, _)| stands(a)),
-            ShownBy::Token(id) => {
-                let counts = registry.tokens.get(&id).is_some_and(|token| token.counts(now));
-                counts && registry.agents.get(&known.agent).is_some_and(|agent| stands(agent))
+        let found = match known.proof {
+            ShownBy::Key(key) => {
+                let agent = registry.holder_of(key, now).map(|(agent, _)| (agent, None));
+                agent.ok_or(Refusal::new("signature_wrong"))
             }
-        }
+            ShownBy::Url => {
+                let agent = registry.agents.get(&known.agent).map(|agent| (agent, None));
+                agent.ok_or(Refusal::new("unauthenticated"))
+            }
+            ShownBy::Token(id) => {
+                let token = registry.tokens.get(&id).filter(|token| token.counts(now));
+                let agent = registry.agents.get(&known.agent);
+                let both = agent.zip(token.map(|token| Some(token.rules.clone())));
+                both.ok_or(Refusal::new("token_invalid"))
+            }
+        };
+        let (agent, token_rules) = found
+            .and_then(|found| match found.0.standing {
+                Standing::Deregistered => Err(Refusal::new("unauthenticated")),
+                Standing::Active | Standing::Draining => Ok(found),
+            })
+            .map_err(|refusal| Error::Unauthenticated {
+                code: refusal.code,
+                message: refusal.message,
+            })?;
+        Ok(Caller::Known(Arc::new(Known::new(agent, known.proof, token_rules))))
     }
 
     /// Finds out who asks.

@@ -33,6 +33,8 @@ pub struct Known {
 pub enum ShownBy {
     Key(KeyId),
     Token(TokenId),
+    /// By answering at the URL in its manifest, where the broker delivers.
+    Url,
 }
 
 impl Known {
@@ -70,7 +72,7 @@ impl Caller {
         match self {
             Self::Known(known) => match known.proof {
                 ShownBy::Token(id) => Some(id),
-                ShownBy::Key(_) => None,
+                ShownBy::Key(_) | ShownBy::Url => None,
             },
             Self::Anyone => None,
         }
@@ -127,6 +129,47 @@ impl Caller {
         match self {
             Self::Anyone => true,
             Self::Known(known) => known.allows(&Wish { permission, target, project: None }),
+        }
+    }
+
+    /// Whether something is allowed towards a target in a project, or where there is none.
+    #[must_use]
+    pub fn may_to(&self, permission: Permission, target: &str, project: Option<&Project>) -> bool {
+        let project = project.map(Project::as_str);
+        let target = Some(target);
+        match self {
+            Self::Anyone => true,
+            Self::Known(known) => known.allows(&Wish { permission, target, project }),
+        }
+    }
+
+    pub(crate) fn must_to(
+        &self,
+        permission: Permission,
+        target: &str,
+        project: Option<&Project>,
+    ) -> Result<(), Error> {
+        match project {
+            Some(project) if !self.may_to(permission, target, Some(project)) => {
+                let who = self.agent().map_or_else(String::new, ToString::to_string);
+                let what = format!("{who} may not {permission} towards {target}");
+                Err(denied(format!("{what} in project {project}")))
+            }
+            Some(_) => Ok(()),
+            None => self.must(permission, Some(target)),
+        }
+    }
+
+    /// Whether it makes a difference to the caller which project something belongs to.
+    pub(crate) fn minds_projects(&self) -> bool {
+        let minds = |rules: &[Rule]| {
+            rules.iter().any(|rule| !rule.projects.iter().any(|pattern| pattern == "*"))
+        };
+        match self {
+            Self::Anyone => false,
+            Self::Known(known) => {
+                minds(&known.rules) || known.token_rules.as_deref().is_some_and(minds)
+            }
         }
     }
 

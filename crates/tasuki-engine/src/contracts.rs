@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use serde::Serialize;
 use serde_json::Value;
-use tasuki_core::contract::Contract;
+use tasuki_core::contract::{Contract, FALLBACKS_MAX, Fill};
 use tasuki_core::envelope::{
     CriterionReport, Envelope, ExpectedOutput, Fault, Parts, Payload, version,
 };
@@ -69,6 +69,11 @@ impl Engine {
             read_back: None,
             majors: hop.majors.clone(),
             budget_tokens: hop.budget_tokens,
+            fallbacks: hop.fallbacks.clone(),
+            diverted_from: None,
+            after: hop.after.clone(),
+            fill: Fill::of(&hop.metadata),
+            stage: hop.stage.clone(),
             routed: None,
         };
         let mut to = hop.to.clone();
@@ -105,7 +110,34 @@ impl Engine {
             }
         }
         contract.read_back = hop.said.read_back.then(|| parts.read_back());
+        self.add_fallbacks(&to, &mut contract).await?;
         Ok(Settled { to, terms, contract })
+    }
+
+    /// After those that the sender names come those that the receiver's own manifest names, and then
+    /// anybody who can do the same.
+    async fn add_fallbacks(&self, to: &Target, contract: &mut Contract) -> Result<(), Error> {
+        let Target::Agent(agent) = to else { return Ok(()) };
+        let published = self.registry().agents.get(agent).is_some_and(|it| it.manifest.is_some());
+        let mut others = Vec::new();
+        if published {
+            let listing = self.listing().await?;
+            let own = listing.agents.get(agent).map(|listed| &listed.manifest.fallbacks[..]);
+            let tenant = agent.tenant().parse().ok();
+            let seen = |other: &AgentId| match &tenant {
+                Some(tenant) => other.seen_from(tenant),
+                None => other.clone(),
+            };
+            others.extend(own.unwrap_or_default().iter().map(seen).map(Target::Agent));
+        }
+        others.extend(contract.capability.clone().map(Target::Capability));
+        for other in others {
+            let known = contract.fallbacks.contains(&other) || other == *to;
+            if !known && contract.fallbacks.len() < FALLBACKS_MAX {
+                contract.fallbacks.push(other);
+            }
+        }
+        Ok(())
     }
 
     /// Who has a capability and takes this input. If somebody has it and nobody takes the input,

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use tasuki_core::identity::PublicKey;
-use tasuki_core::ids::TENANT_DEFAULT;
+use tasuki_core::ids::{Project, TENANT_DEFAULT, TenantId};
+use tasuki_core::quota::Usage;
 use tasuki_core::registry::Signed;
 use tasuki_core::registry::rules::Permission;
 use tasuki_core::{
@@ -20,8 +21,9 @@ use crate::engine::Engine;
 use crate::error::{Error, denied};
 use crate::queries::{ChainEntry, DeadLetter};
 use crate::requests::{
-    ClaimOneRequest, ClaimRequest, CompleteRequest, CounterRequest, FailRequest, FollowUp, Granted,
-    Holder, NewOffer, NewTask, Offered, PeekRequest, Proof, ReadBack, WaitFor, WaitRequest, Waited,
+    ClaimOneRequest, ClaimRequest, CompleteRequest, Coordinator, CounterRequest, FailRequest,
+    FollowUp, Granted, Holder, NewOffer, NewTask, Offered, PeekRequest, Proof, ReadBack, WaitFor,
+    WaitRequest, Waited,
 };
 
 #[derive(Clone)]
@@ -44,6 +46,16 @@ pub struct Page<T, I> {
     pub next: Option<I>,
 }
 
+/// How much there is, as far as it is a caller's business.
+#[derive(Debug, Clone)]
+pub struct SeenStats {
+    pub tenant: TenantId,
+    pub usage: Usage,
+    pub disk_full: bool,
+    /// Of all tenants together.
+    pub store: Option<Stats>,
+}
+
 impl Desk {
     #[must_use]
     pub fn caller(&self) -> &Caller {
@@ -58,7 +70,8 @@ impl Desk {
     /// The key with which the broker signs what it delivers.
     #[must_use]
     pub fn broker_key(&self) -> Option<PublicKey> {
-        self.engine.settings.signer.as_ref().map(|signer| signer.public())
+        let settings = &self.engine.settings;
+        settings.signer.as_ref().map(|signer| signer.public()).or(settings.key)
     }
 
     /// The terms that hold where an offer names none.
@@ -68,14 +81,21 @@ impl Desk {
     }
 
     /// The caller as the holder of a claim, where it is known.
-    fn holder(&self, signed: Option<Signed>) -> Option<Holder> {
+    pub(crate) fn holder(&self, signed: Option<Signed>) -> Option<Holder> {
         self.caller.agent().cloned().map(|agent| Holder { agent, signed })
     }
 
     pub async fn open_task(&self, new: NewTask) -> Result<(Arc<Task>, bool), Error> {
         let owner = self.caller.speaks_for(&new.owner)?;
-        self.caller.must(Permission::Send, None)?;
-        self.engine.open_task(NewTask { owner, ..new }).await
+        let project = match new.parent_task_id {
+            Some(parent) if self.caller.minds_projects() => {
+                self.engine.project_below(parent, &owner, new.project.clone()).await?
+            }
+            _ => new.project.clone(),
+        };
+        self.caller.must_in(Permission::Send, project.as_ref())?;
+        let coordinator = new.coordinator.map(|it| self.coordinator(it));
+        self.engine.open_task(NewTask { owner, coordinator, ..new }).await
     }
 
     pub async fn cancel_task(
@@ -89,7 +109,7 @@ impl Desk {
         self.engine.cancel_task(id, by, reason).await
     }
 
-    fn hop(&self, hop: FollowUp) -> Result<FollowUp, Error> {
+    fn hop(&self, hop: FollowUp, project: Option<&Project>) -> Result<FollowUp, Error> {
         let to = self.caller.target(&hop.to);
         let capability = hop.capability.map(|capability| self.caller.capability(&capability));
         // Before anything of another tenant is looked at: its manifests are not ours to quote.
@@ -98,13 +118,47 @@ impl Desk {
         if to.tenant() != tenant.as_str() || !ours {
             return Err(Refusal::OtherTenant.into());
         }
-        self.caller.must(Permission::Send, Some(to.name()))?;
-        Ok(FollowUp { to, capability, ..hop })
+        self.caller.must_to(Permission::Send, to.name(), project)?;
+        let mut fallbacks = Vec::with_capacity(hop.fallbacks.len());
+        for other in &hop.fallbacks {
+            let other = self.caller.target(other);
+            if other.tenant() != tenant.as_str() {
+                return Err(Refusal::OtherTenant.into());
+            }
+            self.caller.must_to(Permission::Send, other.name(), project)?;
+            fallbacks.push(other);
+        }
+        Ok(FollowUp { to, capability, fallbacks, ..hop })
     }
 
-    fn offer_of(&self, new: NewOffer) -> Result<NewOffer, Error> {
+    fn coordinator(&self, named: Coordinator) -> Coordinator {
+        match named {
+            Coordinator::Agent(agent) => Coordinator::Agent(self.caller.agent_named(&agent)),
+            role => role,
+        }
+    }
+
+    async fn offer_of(&self, new: NewOffer) -> Result<NewOffer, Error> {
         let from = self.caller.speaks_for(&new.from)?;
-        Ok(NewOffer { from, hop: self.hop(new.hop)?, ..new })
+        let project = match new.task_id {
+            Some(id) => self.project_of(id).await?,
+            None => new.project.clone(),
+        };
+        let coordinator = new.coordinator.map(|it| self.coordinator(it));
+        let hop = self.hop(new.hop, project.as_ref())?;
+        Ok(NewOffer { from, coordinator, hop, ..new })
+    }
+
+    /// The project of a task, where it makes a difference to the caller.
+    async fn project_of(&self, id: TaskId) -> Result<Option<Project>, Error> {
+        if !self.caller.minds_projects() {
+            return Ok(None);
+        }
+        let tenant = self.caller.tenant();
+        let task = self.engine.store.task(id).await?;
+        Ok(task
+            .filter(|task| task.owner.tenant() == tenant.as_str())
+            .and_then(|task| task.project.clone()))
     }
 
     /// Whether somebody is there who takes work for a handoff's target.
@@ -114,7 +168,7 @@ impl Desk {
     }
 
     pub async fn offer(&self, new: NewOffer) -> Result<Offered, Error> {
-        self.engine.offer(self.offer_of(new)?).await
+        self.engine.offer(self.offer_of(new).await?).await
     }
 
     /// Offers many, each on its own.
@@ -122,15 +176,32 @@ impl Desk {
         &self,
         many: Vec<NewOffer>,
     ) -> Result<Vec<Result<Offered, Error>>, Error> {
-        let checked: Vec<_> = many.into_iter().map(|new| self.offer_of(new)).collect();
+        let mut checked = Vec::with_capacity(many.len());
+        for new in many {
+            checked.push(self.offer_of(new).await);
+        }
         let (good, slots) = part(checked);
         let mut answers = self.engine.offer_many(good).await?.into_iter();
         Ok(slots.into_iter().map(|slot| fill(slot, &mut answers)).collect())
     }
 
     pub async fn claim(&self, wish: ClaimRequest) -> Result<Vec<Granted>, Error> {
+        self.claim_if(wish, || Ok(())).await
+    }
+
+    /// Claims as long as the caller may, and as long as something else holds.
+    pub(crate) async fn claim_if(
+        &self,
+        wish: ClaimRequest,
+        holds: impl Fn() -> Result<(), Error>,
+    ) -> Result<Vec<Granted>, Error> {
         let (agent, capabilities) = self.seeker(&wish.agent, &wish.capabilities)?;
-        self.engine.claim(ClaimRequest { agent, capabilities, ..wish }).await
+        let (named, able) = (wish.agent.clone(), wish.capabilities.clone());
+        let still_may = || {
+            self.renewed()?.seeker(&named, &able)?;
+            holds()
+        };
+        self.engine.claim_while(ClaimRequest { agent, capabilities, ..wish }, still_may).await
     }
 
     pub async fn claim_one(&self, wish: ClaimOneRequest) -> Result<Granted, Error> {
@@ -190,7 +261,7 @@ impl Desk {
     }
 
     /// Who reports on a handoff needs leave for its target.
-    async fn may_report(&self, id: HandoffId) -> Result<(), Error> {
+    pub(crate) async fn may_report(&self, id: HandoffId) -> Result<(), Error> {
         let (Some(me), false) = (self.caller.agent(), self.caller.may_all(Permission::Complete))
         else {
             return Ok(());
@@ -205,7 +276,14 @@ impl Desk {
 
     async fn completion(&self, request: CompleteRequest) -> Result<CompleteRequest, Error> {
         self.may_report(request.handoff).await?;
-        let follow_ups = request.follow_ups.into_iter().map(|hop| self.hop(hop));
+        let project = match request.follow_ups.is_empty() || !self.caller.minds_projects() {
+            true => None,
+            false => {
+                let handoff = self.engine.handoff(request.handoff).await?;
+                self.project_of(handoff.task_id).await?
+            }
+        };
+        let follow_ups = request.follow_ups.into_iter().map(|hop| self.hop(hop, project.as_ref()));
         let follow_ups = follow_ups.collect::<Result<_, _>>()?;
         let by = self.holder(request.signed.clone());
         Ok(CompleteRequest { follow_ups, by, ..request })
@@ -312,7 +390,7 @@ impl Desk {
     }
 
     /// Who decides about a handoff from outside needs leave for the handoff's target.
-    async fn decides(
+    pub(crate) async fn decides(
         &self,
         permission: Permission,
         id: HandoffId,
@@ -322,7 +400,8 @@ impl Desk {
         if let Caller::Known(_) = self.caller {
             let handoff = self.engine.handoff(id).await?;
             let allowed = self.caller.may(permission, Some(handoff.to.name()));
-            if handoff.from.tenant() != by.tenant() || !(allowed || self.sees(&handoff)) {
+            let seen = allowed || self.sees(&handoff).await?;
+            if handoff.from.tenant() != by.tenant() || !seen {
                 return Err(Refusal::HandoffNotFound(id).into());
             }
             self.caller.must(permission, Some(handoff.to.name()))?;
@@ -331,7 +410,12 @@ impl Desk {
     }
 
     /// Whether a caller is part of a handoff, or may read what is none of its own.
-    fn sees(&self, handoff: &Handoff) -> bool {
+    async fn sees(&self, handoff: &Handoff) -> Result<bool, Error> {
+        let project = self.project_of(handoff.task_id).await?;
+        Ok(self.sees_in(handoff, project.as_ref()))
+    }
+
+    fn sees_in(&self, handoff: &Handoff, project: Option<&Project>) -> bool {
         let Some(me) = self.caller.agent() else {
             return handoff.from.tenant() == TENANT_DEFAULT;
         };
@@ -339,7 +423,7 @@ impl Desk {
             || handoff.to == Target::Agent(me.clone())
             || handoff.attempts.iter().any(|attempt| attempt.agent == *me);
         handoff.from.tenant() == me.tenant()
-            && (part || self.caller.may(Permission::Read, Some(handoff.to.name())))
+            && (part || self.caller.may_to(Permission::Read, handoff.to.name(), project))
     }
 
     /// Whether a caller is part of a task, or may read of every handoff that it went through.
@@ -354,14 +438,30 @@ impl Desk {
         if part || self.caller.may_all(Permission::Read) {
             return Ok(true);
         }
-        let of_task = HandoffFilter { task: Some(task.id), max: PAGE_MAX, ..Default::default() };
-        let handoffs = self.engine.list_handoffs(of_task).await?;
-        Ok(!handoffs.is_empty() && handoffs.iter().all(|handoff| self.sees(handoff)))
+        let mut of_task =
+            HandoffFilter { task: Some(task.id), max: PAGE_MAX, ..Default::default() };
+        // Whoever reads of a whole project reads of tasks there that were not handed on yet.
+        let project = task.project.as_ref();
+        let mut any = project.is_some() && self.caller.may_in(Permission::Read, project);
+        loop {
+            let handoffs = self.engine.list_handoffs(of_task.clone()).await?;
+            if !handoffs.iter().all(|handoff| self.sees_in(handoff, project)) {
+                return Ok(false);
+            }
+            any |= !handoffs.is_empty();
+            if handoffs.len() < PAGE_MAX {
+                return Ok(any);
+            }
+            of_task.before = handoffs.last().map(|last| last.id);
+        }
     }
 
     pub async fn handoff(&self, id: HandoffId) -> Result<Arc<Handoff>, Error> {
         let handoff = self.engine.handoff(id).await?;
-        if self.sees(&handoff) { Ok(handoff) } else { Err(Refusal::HandoffNotFound(id).into()) }
+        if self.sees(&handoff).await? {
+            return Ok(handoff);
+        }
+        Err(Refusal::HandoffNotFound(id).into())
     }
 
     pub async fn task(&self, id: TaskId) -> Result<Arc<Task>, Error> {
@@ -382,13 +482,22 @@ impl Desk {
     }
 
     pub async fn wait(&self, wish: WaitRequest) -> Result<Vec<Waited>, Error> {
-        for this in &wish.these {
+        let these = wish.these.clone();
+        self.sees_all(&these).await?;
+        let waited = self.engine.wait(wish).await?;
+        // What was visible when the wait began may not be any more.
+        self.renewed()?.sees_all(&these).await?;
+        Ok(waited)
+    }
+
+    async fn sees_all(&self, these: &[WaitFor]) -> Result<(), Error> {
+        for this in these {
             match this {
                 WaitFor::Handoff(id) => drop(self.handoff(*id).await?),
                 WaitFor::Task(id) => drop(self.task(*id).await?),
             }
         }
-        self.engine.wait(wish).await
+        Ok(())
     }
 
     pub async fn list_handoffs(
@@ -402,10 +511,15 @@ impl Desk {
             from: filter.from.map(|from| self.caller.agent_named(&from)),
             ..filter
         };
-        let mut items = self.engine.list_handoffs(filter).await?;
+        let items = self.engine.list_handoffs(filter).await?;
         let next = (items.len() == max).then(|| items.last().map(|last| last.id)).flatten();
-        items.retain(|handoff| self.sees(handoff));
-        Ok(Page { items, next })
+        let mut seen = Vec::with_capacity(items.len());
+        for handoff in items {
+            if self.sees(&handoff).await? {
+                seen.push(handoff);
+            }
+        }
+        Ok(Page { items: seen, next })
     }
 
     pub async fn list_tasks(&self, filter: TaskFilter) -> Result<Page<Task, TaskId>, Error> {
@@ -499,9 +613,20 @@ impl Desk {
         self.engine.verify().await
     }
 
-    pub fn stats(&self) -> Result<Stats, Error> {
+    /// What the caller's tenant uses; of the whole store, an operator learns the rest.
+    pub async fn stats(&self) -> Result<SeenStats, Error> {
         self.may_follow()?;
-        Ok(self.engine.stats())
+        let tenant = self.caller.tenant();
+        let usage = self.engine.store.usage(tenant.clone()).await?;
+        let all = self.engine.stats();
+        let store = self.caller.is_operator().then_some(all);
+        Ok(SeenStats { tenant, usage, disk_full: all.disk_full, store })
+    }
+
+    /// Whether the caller may know how much there is of all tenants together.
+    #[must_use]
+    pub fn counts_all(&self) -> bool {
+        self.caller.is_operator()
     }
 
     pub(crate) fn operates(&self) -> Result<(), Error> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use tasuki_core::ids::TenantId;
 use tasuki_core::manifest::fits;
 use tasuki_core::observe::Track;
 use tasuki_core::registry::{Agent, Standing};
@@ -24,6 +25,8 @@ const CATCH_UP_MAX: Duration = Duration::from_secs(1);
 /// What is looked for. What is silent does not matter.
 #[derive(Debug, Clone, Default)]
 pub struct Search {
+    /// Whose agents; those of the caller's tenant without it. Only an operator looks elsewhere.
+    pub tenant: Option<TenantId>,
     pub capability: Option<Capability>,
     /// What would be sent: a JSON Schema that the capability's input must take.
     pub input: Option<Value>,
@@ -96,7 +99,16 @@ impl Desk {
         if search.capability.is_none() && (search.input.is_some() || search.output.is_some()) {
             return Err(invalid("capability", "is needed to compare schemas"));
         }
-        let capability = search.capability.as_ref().map(|it| self.caller.capability(it));
+        let own = self.caller.tenant();
+        let tenant = search.tenant.clone().unwrap_or_else(|| own.clone());
+        if tenant != own {
+            self.operates()?;
+        }
+        let known = |agent: &AgentId| match tenant == own {
+            true => self.knows(agent),
+            false => agent.tenant() == tenant.as_str(),
+        };
+        let capability = search.capability.as_ref().map(|it| it.seen_from(&tenant));
         self.engine.observed().await;
         let listing = self.engine.listing().await?;
         let candidates: Vec<Arc<Listed>> = match &capability {
@@ -108,8 +120,7 @@ impl Desk {
             if found.len() == max {
                 break;
             }
-            if self.knows(&listed.agent.id) && self.is_sought(&listed, &search, capability.as_ref())
-            {
+            if known(&listed.agent.id) && self.is_sought(&listed, &search, capability.as_ref()) {
                 // Rules and keys may be newer than the manifest.
                 let agent = self.engine.registry().agents.get(&listed.agent.id).cloned();
                 let agent = agent.unwrap_or_else(|| listed.agent.clone());
@@ -123,7 +134,7 @@ impl Desk {
             let silent = registry.agents.values().filter(|agent| {
                 agent.manifest.is_none()
                     && agent.standing != Standing::Deregistered
-                    && self.knows(&agent.id)
+                    && known(&agent.id)
             });
             for agent in silent.take(max - found.len()) {
                 found.push(self.seen(agent.clone(), None));
@@ -176,7 +187,7 @@ impl Desk {
 impl Engine {
     /// Lets the records catch up with what is committed, so that whoever asks after its work was
     /// done finds it there.
-    async fn observed(&self) {
+    pub(crate) async fn observed(&self) {
         let head = self.store.head();
         let mut seen = self.head.clone();
         let caught_up = seen.wait_for(|seen| *seen >= head);

@@ -3,14 +3,15 @@
 //! returns what became of it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
+use tasuki_core::address::Guard;
+use tasuki_core::assembly::Profiles;
 use tasuki_core::canonical::Body;
 use tasuki_core::command::{self, Command, OpenTask, Seeker};
-use tasuki_core::envelope::INTENT_BYTES_MAX;
-use tasuki_core::envelope::version;
+use tasuki_core::envelope::{HOPS_MAX, INTENT_BYTES_MAX, version};
 use tasuki_core::event::Key;
-use tasuki_core::identity::SecretKey;
+use tasuki_core::identity::{PublicKey, SecretKey};
 use tasuki_core::ids::TENANT_DEFAULT;
 use tasuki_core::observe::Records;
 use tasuki_core::registry::{Agent, Registry};
@@ -33,9 +34,10 @@ use crate::rates::{Denials, Rates};
 use crate::requests::{
     ClaimOneRequest, ClaimRequest, CounterRequest, Granted, NewTask, PeekRequest,
 };
+use crate::routes::Routes;
 use crate::schemas::Schemas;
 use crate::waiters::Waiters;
-use crate::{presence, relay, sweeper};
+use crate::{courier, presence, relay, sweeper};
 
 /// What holds where a request is silent.
 #[derive(Debug, Clone)]
@@ -55,6 +57,14 @@ pub struct Settings {
     pub signer: Option<Arc<SecretKey>>,
     /// What is done about secrets in what is to be stored.
     pub secrets: secrets::Policy,
+    /// How many hops a chain may have.
+    pub hops_max: u32,
+    /// The key by which what the broker says is checked, where it signs anything.
+    pub key: Option<PublicKey>,
+    /// Where the broker may deliver besides public addresses.
+    pub guard: Guard,
+    /// What receivers want to see, by their role.
+    pub profiles: Arc<Profiles>,
 }
 
 impl Default for Settings {
@@ -68,6 +78,10 @@ impl Default for Settings {
             open: true,
             signer: None,
             secrets: secrets::Policy::default(),
+            hops_max: HOPS_MAX,
+            key: None,
+            guard: Guard::default(),
+            profiles: Arc::new(Profiles::standard().clone()),
         }
     }
 }
@@ -93,13 +107,17 @@ pub struct Engine {
     pub(crate) ready: Ready,
     /// Whose turn it is.
     pub(crate) turn: AtomicU64,
+    /// Routes that are declared, by name and version.
+    pub(crate) routes: Routes,
     /// Relay and sweeper, which hold the store and would never end by themselves.
     workers: [AbortHandle; 3],
+    /// Reacts to what was committed with commands of its own.
+    courier: OnceLock<AbortHandle>,
 }
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        self.workers.iter().for_each(AbortHandle::abort);
+        self.workers.iter().chain(self.courier.get()).for_each(AbortHandle::abort);
     }
 }
 
@@ -125,7 +143,8 @@ impl Engine {
             tokio::spawn(presence::share(store.clone(), presence.clone())).abort_handle(),
         ];
         let closing = watch::Sender::new(false);
-        Arc::new(Self {
+        let news = store.subscribe();
+        let engine = Arc::new(Self {
             store,
             ids,
             settings,
@@ -143,8 +162,13 @@ impl Engine {
             contracts,
             ready: Ready::default(),
             turn: AtomicU64::new(0),
+            routes: Routes::default(),
             workers,
-        })
+            courier: OnceLock::new(),
+        });
+        let courier = tokio::spawn(courier::run(Arc::downgrade(&engine), news)).abort_handle();
+        engine.courier.get_or_init(|| courier);
+        engine
     }
 
     /// The terms that hold where an offer names none.
@@ -218,13 +242,21 @@ impl Engine {
     pub async fn open_task(&self, new: NewTask) -> Result<(Arc<Task>, bool), Error> {
         check_intent(&new.intent)?;
         let request = Body::of(&new).hash;
+        let coordinator = self.coordinator(&new.owner, new.coordinator.as_ref()).await?;
         let key = new.idempotency_key.map(|key| Key { key, request });
+        let project = match new.parent_task_id {
+            Some(parent) => self.project_below(parent, &new.owner, new.project).await?,
+            None => new.project,
+        };
         self.one_task(Command::OpenTask(OpenTask {
             task: self.ids.task(),
             owner: new.owner,
             intent: Intent::body(&new.intent),
             correlation_id: new.correlation_id,
             parent: new.parent_task_id,
+            coordinator,
+            channel: None,
+            project,
             key,
         }))
         .await
@@ -242,6 +274,15 @@ impl Engine {
 
     /// Claims up to `max` handoffs, waiting for the first if there is none.
     pub async fn claim(&self, wish: ClaimRequest) -> Result<Vec<Granted>, Error> {
+        self.claim_while(wish, || Ok(())).await
+    }
+
+    /// Claims as long as the caller may: it is asked again before each look.
+    pub(crate) async fn claim_while(
+        &self,
+        wish: ClaimRequest,
+        still_may: impl Fn() -> Result<(), Error>,
+    ) -> Result<Vec<Granted>, Error> {
         let max = self.within_claims(wish.max)?;
         let major = self.major_for(&wish.agent, &wish.majors).await?;
         let seeker = Seeker { agent: wish.agent, capabilities: wish.capabilities };
@@ -254,7 +295,7 @@ impl Engine {
             })
         };
         let _looking = self.presence.looks(&seeker, self.now());
-        let handoffs = self.until_work(&seeker, wish.wait_ms, command).await?;
+        let handoffs = self.until_work(&seeker, wish.wait_ms, command, still_may).await?;
         self.grant(handoffs, major).await
     }
 
@@ -296,16 +337,34 @@ impl Engine {
         let read = self.store.bodies(at).await;
         let envelopes = read.map_err(|_| Error::Store(tasuki_store::Error::Unknown))?;
         let now = self.store.clock().now();
-        let granted = handoffs.into_iter().zip(envelopes).map(|(handoff, envelope)| {
+        let taints = self.taints_of(&handoffs).await?;
+        let all = handoffs.into_iter().zip(envelopes).zip(taints);
+        let granted = all.map(|((handoff, envelope), taints)| {
             self.know_contract(&handoff.contract);
             let claim = handoff.state.claim();
             let lease_left_ms = claim.map_or(0, |claim| claim.ends_at().ms_after(now));
             let work_left_ms = claim.map_or(0, |claim| claim.hard_until.ms_after(now));
             let delivery = claim.and_then(|claim| self.deliver(&handoff, claim));
             let envelope = envelope.map(|envelope| in_major(envelope, major));
-            Granted { handoff, envelope, lease_left_ms, work_left_ms, delivery }
+            Granted { handoff, envelope, lease_left_ms, work_left_ms, taints, delivery }
         });
         Ok(granted.collect())
+    }
+
+    /// What the tasks of handoffs are built on and no longer holds.
+    async fn taints_of(&self, handoffs: &[Arc<Handoff>]) -> Result<Vec<Vec<HandoffId>>, Error> {
+        let any = self.records.lock().expect("no holder of this lock panics").tainted;
+        if !any {
+            return Ok(vec![Vec::new(); handoffs.len()]);
+        }
+        let mut all = Vec::with_capacity(handoffs.len());
+        for handoff in handoffs {
+            let read = self.store.task(handoff.task_id).await;
+            let task = read.map_err(|_| Error::Store(tasuki_store::Error::Unknown))?;
+            let taints = task.map(|task| task.taints.iter().map(|(source, _)| *source).collect());
+            all.push(taints.unwrap_or_default());
+        }
+        Ok(all)
     }
 
     /// Says on which other terms an agent would take a handoff.
@@ -366,7 +425,8 @@ impl Engine {
 
     /// Sends a dead letter on its way again and returns the new handoff.
     pub async fn redrive(&self, id: HandoffId, by: AgentId) -> Result<Arc<Handoff>, Error> {
-        self.one_handoff(Command::Redrive { handoff: id, by, new: self.ids.handoff() }).await
+        self.one_handoff(Command::Redrive { handoff: id, by, new: self.ids.handoff(), to: None })
+            .await
     }
 
     pub async fn discard(

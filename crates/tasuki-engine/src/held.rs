@@ -8,6 +8,7 @@ use tasuki_core::canonical::Body;
 use tasuki_core::command::{Act, Command, Holder};
 use tasuki_core::envelope::inherit::Breach;
 use tasuki_core::envelope::{Action, Envelope, ExpectedOutput, Fault, read_back};
+use tasuki_core::event::FailureClass;
 use tasuki_core::handoff::Claim;
 use tasuki_core::identity::statement;
 use tasuki_core::registry::Signed;
@@ -155,7 +156,14 @@ impl Engine {
         }
         let lease_left_ms = claim.map_or(0, |claim| claim.ends_at().ms_after(now));
         let work_left_ms = claim.map_or(0, |claim| claim.hard_until.ms_after(now));
-        Ok(Granted { handoff, envelope: None, lease_left_ms, work_left_ms, delivery: None })
+        Ok(Granted {
+            handoff,
+            envelope: None,
+            lease_left_ms,
+            work_left_ms,
+            taints: Vec::new(),
+            delivery: None,
+        })
     }
 
     pub async fn progress(
@@ -214,6 +222,7 @@ impl Engine {
         };
         self.check_payload(&request.payload)?;
         let verified = self.check_result(id, by, told).await?;
+        let next_payload = request.payload.clone();
         let result = Body::of(&ResultReport {
             handoff_id: id,
             action: request.action,
@@ -223,10 +232,10 @@ impl Engine {
             declared: request.criteria,
             gaps: request.gaps,
         });
+        let by = request.by.as_ref().map(|by| &by.agent);
         let follow_ups = if request.follow_ups.is_empty() {
-            Vec::new()
+            self.next_stages(id, by, request.action, &next_payload).await?
         } else {
-            let by = request.by.as_ref().map(|by| &by.agent);
             self.follow_ups(id, by, request.follow_ups).await?
         };
         let act = Act::Complete { result, follow_ups };
@@ -239,9 +248,7 @@ impl Engine {
         for text in texts.into_iter().chain([&request.attempted, &request.hint]) {
             self.check_text("failure", text.as_deref())?;
         }
-        if request.kind.is_empty() {
-            return Err(invalid("type", "expected a short name for the kind of error"));
-        }
+        check_failure(&request)?;
         let failure = Body::of(&FailureReport {
             handoff_id: request.handoff,
             action: Action::Failed,
@@ -249,6 +256,8 @@ impl Engine {
             kind: request.kind,
             message: request.message,
             attempted: request.attempted,
+            attempts: request.attempts,
+            causes: request.causes,
             hint: request.hint,
             retry_after_ms: request.retry_after_ms,
             details: request.details,
@@ -287,5 +296,36 @@ impl Engine {
             None => Command::Decline { handoff: id, agent, reason },
         };
         self.one_handoff(command).await
+    }
+}
+
+/// How long a chain of causes may be, and each of them in bytes.
+const CAUSES_MAX: usize = 32;
+const CAUSE_BYTES_MAX: usize = 4096;
+
+/// A failure says what it needs to say for somebody to decide, and nothing that contradicts itself.
+fn check_failure(request: &FailRequest) -> Result<(), Error> {
+    if request.kind.trim().is_empty() {
+        return Err(invalid("type", "expected a short name for the kind of error"));
+    }
+    if request.class == FailureClass::Permanent
+        && request.hint.as_deref().is_none_or(|hint| hint.trim().is_empty())
+    {
+        let problem = "a permanent failure needs what might fix it: nobody will simply try again";
+        return Err(invalid("hint", problem));
+    }
+    if request.class != FailureClass::Retryable && request.retry_after_ms.is_some() {
+        return Err(invalid("retry_after_ms", "only a retryable failure is tried again"));
+    }
+    if request.attempts == Some(0) {
+        return Err(invalid("attempts", "is 0; a failure has been tried at least once"));
+    }
+    if request.causes.len() > CAUSES_MAX {
+        let problem = format!("has {}, expected at most {CAUSES_MAX}", request.causes.len());
+        return Err(invalid("causes", problem));
+    }
+    match request.causes.iter().find(|cause| cause.is_empty() || cause.len() > CAUSE_BYTES_MAX) {
+        Some(_) => Err(invalid("causes", format!("expected 1 to {CAUSE_BYTES_MAX} bytes each"))),
+        None => Ok(()),
     }
 }

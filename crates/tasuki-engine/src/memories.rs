@@ -128,7 +128,7 @@ impl Engine {
         Ok((document, outcome.repeated))
     }
 
-    async fn kept(
+    pub(crate) async fn kept(
         &self,
         id: &DocumentId,
         revision: Option<u32>,

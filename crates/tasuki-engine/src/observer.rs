@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use tasuki_core::event::Sealed;
-use tasuki_core::observe::{Records, Track};
+use tasuki_core::observe::{Facts, Records, Track};
 use tasuki_core::registry::Change;
-use tasuki_core::{AgentId, Capability, Event, Position};
+use tasuki_core::{AgentId, Capability, Event, Position, Target};
 use tasuki_store::Store;
 
 /// What this is kept as.
@@ -30,7 +31,24 @@ pub(crate) struct Observer {
     kept: Instant,
 }
 
-type Stored = Vec<(AgentId, Option<Capability>, Track)>;
+type StoredTracks = Vec<(AgentId, Option<Capability>, Track)>;
+
+#[derive(Default, Serialize, Deserialize)]
+struct Stored {
+    tracks: StoredTracks,
+    targets: Vec<(Target, Facts)>,
+    #[serde(default)]
+    tainted: bool,
+}
+
+/// Also as it was written when there were no more than tracks.
+fn stored(text: &str) -> Stored {
+    serde_json::from_str(text).unwrap_or_else(|_| Stored {
+        tracks: serde_json::from_str(text).unwrap_or_default(),
+        targets: Vec::new(),
+        tainted: false,
+    })
+}
 
 impl Observer {
     pub(crate) fn new(
@@ -43,19 +61,21 @@ impl Observer {
 
     /// Goes on where the last one stopped.
     pub(crate) async fn load(&mut self, store: &dyn Store) {
-        let (at, tracks) = match store.kept(NAME).await {
-            Ok(Some((at, text))) => (at, serde_json::from_str(&text).unwrap_or_default()),
-            Ok(None) => (Position(0), Stored::new()),
+        let (at, Stored { tracks, targets, tainted }) = match store.kept(NAME).await {
+            Ok(Some((at, text))) => (at, stored(&text)),
+            Ok(None) => (Position(0), Stored::default()),
             Err(error) => {
                 tracing::debug!(%error, "how agents fared before is not known");
-                (store.head(), Stored::new())
+                (store.head(), Stored::default())
             }
         };
         let behind = Position(store.head().0.saturating_sub(BEHIND_MAX));
         {
             let mut records = self.records.lock().expect("no holder of this lock panics");
             let tracks = tracks.into_iter().map(|(agent, capability, t)| ((agent, capability), t));
-            *records = Records::from(tracks.collect(), at.max(behind));
+            *records =
+                Records::from(tracks.collect(), targets.into_iter().collect(), at.max(behind));
+            records.tainted = tainted;
         }
         self.catch_up(store).await;
     }
@@ -118,9 +138,15 @@ impl Observer {
     async fn keep(&self, store: &dyn Store) {
         let (at, text) = {
             let records = self.records.lock().expect("no holder of this lock panics");
-            let tracks: Vec<_> =
-                records.tracks.iter().map(|((agent, able), track)| (agent, able, track)).collect();
-            (records.at, serde_json::to_string(&tracks).unwrap_or_default())
+            let tracks = records.tracks.iter();
+            let tracks = tracks.map(|((agent, able), t)| (agent.clone(), able.clone(), t.clone()));
+            let targets = records.targets.iter().map(|(to, facts)| (to.clone(), facts.clone()));
+            let stored = Stored {
+                tracks: tracks.collect(),
+                targets: targets.collect(),
+                tainted: records.tainted,
+            };
+            (records.at, serde_json::to_string(&stored).unwrap_or_default())
         };
         if let Err(error) = store.keep(NAME, at, text).await {
             tracing::debug!(%error, "how agents fare is written down later");

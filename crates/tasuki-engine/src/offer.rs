@@ -6,21 +6,23 @@ use std::sync::Arc;
 
 use tasuki_core::canonical::{Body, Object};
 use tasuki_core::command::{Command, Offer, OfferTask};
-use tasuki_core::envelope::inherit::{Hand, Inherited, inherit};
-use tasuki_core::envelope::{Control, Envelope, Payload, VERSION, authored};
-use tasuki_core::event::Key;
+use tasuki_core::envelope::inherit::{Hand, Inherited, inherit, still_holds};
+use tasuki_core::envelope::{Control, Envelope, Payload, VERSION, authored, path};
+use tasuki_core::event::{BranchOf, DeadReason, Key, TaintPolicy};
 use tasuki_core::handoff::PRIORITY_DEFAULT;
 use tasuki_core::identity::statement;
-use tasuki_core::ids::{CorrelationId, IdempotencyKey};
+use tasuki_core::ids::{CorrelationId, IdempotencyKey, Project};
+use tasuki_core::registry::Standing;
 use tasuki_core::report::Intent;
 use tasuki_core::trust::{self, Trust};
-use tasuki_core::{AgentId, Handoff, HandoffId, Hash, Refusal, Task, TaskId, Timestamp};
+use tasuki_core::{AgentId, Handoff, HandoffId, Hash, Refusal, Target, Task, TaskId, Timestamp};
 
 use tasuki_store::{HandoffFilter, PAGE_MAX};
 
+use crate::directory::Listed;
 use crate::engine::{Engine, check_intent};
 use crate::error::{Error, invalid};
-use crate::requests::{FollowUp, NewOffer, Offered};
+use crate::requests::{Coordinator, FollowUp, NewOffer, Offered};
 
 /// How often an offer is made anew when its task moved on meanwhile.
 const TRIES_MAX: usize = 3;
@@ -35,9 +37,20 @@ struct Place {
     previous: Option<Hash>,
     hop: u32,
     /// The envelope before this one, and who decides about the task.
-    before: Option<Box<Envelope>>,
+    before: Option<Box<Before>>,
     coordinator: AgentId,
+    /// What the task is built on that no longer holds.
+    taints: Vec<(HandoffId, TaintPolicy)>,
     key: Option<Key>,
+}
+
+/// The envelope that a new one follows.
+#[derive(Clone)]
+pub(crate) struct Before {
+    pub(crate) handoff: HandoffId,
+    /// As it was, but for constraints that were lifted since.
+    pub(crate) envelope: Envelope,
+    pub(crate) lifted_since: Vec<Hash>,
 }
 
 impl Engine {
@@ -97,24 +110,28 @@ impl Engine {
         let request = || Body::of(new).hash;
         let key = new.idempotency_key.clone().map(|key| Key { key, request: request() });
         let place = match new.task_id {
-            None => self.new_chain(new, key)?,
+            None => self.new_chain(new, key).await?,
             Some(id) => self.next_in_chain(new, id, key).await?,
         };
         let offer = self.make_offer(place, new.hop.clone(), new.idempotency_key.clone()).await?;
         Ok(Command::Offer(Box::new(offer)))
     }
 
-    fn new_chain(&self, new: &NewOffer, key: Option<Key>) -> Result<Place, Error> {
+    async fn new_chain(&self, new: &NewOffer, key: Option<Key>) -> Result<Place, Error> {
         let Some(intent) = new.intent.as_deref() else {
             return Err(invalid("intent", "a new task needs the user's own words"));
         };
         check_intent(intent)?;
+        let coordinator = self.coordinator(&new.from, new.coordinator.as_ref()).await?;
         Ok(Place {
             task: OfferTask::New {
                 task: self.ids.task(),
                 intent: Intent::body(intent).hash,
                 correlation_id: new.correlation_id.clone(),
                 parent: None,
+                coordinator: coordinator.clone(),
+                project: new.project.clone(),
+                branch_of: None,
             },
             from: new.from.clone(),
             intent: intent.into(),
@@ -123,7 +140,8 @@ impl Engine {
             previous: None,
             hop: 0,
             before: None,
-            coordinator: new.from.clone(),
+            coordinator: coordinator.unwrap_or_else(|| new.from.clone()),
+            taints: Vec::new(),
             key,
         })
     }
@@ -140,6 +158,7 @@ impl Engine {
         if let Some(given) = &new.intent {
             task.keeps_intent(given)?;
         }
+        same_project(&task, new.project.as_ref())?;
         let intent = self.intent_of(&task).await?;
         let (previous, hop) = match task.envelope {
             Some((hash, hop)) => (Some(hash), hop + 1),
@@ -158,13 +177,32 @@ impl Engine {
             previous,
             hop,
             before,
-            coordinator: task.opened_by.clone(),
+            coordinator: task.decider().clone(),
+            taints: task.taints.clone(),
             key,
         };
         Ok(match new.hop.control {
             Control::Passed => place,
             Control::Awaited => self.below(&task, place),
         })
+    }
+
+    /// What a task below another belongs to. A task never changes its project, so it need not be
+    /// looked at again when the command is carried out.
+    pub(crate) async fn project_below(
+        &self,
+        parent: TaskId,
+        by: &AgentId,
+        given: Option<Project>,
+    ) -> Result<Option<Project>, Error> {
+        let task = self.store.task(parent).await?;
+        let task = task.filter(|task| task.owner.tenant() == by.tenant());
+        let task = task.ok_or(Refusal::TaskNotFound(parent))?;
+        if task.project.is_some() {
+            same_project(&task, given.as_ref())?;
+            return Ok(task.project.clone());
+        }
+        Ok(given)
     }
 
     /// A call is a task of its own below the caller's, so that each has one owner.
@@ -174,8 +212,52 @@ impl Engine {
             intent: parent.intent,
             correlation_id: place.correlation_id.clone(),
             parent: Some(parent.id),
+            coordinator: parent.coordinator.clone(),
+            project: parent.project.clone(),
+            branch_of: None,
         };
         Place { task, parent: Some(parent.id), ..place }
+    }
+
+    /// The first offer of a task that begins anew from a hop of another.
+    #[allow(clippy::too_many_arguments, reason = "each is a part of where it comes from")]
+    pub(crate) async fn branch_offer(
+        &self,
+        origin: &Task,
+        from: AgentId,
+        intent: Arc<str>,
+        before: &Handoff,
+        branch_of: BranchOf,
+        hop: FollowUp,
+        key: Option<Key>,
+    ) -> Result<Offer, Error> {
+        let correlation_id = origin.correlation_id.clone();
+        let idempotency_key = key.as_ref().map(|key| key.key.clone());
+        let task = OfferTask::New {
+            task: self.ids.task(),
+            intent: origin.intent,
+            correlation_id: correlation_id.clone(),
+            parent: None,
+            project: origin.project.clone(),
+            branch_of: Some(branch_of),
+            coordinator: origin.coordinator.clone(),
+        };
+        let place = Place {
+            task,
+            coordinator: from.clone(),
+            from,
+            intent,
+            correlation_id,
+            parent: None,
+            previous: None,
+            hop: 0,
+            before: self.before(before).await?.map(Box::new),
+            taints: Vec::new(),
+            key,
+        };
+        // It comes to where it has been before because somebody wants it to.
+        let offer = self.make_offer(place, hop, idempotency_key).await?;
+        Ok(Offer { dead_end: None, ..offer })
     }
 
     /// The offers that follow from a completion.
@@ -189,7 +271,7 @@ impl Engine {
         let task = self.store.task(handoff.task_id).await?;
         let task = task.ok_or(Refusal::TaskNotFound(handoff.task_id))?;
         let intent = self.intent_of(&task).await?;
-        let before = self.envelope_at(handoff.envelope_at).await?.map(Box::new);
+        let before = self.before(&handoff).await?.map(Box::new);
         let holder = holder(&handoff);
         let mut offers = Vec::with_capacity(hops.len());
         for hop in hops {
@@ -202,7 +284,8 @@ impl Engine {
                 previous: Some(handoff.envelope),
                 hop: handoff.hop + 1,
                 before: before.clone(),
-                coordinator: task.opened_by.clone(),
+                coordinator: task.decider().clone(),
+                taints: task.taints.clone(),
                 key: None,
             };
             let place = match hop.control {
@@ -217,7 +300,7 @@ impl Engine {
     pub(crate) async fn intent_of(&self, task: &Task) -> Result<Arc<str>, Error> {
         let body = self.store.bodies(vec![task.intent_at]).await?.pop().flatten();
         let intent: Option<Intent> = body.and_then(|body| serde_json::from_str(body.text()).ok());
-        let lost = || Error::Store(tasuki_store::Error::Unknown);
+        let lost = || invalid("task_id", "the user's own words were erased, so nothing can follow");
         Ok(intent.ok_or_else(lost)?.intent.into())
     }
 
@@ -233,7 +316,9 @@ impl Engine {
             let problem = "the envelope before was erased, so nothing can follow it";
             return Err(invalid("task_id", problem));
         }
-        let Inherited { parts, lifts, .. } = inherited(&place, &mut hop, now)?;
+        let Inherited { parts, mut lifts, .. } = inherited(&place, &mut hop, now)?;
+        let after = place.before.as_ref().map(|before| before.handoff);
+        lifts.extend(place.before.iter().flat_map(|before| &before.lifted_since));
         let expires_at = self.expiry(now, &hop)?;
         let settled = self.settle(&place.from, &hop, &parts).await?;
         check_trust(&hop.payload, &place)?;
@@ -250,6 +335,13 @@ impl Engine {
             );
             self.check_signature(&place.from, signed, &statement::envelope(said))?;
         }
+        let before = place.before.as_deref().map(|before| &before.envelope);
+        let path = path::so_far(before);
+        let hops_max = self.settings.hops_max;
+        let dead_end = path::dead_end(&path, place.hop, &settled.to, &hop.payload, hops_max);
+        let tainted = place.parent.filter(|_| matches!(place.task, OfferTask::New { .. }));
+        let tainted = tainted.unwrap_or_else(|| place.task.id());
+        let taints = path::taints(before, tainted, &place.taints);
         let envelope = Envelope {
             envelope_version: VERSION.into(),
             task_id: place.task.id(),
@@ -267,6 +359,8 @@ impl Engine {
             intent: place.intent.to_string(),
             parts,
             payload: hop.payload,
+            path,
+            taints,
             metadata: hop.metadata,
             created_at: now,
             signed: hop.signed,
@@ -279,6 +373,7 @@ impl Engine {
             to: settled.to,
             control: hop.control,
             envelope: envelope.body(),
+            after,
             hop: place.hop,
             previous: place.previous,
             priority: hop.priority.unwrap_or(PRIORITY_DEFAULT),
@@ -289,8 +384,121 @@ impl Engine {
             not_before: hop.start_in_ms.map(|ms| now.plus_ms(ms)),
             needs_approval: hop.needs_approval,
             ordering_key: hop.ordering_key,
+            dead_end,
             key: place.key,
         })
+    }
+
+    /// The agent that decides about a task, where the sender names one or its role.
+    pub(crate) async fn coordinator(
+        &self,
+        from: &AgentId,
+        wanted: Option<&Coordinator>,
+    ) -> Result<Option<AgentId>, Error> {
+        let role = match wanted {
+            None => return Ok(None),
+            Some(Coordinator::Agent(agent)) if agent.tenant() != from.tenant() => {
+                return Err(Refusal::OtherTenant.into());
+            }
+            Some(Coordinator::Agent(agent)) => return Ok(Some(agent.clone())),
+            Some(Coordinator::Role(role)) => role,
+        };
+        let listing = self.listing().await?;
+        let now = self.now();
+        let has_role = |listed: &&Arc<Listed>| {
+            listed.agent.id.tenant() == from.tenant()
+                && listed.agent.standing == Standing::Active
+                && listed.manifest.role.as_deref() == Some(role)
+        };
+        let live = |listed: &&Arc<Listed>| {
+            self.presence.is_live(&Target::Agent(listed.agent.id.clone()), now)
+        };
+        let mut able = listing.agents.values().filter(has_role).peekable();
+        let first = able.peek().map(|listed| listed.agent.id.clone());
+        let found = able.find(live).map(|listed| listed.agent.id.clone()).or(first);
+        match found {
+            Some(agent) => Ok(Some(agent)),
+            None => Err(invalid("coordinator", format!("no agent has the role {role:?}"))),
+        }
+    }
+
+    /// The offer by which a dead letter goes on with another envelope, made by a reviewer.
+    pub(crate) async fn amended(
+        &self,
+        letter: &Handoff,
+        by: &AgentId,
+        mut hop: FollowUp,
+    ) -> Result<Offer, Error> {
+        let task = self.task(letter.task_id).await?;
+        let intent = self.intent_of(&task).await?;
+        let before = self.before(letter).await?;
+        let hop_number = task.envelope.map_or(0, |(_, hop)| hop + 1);
+        hop.metadata.0.insert("amended_by".into(), by.to_string().into());
+        let place = Place {
+            task: OfferTask::Existing(task.id),
+            from: letter.from.clone(),
+            intent,
+            correlation_id: task.correlation_id.clone(),
+            parent: task.parent_task_id,
+            previous: task.envelope.map(|(hash, _)| hash),
+            hop: hop_number,
+            before: before.map(Box::new),
+            coordinator: task.decider().clone(),
+            taints: task.taints.clone(),
+            key: None,
+        };
+        // Nobody may lift what binds by amending, but the one who decides about the task.
+        let coordinator = *task.decider() == *by;
+        if !coordinator && !hop.said.lift_constraints.is_empty() && letter.from != *by {
+            let problem = "only the issuer or the task's coordinator lifts a constraint";
+            return Err(invalid("lift_constraints", problem));
+        }
+        let mut offer = self.make_offer(place, hop, None).await?;
+        // A person sends it on: a circle is what they want it to go through once more.
+        offer.dead_end = offer.dead_end.filter(|reason| *reason == DeadReason::HopLimit);
+        Ok(offer)
+    }
+
+    /// The offers of something that is told to many: one task for each below the first.
+    pub(crate) async fn tellings(
+        &self,
+        parent: TaskId,
+        new: &NewOffer,
+        receivers: &[AgentId],
+        coordinator: Option<&AgentId>,
+    ) -> Result<Vec<Offer>, Error> {
+        let intent: Arc<str> = new.intent.clone().unwrap_or_default().into();
+        let mut offers = Vec::with_capacity(receivers.len());
+        for receiver in receivers {
+            let task = OfferTask::New {
+                task: TaskId(derived(parent, receiver, "task")),
+                intent: Intent::body(&intent).hash,
+                correlation_id: new.correlation_id.clone(),
+                parent: Some(parent),
+                project: new.project.clone(),
+                branch_of: None,
+                coordinator: coordinator.cloned(),
+            };
+            let place = Place {
+                task,
+                from: new.from.clone(),
+                intent: intent.clone(),
+                correlation_id: new.correlation_id.clone(),
+                parent: Some(parent),
+                previous: None,
+                hop: 0,
+                before: None,
+                coordinator: coordinator.unwrap_or(&new.from).clone(),
+                taints: Vec::new(),
+                key: None,
+            };
+            let to = Target::Agent(receiver.clone());
+            let hop = FollowUp { to, control: Control::Awaited, ..new.hop.clone() };
+            let mut offer = self.make_offer(place, hop, None).await?;
+            offer.handoff = HandoffId(derived(parent, receiver, "handoff"));
+            offers.push(offer);
+        }
+        Ok(offers)
     }
 
     /// The envelope that a new one follows. Whether it still is the last one, the command finds out.
@@ -298,24 +506,41 @@ impl Engine {
         &self,
         task: &Task,
         hash: Hash,
-    ) -> Result<Option<Envelope>, Error> {
+    ) -> Result<Option<Before>, Error> {
+        match self.last_handoff(task, hash).await? {
+            Some(last) => self.before(&last).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The last handoff with an envelope of a task.
+    pub(crate) async fn last_handoff(
+        &self,
+        task: &Task,
+        hash: Hash,
+    ) -> Result<Option<Arc<Handoff>>, Error> {
         let live = match task.live {
             Some(id) => self.store.handoff(id).await?.filter(|live| live.envelope == hash),
             None => None,
         };
-        let last = match live {
-            Some(live) => Some(live),
-            None => {
-                let task = Some(task.id);
-                let filter = HandoffFilter { task, max: PAGE_MAX, ..HandoffFilter::default() };
-                let handoffs = self.store.list_handoffs(filter).await?;
-                handoffs.into_iter().find(|handoff| handoff.envelope == hash)
-            }
-        };
-        match last {
-            Some(last) => self.envelope_at(last.envelope_at).await,
-            None => Ok(None),
+        if live.is_some() {
+            return Ok(live);
         }
+        let filter =
+            HandoffFilter { task: Some(task.id), max: PAGE_MAX, ..HandoffFilter::default() };
+        let handoffs = self.store.list_handoffs(filter).await?;
+        Ok(handoffs.into_iter().find(|handoff| handoff.envelope == hash))
+    }
+
+    /// A handoff's envelope, without the constraints that were lifted since.
+    async fn before(&self, handoff: &Handoff) -> Result<Option<Before>, Error> {
+        let Some(mut envelope) = self.envelope_at(handoff.envelope_at).await? else {
+            return Ok(None);
+        };
+        let since = self.lifted_since(handoff).await?;
+        let lifted_since = since.iter().map(|lift| lift.id).collect();
+        envelope.parts = still_holds(envelope.parts, &since, handoff.hop + 1);
+        Ok(Some(Before { handoff: handoff.id, envelope, lifted_since }))
     }
 
     fn expiry(&self, now: Timestamp, hop: &FollowUp) -> Result<Timestamp, Error> {
@@ -328,6 +553,31 @@ impl Engine {
             (Some(time), None) | (None, Some(time)) => time,
             (None, None) => now.plus_ms(self.settings.expires_in_ms),
         })
+    }
+}
+
+/// An id that follows from another one and a name: it sorts with the first, and is the same however
+/// often it is made.
+fn derived(parent: TaskId, receiver: &AgentId, kind: &str) -> u128 {
+    let text = serde_json::json!([parent, receiver, kind]);
+    let hash = Body::of(&text).hash.0;
+    let low = u64::from_be_bytes(hash[..8].try_into().expect("a hash has 32 bytes"));
+    // The variant of a UUID, as in every other id.
+    let low = (low & !(0b11 << 62)) | (0b10 << 62);
+    (parent.0 >> 64 << 64) | u128::from(low)
+}
+
+/// What belongs to one project is not handed on into another.
+fn same_project(task: &Task, given: Option<&Project>) -> Result<(), Error> {
+    match given {
+        Some(given) if task.project.as_ref() != Some(given) => {
+            let where_ = task
+                .project
+                .as_ref()
+                .map_or("no project".to_owned(), |project| format!("project {project}"));
+            Err(invalid("project", format!("is {given}, and task {} is in {where_}", task.id)))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -350,7 +600,7 @@ fn inherited(place: &Place, hop: &mut FollowUp, now: Timestamp) -> Result<Inheri
     }
     let hand =
         Hand { from: &place.from, coordinator: Some(&place.coordinator), hop: place.hop, now };
-    let before = place.before.as_ref().map(|before| &before.parts);
+    let before = place.before.as_ref().map(|before| &before.envelope.parts);
     let inherited = inherit(before, &hop.said, hand).map_err(Error::Envelope)?;
     hop.budget_tokens = hop.budget_tokens.or(inherited.budget_tokens);
     hop.deadline = match (hop.deadline, inherited.deadline) {
@@ -361,8 +611,8 @@ fn inherited(place: &Place, hop: &mut FollowUp, now: Timestamp) -> Result<Inheri
 }
 
 /// Members that are not known here go on from hop to hop, and a hop may say its own.
-fn carried(before: Option<Box<Envelope>>, own: Object) -> Object {
-    let mut more = before.map(|before| before.more).unwrap_or_default();
+fn carried(before: Option<Box<Before>>, own: Object) -> Object {
+    let mut more = before.map(|before| before.envelope.more).unwrap_or_default();
     more.0.extend(own.0);
     more
 }
@@ -375,6 +625,7 @@ fn check_trust(payload: &Payload, place: &Place) -> Result<(), Error> {
     }
     // Only the first envelope of a chain is by the one who gives the task.
     let ceiling = if place.hop == 0 { Trust::Operator } else { Trust::Agent };
-    let before = place.before.as_ref().and_then(|before| trust::parts(&before.payload).ok());
+    let before = place.before.as_ref();
+    let before = before.and_then(|before| trust::parts(&before.envelope.payload).ok());
     trust::check(&parts, &before.unwrap_or_default(), ceiling).map_err(Error::Trust)
 }

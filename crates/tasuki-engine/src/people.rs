@@ -4,12 +4,13 @@
 
 use std::sync::Arc;
 
+use tasuki_core::address::{Endpoint, Guard};
 use tasuki_core::canonical::Body;
 use tasuki_core::command::{Command, RegistryWish};
 use tasuki_core::event::Actor;
 use tasuki_core::identity::{PublicKey, Signature, statement};
 use tasuki_core::ids::{KeyId, TENANT_DEFAULT, TenantId, TokenId};
-use tasuki_core::manifest::{Manifest, Problem};
+use tasuki_core::manifest::{Delivery, Manifest, Problem};
 use tasuki_core::registry::rules::{Effect, Permission, Rule};
 use tasuki_core::registry::{Agent, Purpose, Quotas, Signed, Standing, Tenant, Token};
 use tasuki_core::{AgentId, Refusal};
@@ -203,16 +204,27 @@ fn names_of_others(manifest: &Manifest, agent: &AgentId) -> Vec<Problem> {
     problems
 }
 
+/// A URL to which the broker will not deliver, as far as that can be seen without looking up names.
+fn unreachable(manifest: &Manifest, guard: &Guard) -> Option<Problem> {
+    let Delivery::Webhook { url } = &manifest.delivery else { return None };
+    let checked = match Endpoint::parse(url) {
+        Ok(endpoint) => guard.check_host(&endpoint.host),
+        Err(problem) => Err(problem.into()),
+    };
+    let problem = |why| format!("the broker does not deliver there: {why}");
+    checked.err().map(|why| Problem { path: "delivery.url".into(), problem: problem(why) })
+}
+
 impl Desk {
     /// Writes into the audit log that a part of a batch was refused.
     pub async fn note_denied(&self, code: &str, operation: &str) {
         self.engine.note_denied(&self.caller, code, operation).await;
     }
 
-    /// Whether the caller would still be let in.
-    #[must_use]
-    pub fn still_known(&self) -> bool {
-        self.engine.still_known(&self.caller)
+    /// The same desk for the caller as it is known by now, if it would still be let in.
+    pub fn renewed(&self) -> Result<Self, Error> {
+        let caller = self.engine.renewed(&self.caller)?;
+        Ok(Self { engine: self.engine.clone(), caller })
     }
 
     /// The agent that a request names, which the caller must look after.
@@ -268,9 +280,10 @@ impl Desk {
         let body = Body::of(&manifest);
         let manifest = Manifest::parse(manifest).map_err(Error::Manifest)?;
         let agent = self.named(&manifest.agent_id)?;
-        let foreign = names_of_others(&manifest, &agent);
-        if !foreign.is_empty() {
-            return Err(Error::Manifest(foreign));
+        let mut problems = names_of_others(&manifest, &agent);
+        problems.extend(unreachable(&manifest, &self.engine.settings.guard));
+        if !problems.is_empty() {
+            return Err(Error::Manifest(problems));
         }
         let now = self.now();
         let known = self.engine.registry().agents.get(&agent).cloned();

@@ -73,6 +73,7 @@ fn wake_claimers(batch: &Committed, waiters: &Waiters) {
 fn fresh_offer(event: &Sealed) -> Option<&Target> {
     let (offered, _) = event.record.event.offered()?;
     let later = offered.not_before.is_some_and(|start| start > event.record.at);
-    let waits = offered.needs_approval || offered.ordering_key.is_some() || later;
+    let after = offered.contract.after.is_some();
+    let waits = offered.needs_approval || offered.ordering_key.is_some() || later || after;
     (!waits).then_some(&offered.to)
 }

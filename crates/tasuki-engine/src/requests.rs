@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tasuki_core::canonical::Object;
+use tasuki_core::contract::After;
 use tasuki_core::envelope::{Action, Control, CriterionReport, Payload, Said};
 use tasuki_core::event::FailureClass;
-use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey, RequestId};
+use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey, Project, RequestId};
+use tasuki_core::pipeline::StageRef;
 use tasuki_core::{
     AgentId, Body, Capability, Handoff, HandoffId, Hash, Target, Task, TaskId, Terms, Timestamp,
 };
@@ -24,6 +26,12 @@ pub struct NewTask {
     pub intent: String,
     pub correlation_id: Option<CorrelationId>,
     pub parent_task_id: Option<TaskId>,
+    /// Who decides about it when things go wrong; without one, its owner.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coordinator: Option<Coordinator>,
+    /// What it belongs to; without it, what the parent belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<Project>,
     #[serde(skip)]
     pub idempotency_key: Option<IdempotencyKey>,
 }
@@ -38,9 +46,23 @@ pub struct NewOffer {
     /// The user's own words; needed for a new task, carried by the broker from then on.
     pub intent: Option<String>,
     pub correlation_id: Option<CorrelationId>,
+    /// Who decides about a new task when things go wrong; without one, whoever opens it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coordinator: Option<Coordinator>,
+    /// What a new task belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<Project>,
     pub hop: FollowUp,
     #[serde(skip)]
     pub idempotency_key: Option<IdempotencyKey>,
+}
+
+/// Who decides about a task: an agent, or one that has a role.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Coordinator {
+    Agent(AgentId),
+    Role(String),
 }
 
 /// One hop: to whom, what, and on which terms. A completion may carry several.
@@ -59,6 +81,15 @@ pub struct FollowUp {
     /// How the receiver is chosen, where `to` names a capability; open to all without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub route: Option<Route>,
+    /// Who is asked next, if the receiver cannot or will not do it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fallbacks: Vec<Target>,
+    /// Tasks that come first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<After>,
+    /// Where in a declared route it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage: Option<StageRef>,
     /// What the result must fit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<serde_json::Value>,
@@ -132,6 +163,8 @@ pub struct Granted {
     /// How much of the lease and of the attempt's time is left, by the store's clock.
     pub lease_left_ms: u64,
     pub work_left_ms: u64,
+    /// What the task is built on and no longer holds.
+    pub taints: Vec<HandoffId>,
     /// The broker's word that it gave this to its holder.
     pub delivery: Option<Delivery>,
 }
@@ -189,6 +222,7 @@ pub struct TermsWish {
     pub attempts: Option<u32>,
     pub losses: Option<u32>,
     pub backoff_ms: Option<u64>,
+    pub ack_ms: Option<u64>,
 }
 
 impl TermsWish {
@@ -200,6 +234,7 @@ impl TermsWish {
             attempts: self.attempts.unwrap_or(others.attempts),
             losses: self.losses.unwrap_or(others.losses),
             backoff_ms: self.backoff_ms.unwrap_or(others.backoff_ms),
+            ack_ms: self.ack_ms.or(others.ack_ms),
         }
     }
 }
@@ -216,6 +251,8 @@ pub struct FailRequest {
     pub kind: String,
     pub message: String,
     pub attempted: Option<String>,
+    pub attempts: Option<u32>,
+    pub causes: Vec<String>,
     pub hint: Option<String>,
     pub retry_after_ms: Option<u64>,
     pub details: Object,
@@ -256,6 +293,38 @@ pub struct WaitRequest {
 pub enum Waited {
     Handoff { handoff: Arc<Handoff>, reached: bool },
     Task { task: Arc<Task>, reached: bool },
+}
+
+impl FollowUp {
+    /// A hop that says only to whom it goes and what it carries.
+    #[must_use]
+    pub fn new(to: Target, payload: Payload) -> Self {
+        Self {
+            to,
+            control: Control::Passed,
+            action: Action::default(),
+            payload,
+            metadata: Object::default(),
+            priority: None,
+            terms: None,
+            capability: None,
+            route: None,
+            fallbacks: Vec::new(),
+            after: None,
+            stage: None,
+            output_schema: None,
+            majors: Vec::new(),
+            budget_tokens: None,
+            said: Said::default(),
+            more: Object::default(),
+            signed: None,
+            deadline: None,
+            expires_in_ms: None,
+            start_in_ms: None,
+            needs_approval: false,
+            ordering_key: None,
+        }
+    }
 }
 
 impl Waited {

@@ -53,7 +53,7 @@ pub struct SeenContext {
     pub context: Context,
     /// Whether the text of the last revision was erased.
     pub erased: bool,
-    /// Open tasks that the caller may see, newest first, with the handoff under way.
+    /// Open tasks of the project that the caller may see, newest first, with the handoff under way.
     pub queue: Vec<(Arc<Task>, Option<Arc<Handoff>>)>,
     /// What looks like a secret in what was just written.
     pub warnings: Vec<Finding>,
@@ -72,8 +72,12 @@ impl Desk {
         }
         let (document, context) = self.stored_context(project).await?;
         let erased = document.as_ref().is_some_and(|document| document.erased);
-        let open =
-            TaskFilter { state: Some(TaskState::Open), max: QUEUE_MAX, ..Default::default() };
+        let open = TaskFilter {
+            state: Some(TaskState::Open),
+            project: Some(project.clone()),
+            max: QUEUE_MAX,
+            ..Default::default()
+        };
         let mut queue = Vec::new();
         for task in self.list_tasks(open).await?.items {
             let handoff = match task.live {

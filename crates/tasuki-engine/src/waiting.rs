@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures::future::{pending, select_all};
-use tasuki_core::command::{Command, Seeker};
+use tasuki_core::command::{Act, Command, Proof, Seeker};
 use tasuki_core::{Handoff, Refusal, State, Target, Task, Timestamp};
 
 use crate::engine::Engine;
@@ -24,6 +24,7 @@ impl Engine {
         seeker: &Seeker,
         wait_ms: u64,
         command: impl Fn() -> Command,
+        still_may: impl Fn() -> Result<(), Error>,
     ) -> Result<Vec<Arc<Handoff>>, Error> {
         let found = self.one(command()).await?.handoffs;
         if !found.is_empty() || wait_ms == 0 {
@@ -35,19 +36,58 @@ impl Engine {
         let topics: Vec<_> = own.chain(able).map(Topic::Target).collect();
         let places: Vec<_> =
             topics.iter().map(|topic| self.waiters.take_place(topic.clone())).collect();
+        let mut known = self.store.registry();
         loop {
             // Listening begins before looking, so that nothing slips in between.
             let news = listen(&places);
+            known.mark_unchanged();
+            // What was allowed when the wait began may not be any more.
+            still_may()?;
             let found = self.one(command()).await?.handoffs;
             if !found.is_empty() {
                 // The wake-up may have been for work that this claim left behind: pass it on.
                 for topic in &topics {
                     self.waiters.wake_one(topic);
                 }
+                // The rules may have changed while the command waited for its turn.
+                if let Err(error) = still_may() {
+                    self.give_back(&found).await;
+                    return Err(error);
+                }
                 return Ok(found);
             }
-            if !self.wait_for_news(news, deadline).await {
+            let news = async {
+                let news = self.wait_for_news(news, deadline);
+                tokio::pin!(news);
+                loop {
+                    tokio::select! {
+                        biased;
+                        more = &mut news => return Ok(more),
+                        changed = known.changed(), if known.has_changed().is_ok() => {
+                            if changed.is_ok() {
+                                still_may()?;
+                            }
+                        }
+                    }
+                }
+            };
+            let more: Result<bool, Error> = news.await;
+            if !more? {
                 return Ok(Vec::new());
+            }
+        }
+    }
+
+    /// Releases what was claimed for somebody who may not have it.
+    async fn give_back(&self, claimed: &[Arc<Handoff>]) {
+        for handoff in claimed {
+            let Some(claim) = handoff.state.claim() else { continue };
+            let proof = Proof { claim_id: claim.claim_id, fence: claim.fence };
+            let act = Act::Release;
+            let release = Command::Held { handoff: handoff.id, proof, by: None, act };
+            // If it fails, the lease runs out: nobody was told of the claim.
+            if let Err(error) = self.one(release).await {
+                tracing::warn!(handoff = %handoff.id, %error, "a claim could not be given back");
             }
         }
     }
@@ -118,7 +158,7 @@ impl Engine {
     }
 
     /// Whether there was news before the deadline.
-    async fn wait_for_news(&self, news: Vec<News<'_>>, deadline: Timestamp) -> bool {
+    pub(crate) async fn wait_for_news(&self, news: Vec<News<'_>>, deadline: Timestamp) -> bool {
         let mut closing = self.closing.subscribe();
         let any = async {
             if news.is_empty() {
@@ -135,9 +175,9 @@ impl Engine {
     }
 }
 
-type News<'p> = Pin<Box<tokio::sync::futures::Notified<'p>>>;
+pub(crate) type News<'p> = Pin<Box<tokio::sync::futures::Notified<'p>>>;
 
-fn listen(places: &[Place]) -> Vec<News<'_>> {
+pub(crate) fn listen(places: &[Place]) -> Vec<News<'_>> {
     let listening = places.iter().map(|place| {
         let mut news = Box::pin(place.notify.notified());
         news.as_mut().enable();

@@ -51,6 +51,7 @@ codes! {
     "body_not_found" 404,
     "body_too_large" 413,
     "budget_too_small" 422,
+    "chain_not_found" 404,
     "constraint_altered" 422,
     "constraint_dropped" 422,
     "constraint_not_yours" 403,
@@ -72,6 +73,7 @@ codes! {
     "invalid_manifest" 422,
     "invalid_payload" 422,
     "invalid_request" 400,
+    "invalid_resource" 400,
     "invalid_rules" 422,
     "invalid_terms" 422,
     "key_not_found" 404,
@@ -85,6 +87,7 @@ codes! {
     "not_dead_lettered" 409,
     "not_owner" 403,
     "not_permitted" 403,
+    "not_tainted" 409,
     "not_target" 403,
     "other_tenant" 422,
     "out_of_turn" 409,
@@ -95,6 +98,8 @@ codes! {
     "rate_limited" 429,
     "read_back_needed" 409,
     "request_timeout" 408,
+    "resource_reserved" 409,
+    "review_taken" 409,
     "revision_conflict" 409,
     "route_not_found" 404,
     "secret_found" 422,
@@ -111,6 +116,7 @@ codes! {
     "stale_claim" 409,
     "still_needed" 409,
     "store_unavailable" 503,
+    "target_unavailable" 409,
     "task_finished" 409,
     "task_moved" 409,
     "task_not_found" 404,
@@ -120,6 +126,7 @@ codes! {
     "token_refused" 403,
     "too_many_counters" 409,
     "too_many_keys" 409,
+    "too_many_subscribers" 409,
     "trust_raised" 422,
     "unauthenticated" 401,
     "unsupported_media_type" 415,
@@ -214,6 +221,7 @@ fn details(refusal: &Refusal) -> Object {
         }
         Refusal::IdempotencyConflict { key } => vec![text("idempotency_key", key)],
         Refusal::AgentNotFound(agent)
+        | Refusal::HeldBack(agent)
         | Refusal::ManifestMoved { agent, .. }
         | Refusal::TooManyKeys { agent, .. } => vec![text("agent_id", agent)],
         Refusal::KeyNotFound { agent, key } => {
@@ -221,6 +229,7 @@ fn details(refusal: &Refusal) -> Object {
         }
         Refusal::KeyTaken(key) => vec![text("key_id", key)],
         Refusal::TokenNotFound(token) => vec![text("token_id", token)],
+        Refusal::ChainNotFound(id) => vec![text("chain_id", id)],
         Refusal::MemoryNotFound(id) | Refusal::MemoryDeleted(id) => vec![text("memory_id", id)],
         Refusal::MemorySuperseded { id, by } => {
             vec![text("memory_id", id), text("superseded_by", by)]
@@ -234,6 +243,24 @@ fn details(refusal: &Refusal) -> Object {
         Refusal::OwnershipNotShared { path } => vec![text("path", path)],
         Refusal::SecretFound { path, kind } => vec![text("path", path), text("kind", kind)],
         Refusal::StillNeeded(task) => vec![text("task_id", task)],
+        Refusal::TargetUnavailable { target, in_row, reset_in_ms } => vec![
+            text("target", target),
+            ("failed_in_row".to_owned(), (*in_row).into()),
+            ("retry_after_ms".to_owned(), (*reset_in_ms).into()),
+        ],
+        Refusal::Reserved { resource, holder, handoff } => {
+            vec![text("resource", resource), text("holder", holder), text("handoff_id", handoff)]
+        }
+        Refusal::ReviewTaken { handoff, by, left_ms } => vec![
+            text("handoff_id", handoff),
+            text("reviewer", by),
+            ("retry_after_ms".to_owned(), (*left_ms).into()),
+        ],
+        Refusal::NotTainted { task, source_handoff } => {
+            vec![text("task_id", task), text("handoff_id", source_handoff)]
+        }
+        Refusal::TooManySubscribers { channel, .. } => vec![text("channel", channel)],
+        Refusal::InvalidResource(_) => vec![],
         Refusal::InvalidDocument(_)
         | Refusal::BodyNotFound(_)
         | Refusal::DeadlinePassed

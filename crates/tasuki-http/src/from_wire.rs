@@ -2,8 +2,10 @@
 //! From what was sent to what the engine is asked.
 
 use tasuki_core::document::Content;
+use tasuki_core::envelope::parts::Form;
 use tasuki_core::envelope::{Fault, version};
-use tasuki_core::{HandoffId, Terms};
+use tasuki_core::ids::ChannelId;
+use tasuki_core::{HandoffId, Target, Terms};
 use tasuki_engine as engine;
 use tasuki_engine::Proof;
 
@@ -16,6 +18,8 @@ pub(crate) fn task(body: wire::OpenTask) -> engine::NewTask {
         intent: body.intent,
         correlation_id: body.correlation_id,
         parent_task_id: body.parent_task_id,
+        coordinator: body.coordinator.map(coordinator),
+        project: body.project,
         idempotency_key: body.idempotency_key,
     }
 }
@@ -26,9 +30,96 @@ pub(crate) fn offer(body: wire::Offer, defaults: Terms) -> Result<engine::NewOff
         task_id: body.task_id,
         intent: body.intent,
         correlation_id: body.correlation_id,
+        coordinator: body.coordinator.map(coordinator),
+        project: body.project,
         idempotency_key: body.idempotency_key,
         hop: follow_up(body.hop, defaults)?,
     })
+}
+
+fn coordinator(body: wire::Coordinator) -> engine::Coordinator {
+    match body {
+        wire::Coordinator::Agent(agent) => engine::Coordinator::Agent(agent),
+        wire::Coordinator::Role(role) => engine::Coordinator::Role(role),
+    }
+}
+
+pub(crate) fn publication(
+    channel: ChannelId,
+    body: wire::Publication,
+    defaults: Terms,
+) -> engine::Publication {
+    // Whom the message names does not count: each receiver is put there.
+    let nobody = Target::Agent(body.from_agent.clone());
+    let hop = engine::FollowUp {
+        action: body.action,
+        metadata: body.metadata,
+        priority: body.priority,
+        terms: body.terms.map(|patch| wish(patch).over(defaults)),
+        said: body.said,
+        deadline: body.deadline,
+        expires_in_ms: body.expires_in_ms,
+        needs_approval: body.needs_approval,
+        ordering_key: body.ordering_key,
+        ..engine::FollowUp::new(nobody, body.payload)
+    };
+    engine::Publication {
+        channel,
+        receivers: body.receivers,
+        message: engine::NewOffer {
+            from: body.from_agent,
+            task_id: None,
+            intent: Some(body.intent),
+            correlation_id: body.correlation_id,
+            coordinator: body.coordinator.map(coordinator),
+            project: body.project,
+            hop,
+            idempotency_key: body.idempotency_key,
+        },
+    }
+}
+
+pub(crate) fn pipeline_start(body: wire::StartPipeline) -> engine::NewOffer {
+    let nobody = Target::Agent(body.from_agent.clone());
+    engine::NewOffer {
+        from: body.from_agent,
+        task_id: None,
+        intent: Some(body.intent),
+        correlation_id: body.correlation_id,
+        coordinator: body.coordinator.map(coordinator),
+        project: body.project,
+        hop: engine::FollowUp {
+            said: body.said,
+            deadline: body.deadline,
+            ..engine::FollowUp::new(nobody, body.payload)
+        },
+        idempotency_key: body.idempotency_key,
+    }
+}
+
+pub(crate) fn amendment(body: wire::Amend, defaults: Terms) -> engine::Amendment {
+    engine::Amendment {
+        to: body.to,
+        payload: body.payload,
+        terms: body.terms.map(|patch| wish(patch).over(defaults)),
+        said: body.said,
+    }
+}
+
+pub(crate) fn ruling(body: wire::Ruling) -> engine::Ruling {
+    match body {
+        wire::Ruling::Retry => engine::Ruling::Retry,
+        wire::Ruling::Reroute(to) => engine::Ruling::Reroute(to),
+        wire::Ruling::Abort(reason) => engine::Ruling::Abort { reason },
+    }
+}
+
+pub(crate) fn need(body: wire::Need) -> engine::Need {
+    match body {
+        wire::Need::All => engine::Need::All,
+        wire::Need::Any => engine::Need::Any,
+        wire::Need::Quorum(number) => engine::Need::Quorum(number),
+    }
 }
 
 fn follow_up(body: wire::FollowUp, defaults: Terms) -> Result<engine::FollowUp, Problem> {
@@ -43,6 +134,9 @@ fn follow_up(body: wire::FollowUp, defaults: Terms) -> Result<engine::FollowUp, 
         terms: body.terms.map(|patch| wish(patch).over(defaults)),
         capability: body.capability,
         route: body.route.map(route),
+        fallbacks: body.fallbacks,
+        after: body.after,
+        stage: None,
         output_schema: body.output_schema,
         majors: body.majors,
         budget_tokens: body.budget_tokens,
@@ -92,6 +186,7 @@ fn wish(patch: wire::TermsPatch) -> engine::TermsWish {
         attempts: patch.attempts,
         losses: patch.losses,
         backoff_ms: patch.backoff_ms,
+        ack_ms: patch.ack_ms,
     }
 }
 
@@ -112,6 +207,7 @@ pub(crate) fn counter(handoff: HandoffId, body: wire::Counter) -> engine::Counte
 
 pub(crate) fn search(body: wire::Search) -> engine::Search {
     engine::Search {
+        tenant: body.tenant,
         capability: body.capability,
         input: body.input,
         output: body.output,
@@ -190,6 +286,8 @@ pub(crate) fn fail(handoff: HandoffId, body: wire::Fail) -> engine::FailRequest 
         kind: body.kind,
         message: body.message,
         attempted: body.attempted,
+        attempts: body.attempts,
+        causes: body.causes,
         hint: body.hint,
         retry_after_ms: body.retry_after_ms,
         details: body.details,
@@ -224,6 +322,14 @@ pub(crate) fn until(until: wire::Until) -> engine::Until {
     match until {
         wire::Until::Claimed => engine::Until::Claimed,
         wire::Until::Settled => engine::Until::Settled,
+    }
+}
+
+pub(crate) fn detail(detail: wire::Detail) -> Form {
+    match detail {
+        wire::Detail::Stub => Form::Stub,
+        wire::Detail::Summary => Form::Summary,
+        wire::Detail::Full => Form::Full,
     }
 }
 

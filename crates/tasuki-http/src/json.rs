@@ -202,6 +202,7 @@ fn modernised(mut value: Value) -> Result<Value, Problem> {
                 hop.remove("from_agent");
                 hop.remove("intent");
                 hop.remove("correlation_id");
+                hop.remove("project");
             }
         }
     }

@@ -6,6 +6,7 @@
 
 mod attended;
 mod auth;
+mod courier;
 pub mod error;
 mod from_wire;
 mod gate;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 
 use tasuki_engine::Engine;
 
+pub use courier::{Poster, Resolver, SystemResolver};
 pub use openapi::{document, text as document_text};
 pub use serve::serve;
 

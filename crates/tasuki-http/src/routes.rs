@@ -3,7 +3,9 @@
 //! The table of everything under `/v1`. The router and the OpenAPI document are made from it, so
 //! that neither can know a route that the other does not.
 
+mod chains;
 mod memories;
+mod patterns;
 
 use axum::Router;
 use axum::handler::Handler;
@@ -186,7 +188,9 @@ pub(crate) fn all() -> Vec<Route> {
     routes.extend(handoff_routes());
     routes.extend(held_routes());
     routes.extend(review_routes());
+    routes.extend(chains::routes());
     routes.extend(memories::routes());
+    routes.extend(patterns::routes());
     routes.extend(agent_routes());
     routes.extend(token_routes());
     routes.extend(log_routes());
@@ -231,6 +235,39 @@ fn task_routes() -> Vec<Route> {
             tasks::events,
         )
         .errors(&["task_not_found", "invalid_request"]),
+        reads::<tasuki_core::chain::ChainFile, _, _>(
+            "/v1/tasks/{id}/export",
+            "task_export",
+            "Export a task and those below it as one file that can be verified anywhere",
+            tasks::export,
+        )
+        .errors(&["task_not_found", "invalid_request"]),
+        does::<wire::Branch, wire::Offered, _, _>(
+            "/v1/tasks/{id}/branch",
+            "task_branch",
+            "Begin anew from a hop, as a task of its own",
+            tasks::branch,
+        )
+        .creates()
+        .errors(&[
+            "task_not_found",
+            "idempotency_conflict",
+            "invalid_payload",
+            "secret_found",
+            "not_permitted",
+            "other_tenant",
+            "terms_out_of_range",
+            "trust_raised",
+            "constraint_altered",
+            "constraint_dropped",
+            "constraint_not_yours",
+            "decision_settled",
+            "invalid_envelope",
+            "version_not_supported",
+            "invalid_terms",
+            "deadline_passed",
+            "disk_full",
+        ]),
         does::<wire::Decide, wire::Task, _, _>(
             "/v1/tasks/{id}/cancel",
             "task_cancel",
@@ -238,6 +275,19 @@ fn task_routes() -> Vec<Route> {
             tasks::cancel,
         )
         .errors(&["task_not_found", "task_finished", "not_permitted"]),
+        does::<wire::LiftConstraint, wire::Task, _, _>(
+            "/v1/tasks/{id}/lift",
+            "task_lift",
+            "Lift a constraint of a task, from its next envelope on, whoever holds the task",
+            tasks::lift,
+        )
+        .errors(&[
+            "task_not_found",
+            "task_finished",
+            "task_moved",
+            "constraint_not_yours",
+            "invalid_envelope",
+        ]),
     ]
 }
 
@@ -273,6 +323,7 @@ fn handoff_routes() -> Vec<Route> {
             "version_not_supported",
             "invalid_terms",
             "deadline_passed",
+            "target_unavailable",
             "disk_full",
         ]),
         does::<wire::OfferBatch, wire::Batch<wire::Offered>, _, _>(

@@ -48,21 +48,28 @@ pub(crate) async fn events(
     desk.may_follow()?;
     let watcher = desk.clone();
     let pages = stream::unfold((desk, after), |(desk, after)| async move {
-        if !desk.more_events(after).await || !desk.still_known() {
+        if !desk.more_events(after).await {
             return None;
         }
-        let entries = desk.events(after, PAGE).await.ok()?;
+        let entries = desk.renewed().ok()?.events(after, PAGE).await.ok()?;
         let last = entries.last().map_or(after, |entry| entry.sealed.position);
         Some((stream::iter(entries), (desk, last)))
     });
-    let events = pages.flatten().filter_map(move |entry| {
-        let desk = watcher.clone();
-        let wanted = wanted(&entry);
-        async move {
-            let seen = wanted && desk.sees_event(&entry).await;
-            seen.then(|| Ok::<_, Infallible>(as_event(&entry)))
-        }
-    });
+    // Who is let in, and what it may see, is asked for each event: rules may change while a page
+    // is being read.
+    let events = pages
+        .flatten()
+        .then(move |entry| {
+            let desk = watcher.clone();
+            let wanted = wanted(&entry);
+            async move {
+                let desk = desk.renewed().ok().filter(|desk| desk.may_follow().is_ok())?;
+                let seen = wanted && desk.sees_event(&entry).await;
+                Some(seen.then(|| Ok::<_, Infallible>(as_event(&entry))))
+            }
+        })
+        .take_while(|known| std::future::ready(known.is_some()))
+        .filter_map(|event| std::future::ready(event.flatten()));
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
 }
 
@@ -80,7 +87,11 @@ fn start(desk: &Desk, headers: &HeaderMap, after: Option<u64>) -> Result<Positio
     // Who heard of more than there is would miss what comes until then: the log is another one, or
     // was restored.
     if start > head {
-        let problem = format!("is {start}, past the end of the log, which is at {head}");
+        // Where the log ends is the business of who may count it.
+        let problem = match desk.counts_all() {
+            true => format!("is {start}, past the end of the log, which is at {head}"),
+            false => format!("is {start}, past the end of the log"),
+        };
         return Err(Problem::invalid(field, problem));
     }
     Ok(start)

@@ -52,6 +52,7 @@ pub(crate) fn claimed(granted: &engine::Granted) -> Result<wire::Claimed, Proble
         work_left_ms: granted.work_left_ms,
         envelope: raw(envelope),
         envelope_hash: handoff.envelope,
+        taints: granted.taints.clone(),
         delivery: granted
             .delivery
             .as_ref()
@@ -164,6 +165,20 @@ pub(crate) fn handoff(handoff: &Handoff, now: Timestamp) -> wire::Handoff {
         failures: handoff.failures,
         losses: handoff.losses,
         declined_by: handoff.declined_by.clone(),
+        tried: handoff.tried.clone(),
+        ack_left_ms: handoff.ack_by.map(|by| by.ms_after(now)),
+        reviewer: handoff
+            .reviewer
+            .as_ref()
+            .filter(|(_, until)| now < *until)
+            .map(|(agent, _)| agent.clone()),
+        retracted: handoff.retracted_at.is_some(),
+        lifted: handoff
+            .lifts
+            .iter()
+            .map(|lift| wire::LiftedConstraint { constraint: lift.constraint, by: lift.by.clone() })
+            .collect(),
+        trim_regret: handoff.fetched.clone(),
         attempts: handoff.attempts.iter().map(attempt).collect(),
     }
 }
@@ -199,8 +214,16 @@ pub(crate) fn task(task: &Task) -> wire::Task {
         state: task.state.to_string(),
         owner: task.owner.clone(),
         opened_by: task.opened_by.clone(),
+        coordinator: task.coordinator.clone(),
+        channel: task.channel.clone(),
+        taints: task
+            .taints
+            .iter()
+            .map(|(source, policy)| wire::TaintedBy { source: *source, policy: *policy })
+            .collect(),
         parent_task_id: task.parent_task_id,
         correlation_id: task.correlation_id.clone(),
+        project: task.project.clone(),
         intent: task.intent,
         opened_at: task.opened_at,
         ended_at: task.ended_at,

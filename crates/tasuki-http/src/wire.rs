@@ -4,17 +4,20 @@
 
 mod agents;
 mod assemble;
+mod chains;
 mod memories;
+mod patterns;
 mod views;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tasuki_core::canonical::Object;
+use tasuki_core::contract::After;
 use tasuki_core::envelope::version::{AnyEnvelope, Flat};
 use tasuki_core::envelope::{Action, Control, CriterionReport, Payload, Said};
 use tasuki_core::event::FailureClass;
-use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey, RequestId};
+use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey, Project, RequestId};
 use tasuki_core::registry::Signed;
 use tasuki_core::route::{Policy, Why};
 use tasuki_core::{
@@ -23,7 +26,9 @@ use tasuki_core::{
 
 pub use agents::*;
 pub use assemble::*;
+pub use chains::*;
 pub use memories::*;
+pub use patterns::*;
 pub use views::*;
 
 /// Opens a task that its owner keeps for now.
@@ -39,6 +44,12 @@ pub struct OpenTask {
     /// The task this one is part of; `from_agent` must own it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_task_id: Option<TaskId>,
+    /// Who decides about it when things go wrong, and is told of every failure; its owner without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coordinator: Option<Coordinator>,
+    /// What the task belongs to; without it, what its parent belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<Project>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<IdempotencyKey>,
 }
@@ -56,6 +67,12 @@ pub struct Offer {
     pub intent: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<CorrelationId>,
+    /// Who decides about a new task when things go wrong, and is told of every failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coordinator: Option<Coordinator>,
+    /// What a new task belongs to. Tasks below it belong there too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<Project>,
     /// The same key with the same body gives the first reply again; with another body, a conflict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<IdempotencyKey>,
@@ -122,6 +139,9 @@ pub struct TermsPatch {
     /// The longest pause before a retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backoff_ms: Option<u64>,
+    /// How long it may wait to be claimed before it goes to the next one, or to the dead letters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ack_ms: Option<u64>,
 }
 
 /// One hop: to whom, what, and on which terms. A completion may carry several, which are made in the
@@ -149,6 +169,14 @@ pub struct FollowUp {
     /// How one of the agents with the capability is chosen. Without it, all of them may claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub route: Option<Route>,
+    /// Who is asked next, in this order, if the receiver cannot or will not do it: by name, or anybody
+    /// with a capability.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub fallbacks: Vec<Target>,
+    /// Tasks that must have a result before this can be claimed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<After>,
     /// A JSON Schema that the result must fit: `expected_output.schema` in short.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<serde_json::Value>,
@@ -200,6 +228,8 @@ impl FollowUp {
             terms: None,
             capability: None,
             route: None,
+            fallbacks: Vec::new(),
+            after: None,
             output_schema: None,
             majors: Vec::new(),
             budget_tokens: None,
@@ -352,6 +382,10 @@ pub struct Claimed {
     pub envelope: Box<RawValue>,
     /// The address of the envelope.
     pub envelope_hash: Hash,
+    /// What the task is built on and no longer holds, also if that came out after the envelope was
+    /// made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taints: Vec<HandoffId>,
     /// The broker's word that it gave this to its holder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Delivery>,
@@ -483,11 +517,20 @@ pub struct Fail {
     #[serde(rename = "type")]
     pub kind: String,
     pub message: String,
+    /// What was attempted when it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempted: Option<String>,
-    /// What might fix it.
+    /// How often the agent tried before it gave up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
+    /// What led to it, the nearest cause first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32))]
+    pub causes: Vec<String>,
+    /// What might fix it; a permanent failure must say it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// When to try again at the earliest; for retryable failures only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
     #[serde(default)]
@@ -517,6 +560,32 @@ pub struct Decide {
     pub by: AgentId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// Begins anew from a hop of a task, as a task of its own.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Branch {
+    /// Who begins it, and owns it until somebody claims it.
+    pub by: AgentId,
+    /// The hop whose content the first envelope carries.
+    pub hop: u32,
+    /// Another target than the hop's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Target>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<IdempotencyKey>,
+}
+
+/// Ends a constraint of a task, from its next envelope on.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LiftConstraint {
+    /// Who issued it, or who opened the task.
+    pub by: AgentId,
+    /// The id of the constraint.
+    pub constraint: Hash,
+    pub reason: String,
 }
 
 /// Who decides.

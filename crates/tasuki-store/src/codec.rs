@@ -5,10 +5,12 @@
 use serde::{Deserialize, Serialize};
 use tasuki_core::contract::{Contract, Counter};
 use tasuki_core::envelope::Control;
-use tasuki_core::handoff::{Attempt, Claim, Ended, Review};
+use tasuki_core::event::TaintPolicy;
+use tasuki_core::handoff::{Attempt, Claim, Ended, Lift, Review};
 use tasuki_core::ids::{Fence, Malformed, OrderingKey, RequestId};
 use tasuki_core::{
-    AgentId, ClaimId, Handoff, HandoffId, Hash, Position, State, Target, TaskId, Terms, Timestamp,
+    AgentId, ClaimId, DocumentId, Handoff, HandoffId, Hash, Position, State, Target, Task, TaskId,
+    Terms, Timestamp,
 };
 
 #[derive(Serialize, Deserialize)]
@@ -45,12 +47,25 @@ struct StoredHandoff {
     failures: u32,
     losses: u32,
     losses_in_row: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tried: Vec<Target>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ack_by_ms: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reviewer: Option<(AgentId, i64)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retracted_at: Option<Position>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     delivered_ms: Option<i64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     declined_by: Vec<AgentId>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     attempts: Vec<StoredAttempt>,
+    /// The constraint, who lifted it, and where the reason is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    lifts: Vec<(Hash, AgentId, Position)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    fetched: Vec<DocumentId>,
     at: Position,
 }
 
@@ -153,9 +168,19 @@ pub(crate) fn encode(handoff: &Handoff) -> String {
         failures: handoff.failures,
         losses: handoff.losses,
         losses_in_row: handoff.losses_in_row,
+        tried: handoff.tried.clone(),
+        ack_by_ms: handoff.ack_by.map(|time| time.0),
+        reviewer: handoff.reviewer.as_ref().map(|(agent, until)| (agent.clone(), until.0)),
+        retracted_at: handoff.retracted_at,
         delivered_ms: handoff.delivered_at.map(|time| time.0),
         declined_by: handoff.declined_by.clone(),
         attempts: handoff.attempts.iter().map(encode_attempt).collect(),
+        lifts: handoff
+            .lifts
+            .iter()
+            .map(|lift| (lift.constraint, lift.by.clone(), lift.reason_at))
+            .collect(),
+        fetched: handoff.fetched.clone(),
         at: handoff.at,
     };
     serde_json::to_string(&stored).expect("a stored handoff has string keys only")
@@ -191,11 +216,50 @@ pub(crate) fn decode(text: &str) -> Result<Handoff, Malformed> {
         failures: stored.failures,
         losses: stored.losses,
         losses_in_row: stored.losses_in_row,
+        tried: stored.tried,
+        ack_by: stored.ack_by_ms.map(Timestamp),
+        reviewer: stored.reviewer.map(|(agent, until)| (agent, Timestamp(until))),
+        retracted_at: stored.retracted_at,
         delivered_at: stored.delivered_ms.map(Timestamp),
         declined_by: stored.declined_by,
         attempts: stored.attempts.into_iter().map(decode_attempt).collect::<Result<_, _>>()?,
+        lifts: stored
+            .lifts
+            .into_iter()
+            .map(|(constraint, by, reason_at)| Lift { constraint, by, reason_at })
+            .collect(),
+        fetched: stored.fetched,
         at: stored.at,
     })
+}
+
+/// What a task's row has no column for.
+#[derive(Default, Serialize, Deserialize)]
+struct StoredMore {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    coordinator: Option<AgentId>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    taints: Vec<(HandoffId, TaintPolicy)>,
+}
+
+/// The rest of a task, if there is any.
+pub(crate) fn encode_more(task: &Task) -> Option<String> {
+    if task.coordinator.is_none() && task.taints.is_empty() {
+        return None;
+    }
+    let more = StoredMore { coordinator: task.coordinator.clone(), taints: task.taints.clone() };
+    Some(serde_json::to_string(&more).expect("it has string keys only"))
+}
+
+/// Who decides about a task, and what taints it.
+pub(crate) fn decode_more(
+    text: Option<&str>,
+) -> Result<(Option<AgentId>, Vec<(HandoffId, TaintPolicy)>), Malformed> {
+    let more: StoredMore = text.map_or(Ok(StoredMore::default()), |text| {
+        serde_json::from_str(text)
+            .map_err(|error| Malformed(format!("stored task cannot be read: {error}")))
+    })?;
+    Ok((more.coordinator, more.taints))
 }
 
 fn encode_state(state: &State) -> StoredState {

@@ -26,7 +26,8 @@ use tasuki_core::command::{Command, Outcome};
 use tasuki_core::document::ranking::{Candidates, Question};
 use tasuki_core::event::Sealed;
 use tasuki_core::handoff::StateName;
-use tasuki_core::ids::TenantId;
+use tasuki_core::ids::{ChannelId, Project, TenantId};
+use tasuki_core::quota::Usage;
 use tasuki_core::registry::Registry;
 use tasuki_core::{
     AgentId, Body, Document, DocumentId, Handoff, HandoffId, Position, Refusal, Target, Task,
@@ -99,6 +100,8 @@ pub trait Store: Send + std::marker::Sync + 'static {
     async fn kept(&self, name: &'static str) -> Result<Option<(Position, String)>, Error>;
     /// How many handoffs wait for each of these targets, up to a thousand.
     async fn waiting(&self, targets: Vec<Target>) -> Result<Vec<u64>, Error>;
+    /// What a tenant uses now.
+    async fn usage(&self, tenant: TenantId) -> Result<Usage, Error>;
     /// Tells other brokers on the same store who was heard of, and returns who was heard of there.
     async fn share_presence(
         &self,
@@ -209,13 +212,18 @@ pub struct HandoffFilter {
     pub max: usize,
 }
 
-/// Which tasks to list, newest first.
+/// Which tasks to list, newest first unless they are to begin after a position.
 #[derive(Debug, Clone, Default)]
 pub struct TaskFilter {
     pub tenant: Option<TenantId>,
     pub state: Option<TaskState>,
     pub owner: Option<AgentId>,
     pub parent: Option<TaskId>,
+    /// Only those that were told to many on this channel.
+    pub channel: Option<ChannelId>,
+    /// Only those that were opened after this position, the oldest first.
+    pub after: Option<Position>,
+    pub project: Option<Project>,
     pub before: Option<TaskId>,
     pub max: usize,
 }
@@ -265,6 +273,9 @@ impl TaskFilter {
             && self.state.is_none_or(|state| task.state == state)
             && self.owner.as_ref().is_none_or(|owner| task.owner == *owner)
             && self.parent.is_none_or(|parent| task.parent_task_id == Some(parent))
+            && self.channel.as_ref().is_none_or(|channel| task.channel.as_ref() == Some(channel))
+            && self.after.is_none_or(|after| task.intent_at > after)
+            && self.project.as_ref().is_none_or(|project| task.project.as_ref() == Some(project))
             && self.before.is_none_or(|before| task.id < before)
     }
 }

@@ -217,7 +217,7 @@ impl Live {
     }
 
     fn learn(&mut self, sealed: &Sealed) {
-        if matches!(sealed.record.event, Event::RegistryChanged(_)) {
+        if self.registry.is_changed_by(sealed) {
             self.undo.push(Undo::Registry(self.registry.clone()));
             self.known_anew.extend(Arc::make_mut(&mut self.registry).apply(sealed));
         }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is known of agents, tokens and tenants, as rows.
+//! What is known of agents, tokens, tenants, breakers, channels and reservations, as rows.
 
 use tasuki_core::registry::{Entry, Registry};
-use tasuki_core::{Event, Position};
+use tasuki_core::{Position, Target};
 
 use crate::live::Live;
 
@@ -28,6 +28,20 @@ impl Row {
             Entry::Tenant(tenant) => {
                 ("tenant", tenant.id.to_string(), serde_json::to_string(&**tenant), None)
             }
+            Entry::Breaker(breaker) => {
+                let name = match &breaker.target {
+                    Target::Agent(agent) => format!("agent:{agent}"),
+                    Target::Capability(capability) => format!("capability:{capability}"),
+                };
+                ("breaker", name, serde_json::to_string(&**breaker), None)
+            }
+            Entry::Channel(channel) => {
+                ("channel", channel.id.to_string(), serde_json::to_string(&**channel), None)
+            }
+            Entry::Reservation(reservation) => {
+                let name = reservation.handoff.to_string();
+                ("reservation", name, serde_json::to_string(&**reservation), None)
+            }
         };
         Self { kind, name, data: data.expect("entries have string keys only"), body_at }
     }
@@ -43,16 +57,14 @@ pub(crate) fn put(
     let entry = match kind {
         "agent" => Entry::Agent(serde_json::from_str(data)?),
         "token" => Entry::Token(serde_json::from_str(data)?),
+        "breaker" => Entry::Breaker(serde_json::from_str(data)?),
+        "channel" => Entry::Channel(serde_json::from_str(data)?),
+        "reservation" => Entry::Reservation(serde_json::from_str(data)?),
         _ => Entry::Tenant(serde_json::from_str(data)?),
     };
     registry.put(entry);
     registry.at = registry.at.max(at);
     Ok(())
-}
-
-/// Whether an event changes who is known.
-pub(crate) fn is_change(event: &Event) -> bool {
-    matches!(event, Event::RegistryChanged(_))
 }
 
 /// The rows that the changes since the last commit have made old, each once, as they are now.

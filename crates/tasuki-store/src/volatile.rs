@@ -11,7 +11,8 @@ use async_trait::async_trait;
 use tasuki_core::decide::Replay;
 use tasuki_core::document::StoredBody;
 use tasuki_core::document::ranking::{Candidates, Question};
-use tasuki_core::ids::{Epoch, IdempotencyKey};
+use tasuki_core::ids::{Epoch, IdempotencyKey, TenantId};
+use tasuki_core::quota::Usage;
 use tasuki_core::registry::Registry;
 use tasuki_core::{
     AgentId, Body, Command, Document, DocumentId, Event, Handoff, HandoffId, Position, Target,
@@ -161,7 +162,10 @@ impl Store for Volatile {
     async fn list_tasks(&self, filter: TaskFilter) -> Result<Vec<Arc<Task>>, Error> {
         let (mut tasks, _) = self.writer.snapshot().await?;
         tasks.retain(|task| filter.lets_through(task));
-        tasks.sort_by_key(|task| Reverse(task.id));
+        match filter.after {
+            Some(_) => tasks.sort_by_key(|task| task.intent_at),
+            None => tasks.sort_by_key(|task| Reverse(task.id)),
+        }
         tasks.truncate(filter.max);
         Ok(tasks)
     }
@@ -230,6 +234,10 @@ impl Store for Volatile {
 
     async fn waiting(&self, targets: Vec<Target>) -> Result<Vec<u64>, Error> {
         self.writer.waiting(targets).await
+    }
+
+    async fn usage(&self, tenant: TenantId) -> Result<Usage, Error> {
+        self.writer.usage(tenant).await
     }
 
     /// Nobody else is on this store.

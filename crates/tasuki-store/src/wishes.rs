@@ -8,7 +8,11 @@ use tasuki_core::{AgentId, Command};
 /// Whether a command brings new work. A full disk refuses these and takes the rest.
 pub(crate) fn creates(command: &Command) -> bool {
     match command {
-        Command::OpenTask(_) | Command::Offer(_) | Command::Redrive { .. } => true,
+        Command::OpenTask(_)
+        | Command::Offer(_)
+        | Command::Publish { .. }
+        | Command::Redrive { .. }
+        | Command::Amend { .. } => true,
         Command::Document { wish, .. } => matches!(wish, DocumentWish::Write(_)),
         Command::Held { act: Act::Complete { follow_ups, .. }, .. } => !follow_ups.is_empty(),
         Command::CancelTask { .. }
@@ -24,6 +28,13 @@ pub(crate) fn creates(command: &Command) -> bool {
         | Command::Cancel { .. }
         | Command::Abort { .. }
         | Command::Discard { .. }
+        | Command::TakeReview { .. }
+        | Command::Retract { .. }
+        | Command::Taint { .. }
+        | Command::ClearTaint { .. }
+        | Command::Join { .. }
+        | Command::Lift { .. }
+        | Command::NoteFetch { .. }
         | Command::Sweep { .. }
         | Command::RaiseEpoch { .. }
         | Command::Registry { .. }
@@ -34,7 +45,9 @@ pub(crate) fn creates(command: &Command) -> bool {
 /// Whose idempotency key a command bears.
 pub(crate) fn key_of(command: &Command) -> Option<(&AgentId, &IdempotencyKey)> {
     match command {
-        Command::OpenTask(open) => open.key.as_ref().map(|key| (&open.owner, &key.key)),
+        Command::OpenTask(open) | Command::Publish { open, .. } => {
+            open.key.as_ref().map(|key| (&open.owner, &key.key))
+        }
         Command::Offer(offer) => offer.key.as_ref().map(|key| (&offer.from, &key.key)),
         Command::Document { by, wish: DocumentWish::Write(write), .. } => {
             write.key.as_ref().map(|key| (by, &key.key))

@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tasuki_core::command::Outcome;
-use tasuki_core::decide::{Decision, Replay, reads};
+use tasuki_core::decide::{Decision, Replay, View, reads};
 use tasuki_core::document::StoredBody;
-use tasuki_core::ids::IdempotencyKey;
+use tasuki_core::ids::{IdempotencyKey, TenantId};
+use tasuki_core::quota::Usage;
 use tasuki_core::registry::Registry;
 use tasuki_core::{
     AgentId, Command, Document, DocumentId, Handoff, HandoffId, Position, Target, Task, TaskId,
@@ -21,7 +22,6 @@ use tokio::sync::{broadcast, oneshot, watch};
 
 use crate::clock::Clock;
 use crate::live::{Appended, Live};
-use crate::registry;
 use crate::wishes::{creates, key_of};
 use crate::{COMMANDS_MAX, Committed, Done, Error, QUEUE_MAX, Reply, Stats};
 
@@ -112,6 +112,7 @@ enum Message {
     Task(TaskId, oneshot::Sender<Result<Option<Arc<Task>>, Error>>),
     Snapshot(oneshot::Sender<Snapshot>),
     Waiting(Vec<Target>, oneshot::Sender<Vec<u64>>),
+    Usage(TenantId, oneshot::Sender<Usage>),
     Keep(&'static str, Position, String, oneshot::Sender<Result<(), Error>>),
     CatchUp(oneshot::Sender<Result<(), Error>>),
     Close(oneshot::Sender<()>),
@@ -212,6 +213,10 @@ impl Handle {
         self.ask(|reply| Message::Waiting(targets, reply)).await
     }
 
+    pub(crate) async fn usage(&self, tenant: TenantId) -> Result<Usage, Error> {
+        self.ask(|reply| Message::Usage(tenant, reply)).await
+    }
+
     /// Returns when everything committed before the call can be queried.
     pub(crate) async fn catch_up(&self) -> Result<(), Error> {
         self.ask(Message::CatchUp).await?
@@ -305,6 +310,7 @@ impl<J: Journal> Writer<J> {
                 | Message::Task(..)
                 | Message::Snapshot(_)
                 | Message::Waiting(..)
+                | Message::Usage(..)
                 | Message::Keep(..) => {
                     reads.push(message);
                 }
@@ -364,6 +370,10 @@ impl<J: Journal> Writer<J> {
                 Message::Waiting(targets, reply) => {
                     let counts = targets.iter().map(|target| self.live.waiting_for(target));
                     drop(reply.send(counts.collect()));
+                }
+                Message::Usage(tenant, reply) => {
+                    // Nobody may be waiting any more.
+                    let _ = reply.send(View::usage(&self.live, tenant.as_str()));
                 }
                 Message::Keep(name, at, text, reply) => {
                     drop(reply.send(self.journal.keep(name, at, &text)));
@@ -446,7 +456,7 @@ impl<J: Journal> Writer<J> {
         {
             self.load_task(handoff.task_id)?;
         }
-        if let Some(id) = wanted.task {
+        for id in wanted.task.into_iter().chain(wanted.tasks) {
             self.load_task(id)?;
         }
         for id in &wanted.documents {
@@ -529,8 +539,8 @@ impl<J: Journal> Writer<J> {
     fn announce(&mut self, batch: Vec<Appended>, mut grew: Stats) {
         self.let_go_of_loaded();
         self.live.keep();
-        if batch.iter().any(|a| registry::is_change(&a.sealed.record.event)) {
-            self.live.known_anew.clear();
+        self.live.known_anew.clear();
+        if self.shared.registry.borrow().at != self.live.registry.at {
             self.shared.registry.send_replace(self.live.registry.clone());
         }
         let events: Vec<_> = batch.into_iter().map(|appended| appended.sealed).collect();

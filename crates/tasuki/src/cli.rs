@@ -4,8 +4,9 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    agent, audit, backup, bench, completions, context, dlq, doctor, envelope, handoff, keys,
-    memory, migrate, ready, rebuild, reference, restore, serve, stats, task, tenant, token,
+    agent, audit, backup, bench, chain, channel, completions, context, dlq, doctor, envelope,
+    handoff, health, keys, memory, migrate, pipeline, ready, rebuild, reference, restore, serve,
+    stats, task, tenant, token,
 };
 use crate::exit::Exit;
 use crate::output::Output;
@@ -33,14 +34,22 @@ enum Command {
     Task(task::Task),
     /// Offer, claim, work on and finish handoffs
     Handoff(handoff::Handoff),
+    /// Check and show exported chains, and import them for reading
+    Chain(chain::Chain),
     /// Show what was passed, and what changed from hop to hop
     Envelope(envelope::EnvelopeArgs),
     /// Keep, find, change and erase memories
     Memory(memory::Memory),
     /// Read and write what all agents of a project share
     Context(context::Context),
+    /// Tell something to many, and hear what is told
+    Channel(channel::Channel),
+    /// Run tasks along routes that are declared in a file
+    Pipeline(pipeline::Pipeline),
     /// Decide on dead letters
     Dlq(dlq::Dlq),
+    /// Show how targets fare
+    Health(health::Health),
     /// Invite, enroll, describe and look after agents
     Agent(Box<agent::Agent>),
     /// Make, show, replace and revoke keys
@@ -81,10 +90,14 @@ impl Cli {
             Command::Serve(serve) => serve.run(output).await,
             Command::Task(task) => task.run(output).await,
             Command::Handoff(handoff) => handoff.run(output).await,
+            Command::Chain(chain) => chain.run(output).await,
             Command::Envelope(envelope) => envelope.run(output).await,
             Command::Memory(memory) => memory.run(output).await,
             Command::Context(context) => context.run(output).await,
+            Command::Channel(channel) => channel.run(output).await,
+            Command::Pipeline(pipeline) => pipeline.run(output).await,
             Command::Dlq(dlq) => dlq.run(output).await,
+            Command::Health(health) => health.run(output).await,
             Command::Agent(agent) => agent.run(output).await,
             Command::Keys(keys) => keys.run(output).await,
             Command::Token(token) => token.run(output).await,

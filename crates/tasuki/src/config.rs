@@ -4,9 +4,12 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
+use tasuki_core::address::Guard;
+use tasuki_core::assembly::Profiles;
 use tasuki_core::{Terms, secrets};
 use tasuki_engine::Settings;
 use tasuki_http::Limits;
@@ -72,6 +75,27 @@ pub(crate) struct Keys {
     /// certain and warns of what is likely, `warn` only warns [default: block]
     #[arg(long, env = "TASUKI_SECRETS", hide_env_values = true, value_name = "POLICY")]
     secrets: Option<SecretsPolicy>,
+    /// A file of pipelines: routes that tasks run along. It is read again when it changes
+    /// [default: none]
+    #[arg(long, env = "TASUKI_PIPELINES", hide_env_values = true, value_name = "FILE")]
+    pipelines: Option<PathBuf>,
+    /// How many hops a chain may have before it ends as a dead letter [default: 10]
+    #[arg(long, env = "TASUKI_HOPS_MAX", hide_env_values = true, value_name = "N")]
+    hops_max: Option<u32>,
+    /// Addresses to which the broker may deliver besides public ones, such as 10.1.0.0/16; may be
+    /// repeated [default: none]
+    #[arg(
+        long = "webhook-allow",
+        env = "TASUKI_WEBHOOK_ALLOW",
+        hide_env_values = true,
+        value_name = "CIDR",
+        value_delimiter = ','
+    )]
+    webhook_allow: Option<Vec<String>>,
+    /// A JSON file that says what receivers want to see, by their role; the built-in profiles hold for
+    /// roles that it does not name [default: none]
+    #[arg(long, env = "TASUKI_PROFILES", hide_env_values = true, value_name = "FILE")]
+    profiles: Option<PathBuf>,
     /// Which log lines to write, such as `warn` or `info,tasuki_store=debug` [default: info]
     #[arg(long, env = "TASUKI_LOG", hide_env_values = true, value_name = "FILTER")]
     log: Option<String>,
@@ -230,6 +254,7 @@ pub(crate) struct Config {
     pub(crate) log: String,
     pub(crate) log_format: LogFormat,
     pub(crate) sync: Sync,
+    pub(crate) pipelines: Option<PathBuf>,
     pub(crate) settings: Settings,
     pub(crate) limits: Limits,
 }
@@ -237,7 +262,7 @@ pub(crate) struct Config {
 impl Keys {
     /// What holds where nobody says anything.
     pub(crate) fn defaults() -> Self {
-        let Settings { terms, expires_in_ms, .. } = Settings::default();
+        let Settings { terms, expires_in_ms, hops_max, .. } = Settings::default();
         let limits = Limits::default();
         Self {
             data: Some("./tasuki-data".into()),
@@ -250,6 +275,10 @@ impl Keys {
             hosts: Some(limits.hosts),
             auth: Some(AuthMode::Off),
             secrets: Some(SecretsPolicy::Block),
+            pipelines: None,
+            hops_max: Some(hops_max),
+            webhook_allow: Some(Vec::new()),
+            profiles: None,
             log: Some("info".into()),
             log_format: Some(LogFormat::Human),
             sync: Some(SyncMode::Full),
@@ -272,7 +301,14 @@ impl Keys {
     /// Puts the sources together; `self` is flags and environment.
     pub(crate) fn resolve(self, file: Option<&Path>) -> Result<Config, Failure> {
         let keys = self.or(Self::read(file)?).or(Self::defaults());
-        keys.complete().expect("the defaults have every key").checked()
+        let guard = guard(keys.webhook_allow.as_deref().unwrap_or_default())?;
+        let profiles = keys.profiles.clone();
+        let mut config = keys.complete().expect("the defaults have every key");
+        config.settings.guard = guard;
+        if let Some(path) = profiles {
+            config.settings.profiles = Arc::new(read_profiles(&path)?);
+        }
+        config.checked()
     }
 
     /// The file that was named, or the one in this directory if there is one.
@@ -308,6 +344,10 @@ impl Keys {
             hosts: self.hosts.or(other.hosts),
             auth: self.auth.or(other.auth),
             secrets: self.secrets.or(other.secrets),
+            pipelines: self.pipelines.or(other.pipelines),
+            hops_max: self.hops_max.or(other.hops_max),
+            webhook_allow: self.webhook_allow.or(other.webhook_allow),
+            profiles: self.profiles.or(other.profiles),
             log: self.log.or(other.log),
             log_format: self.log_format.or(other.log_format),
             sync: self.sync.or(other.sync),
@@ -337,6 +377,7 @@ impl Keys {
             attempts: self.terms.attempts?,
             losses: self.terms.losses?,
             backoff_ms: self.terms.backoff_ms?,
+            ack_ms: None,
         };
         Some(Config {
             data: self.data?,
@@ -352,11 +393,13 @@ impl Keys {
                 SyncMode::Full => Sync::Full,
                 SyncMode::Off => Sync::Off,
             },
+            pipelines: self.pipelines,
             settings: Settings {
                 terms,
                 expires_in_ms: self.expires_in_ms?,
                 open: self.auth? == AuthMode::Off,
                 secrets: self.secrets?.into(),
+                hops_max: self.hops_max?,
                 ..Settings::default()
             },
             limits: Limits {
@@ -367,6 +410,37 @@ impl Keys {
             },
         })
     }
+}
+
+fn guard(allowed: &[String]) -> Result<Guard, Failure> {
+    let parse = |text: &String| {
+        text.trim().parse().map_err(|error| {
+            let problem = format!("webhook_allow: {text:?}: {error}");
+            Failure::usage(problem, "correct it and start again")
+        })
+    };
+    Ok(Guard::allowing(allowed.iter().map(parse).collect::<Result<_, _>>()?))
+}
+
+/// Reads what roles want to see. Every mistake in the file is told at once.
+fn read_profiles(path: &Path) -> Result<Profiles, Failure> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let hint = "name a file that can be read with --profiles, or leave it out";
+        Failure::usage(format!("cannot read the profiles in {name}: {error}"), hint)
+    })?;
+    let profiles = Profiles::from_json(&text).map_err(|faults| {
+        let told: Vec<String> = faults
+            .iter()
+            .map(|fault| match fault.path.as_str() {
+                "" => fault.problem.clone(),
+                path => format!("{path}: {}", fault.problem),
+            })
+            .collect();
+        let message = format!("the profiles in {name} have mistakes:\n  {}", told.join("\n  "));
+        Failure::usage(message, "docs/guides/envelopes.md shows what a profile looks like")
+    })?;
+    Ok(profiles.over_standard())
 }
 
 impl Config {
@@ -385,9 +459,16 @@ impl Config {
         if self.settings.expires_in_ms == 0 {
             return Err(wrong("expires_in_ms is 0, expected at least 1".into()));
         }
+        if !(1..=HOPS_MAX).contains(&self.settings.hops_max) {
+            let problem = format!("is {}, expected 1 to {HOPS_MAX}", self.settings.hops_max);
+            return Err(wrong(format!("hops_max {problem}")));
+        }
         Ok(self)
     }
 }
+
+/// Beyond this the way of a chain would take more room than what it carries.
+const HOPS_MAX: u32 = 1000;
 
 /// The data directory, for commands that work on one without a broker.
 #[derive(Debug, Args)]

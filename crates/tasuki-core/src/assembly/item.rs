@@ -90,6 +90,7 @@ pub(super) struct Part {
     pub(super) piece: Piece,
     /// Hashes of its terms with their counts, sorted.
     pub(super) terms: Vec<(u64, u32)>,
+    pub(super) signature: Signature,
     pub(super) length: u64,
     /// Hashes of its identifiers, each with how surely it is one, in thousandths.
     pub(super) identifiers: Vec<(u64, i64)>,
@@ -168,12 +169,38 @@ impl Part {
         Self {
             piece: Piece::new(format!("> {}", quoted(text)), tokenizer),
             length: u64::try_from(hashes.len()).expect("a length fits"),
+            signature: Signature::of(&hashes),
             terms: counted(hashes),
             identifiers,
             words: words.max(1),
             digest: digest(text),
             sketch: Sketch::of(text),
         }
+    }
+}
+
+/// One bit for each term, so that most terms that are not there need not be looked for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Signature([u64; 8]);
+
+impl Signature {
+    fn of(hashes: &[u64]) -> Self {
+        let mut signature = Self::default();
+        for hash in hashes {
+            let (word, bit) = Self::place(*hash);
+            signature.0[word] |= bit;
+        }
+        signature
+    }
+
+    pub(super) fn may_have(&self, hash: u64) -> bool {
+        let (word, bit) = Self::place(hash);
+        self.0[word] & bit != 0
+    }
+
+    fn place(hash: u64) -> (usize, u64) {
+        // FNV's upper bits are mixed best.
+        (usize::try_from(hash >> 61).expect("three bits"), 1 << (hash >> 55 & 63))
     }
 }
 

@@ -6,12 +6,11 @@
 use std::cmp::Reverse;
 
 use super::Candidate;
-use super::item::{Priority, Rung};
+use super::item::Rung;
 use super::receipt::Strategy;
 use super::render::{Line, Section};
-use super::score::Scores;
+use super::score::{RANK_MAX, SPARE_BITS, Scores, order};
 use super::tokens::{Piece, Tokenizer};
-use crate::ids::Timestamp;
 
 /// One step up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,9 +23,6 @@ pub(super) enum Step {
     Whole(usize),
 }
 
-/// What puts steps in order.
-type Key = (Priority, u8, Reverse<i64>, Reverse<Timestamp>, usize, usize);
-
 /// All steps in their order. `taken` says which items are candidates.
 pub(super) fn steps(
     strategy: Strategy,
@@ -35,18 +31,22 @@ pub(super) fn steps(
     scores: &Scores,
     lines: &[Line],
 ) -> Vec<Step> {
-    let mut keyed: Vec<(Key, Step)> = Vec::with_capacity(candidates.len() * 2 + lines.len());
+    let mut all: Vec<Step> = Vec::with_capacity(candidates.len() * 4 + lines.len());
+    let mut keys: Vec<u128> = Vec::with_capacity(all.capacity());
+    let mut keep = |order: u128, step: Step| {
+        // Of equals the first one comes first.
+        keys.push(order | ((1 << SPARE_BITS) - 1 - all.len() as u128));
+        all.push(step);
+    };
     for (at, line) in lines.iter().enumerate() {
-        let score = Reverse(line_score(line, at));
-        keyed.push(((line.priority, 0, score, Reverse(Timestamp::MAX), 0, at), Step::Line(at)));
+        keep(order(line.priority, false, line_score(line, at), RANK_MAX), Step::Line(at));
     }
     for at in (0..candidates.len()).filter(|&at| taken[at]) {
         let candidate = &candidates[at];
         let item = &candidate.prepared.item;
         let best = candidate.settled().map_or_else(|| scores.of_item(at), |c| c.score);
-        let mut put = |phase: u8, score: i64, place: usize, step: Step| {
-            let key = (item.priority, phase, Reverse(score), Reverse(item.at), at, place);
-            keyed.push((key, step));
+        let mut put = |later: bool, score: i64, step: Step| {
+            keep(order(item.priority, later, score, scores.rank(at)), step);
         };
         let (stub, summary, full) = candidate.sizes();
         let top = candidate.carried.as_ref().map_or(Rung::Full, |carried| carried.rung);
@@ -54,35 +54,36 @@ pub(super) fn steps(
             if small && top == Rung::Full { Step::Whole(at) } else { other }
         };
         match strategy {
-            Strategy::Full if top == Rung::Full => put(0, best, 0, Step::Whole(at)),
-            Strategy::Lazy => put(0, best, 0, whole_if(full <= stub, Step::Stub(at))),
+            Strategy::Full if top == Rung::Full => put(false, best, Step::Whole(at)),
+            Strategy::Lazy => put(false, best, whole_if(full <= stub, Step::Stub(at))),
             Strategy::SummaryRefs => {
-                put(0, best, 0, whole_if(full <= stub, Step::Stub(at)));
+                put(false, best, whole_if(full <= stub, Step::Stub(at)));
                 if full > stub && top >= Rung::Summary {
-                    put(1, best, 1, whole_if(full <= summary, Step::Summary(at)));
+                    put(true, best, whole_if(full <= summary, Step::Summary(at)));
                 }
             }
             Strategy::Priority if !candidate.prepared.is_long() && top == Rung::Full => {
-                put(0, best, 0, Step::Whole(at));
+                put(false, best, Step::Whole(at));
             }
             Strategy::Priority | Strategy::Full => {
                 if candidate.prepared.head.is_some() || top < Rung::Summary {
-                    put(0, best, 0, Step::Stub(at));
+                    put(false, best, Step::Stub(at));
                 }
                 if candidate.passes_summary(top) {
-                    put(0, best, 1, Step::Summary(at));
+                    put(false, best, Step::Summary(at));
                 }
                 for (place, &score) in scores.of_parts(at).iter().enumerate() {
                     let new = scores.repeats(at)[place].is_none();
                     if new && candidate.passes_part(place, top) {
-                        put(0, score, 2 + place, Step::Part(at, place));
+                        put(false, score, Step::Part(at, place));
                     }
                 }
             }
         }
     }
-    keyed.sort_unstable_by_key(|(key, _)| *key);
-    keyed.into_iter().map(|(_, step)| step).collect()
+    keys.sort_unstable_by_key(|&key| Reverse(key));
+    let place = |key: u128| (1 << SPARE_BITS) - 1 - (key & ((1 << SPARE_BITS) - 1));
+    keys.into_iter().map(|key| all[usize::try_from(place(key)).expect("it was one")]).collect()
 }
 
 /// Lines of the brief are few and short: what is said about the task as a whole comes before the

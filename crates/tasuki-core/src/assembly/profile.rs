@@ -7,9 +7,12 @@ use std::sync::LazyLock;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::item::Item;
-use crate::ids::{Malformed, NAME_BYTES_MAX};
+use crate::canonical;
+use crate::envelope::Fault;
+use crate::ids::NAME_BYTES_MAX;
 
 /// How many profiles a set may have, and how many words each list in one.
 pub const PROFILES_MAX: usize = 100;
@@ -57,48 +60,21 @@ impl Profiles {
         &STANDARD
     }
 
-    /// Reads profiles from JSON; says where and why a text is none.
-    pub fn from_json(text: &str) -> Result<Self, Malformed> {
-        let profiles: Self =
-            serde_json::from_str(text).map_err(|error| Malformed(error.to_string()))?;
-        profiles.check()?;
-        Ok(profiles)
+    /// Reads profiles from JSON. Every fault is named with its place.
+    pub fn from_json(text: &str) -> Result<Self, Vec<Fault>> {
+        let value = canonical::parse(text.as_bytes())
+            .map_err(|error| vec![Fault::new("", error.to_string())])?;
+        let mut faults = Vec::new();
+        let profiles = read(&value, &mut faults);
+        if faults.is_empty() { Ok(profiles) } else { Err(faults) }
     }
 
-    /// Whether profiles that were read in some other way are within bounds.
-    pub fn check(&self) -> Result<(), Malformed> {
-        if self.0.len() > PROFILES_MAX {
-            return Err(Malformed(format!("expected at most {PROFILES_MAX} profiles")));
-        }
-        for (role, profile) in &self.0 {
-            let lists = [
-                ("terms", &profile.terms),
-                ("raise.kinds", &profile.raise.kinds),
-                ("raise.tags", &profile.raise.tags),
-                ("lower.kinds", &profile.lower.kinds),
-                ("lower.tags", &profile.lower.tags),
-                ("leave_out.kinds", &profile.leave_out.kinds),
-                ("leave_out.tags", &profile.leave_out.tags),
-            ];
-            for (path, words) in lists {
-                if words.len() > WORDS_MAX {
-                    return Err(Malformed(format!(
-                        "{role}.{path}: expected at most {WORDS_MAX} words"
-                    )));
-                }
-                if let Some(at) = words.iter().position(|word| !fits(word)) {
-                    return Err(Malformed(format!(
-                        "{role}.{path}[{at}]: expected 1 to {NAME_BYTES_MAX} bytes"
-                    )));
-                }
-            }
-            if !fits(role) {
-                return Err(Malformed(format!(
-                    "expected names of roles with 1 to {NAME_BYTES_MAX} bytes"
-                )));
-            }
-        }
-        Ok(())
+    /// The standard profiles, with these in the place of those of the same role.
+    #[must_use]
+    pub fn over_standard(self) -> Self {
+        let mut all = Self::standard().clone();
+        all.0.extend(self.0);
+        all
     }
 
     /// The profile of a role, if it has one.
@@ -106,6 +82,88 @@ impl Profiles {
     pub fn of(&self, role: &str) -> Option<&Profile> {
         self.0.get(role)
     }
+}
+
+fn read(value: &Value, faults: &mut Vec<Fault>) -> Profiles {
+    let mut profiles = BTreeMap::new();
+    let roles = members(value, "", faults);
+    if roles.len() > PROFILES_MAX {
+        faults.push(Fault::new("", format!("expected at most {PROFILES_MAX} roles")));
+    }
+    for (role, value) in roles {
+        let path = format!("/{}", escaped(role));
+        if !fits(role) {
+            let problem = format!("expected the name of a role of 1 to {NAME_BYTES_MAX} bytes");
+            faults.push(Fault::new(&path, problem));
+        }
+        let mut profile = Profile::default();
+        for (name, value) in members(value, &path, faults) {
+            let path = format!("{path}/{}", escaped(name));
+            match name.as_str() {
+                "terms" => profile.terms = words(value, &path, faults),
+                "raise" => profile.raise = selection(value, &path, faults),
+                "lower" => profile.lower = selection(value, &path, faults),
+                "leave_out" => profile.leave_out = selection(value, &path, faults),
+                _ => {
+                    let problem = "is not known; expected terms, raise, lower or leave_out";
+                    faults.push(Fault::new(path, problem));
+                }
+            }
+        }
+        profiles.insert(role.clone(), profile);
+    }
+    Profiles(profiles)
+}
+
+fn selection(value: &Value, path: &str, faults: &mut Vec<Fault>) -> Selection {
+    let mut selection = Selection::default();
+    for (name, value) in members(value, path, faults) {
+        let path = format!("{path}/{}", escaped(name));
+        match name.as_str() {
+            "kinds" => selection.kinds = words(value, &path, faults),
+            "tags" => selection.tags = words(value, &path, faults),
+            _ => faults.push(Fault::new(path, "is not known; expected kinds or tags")),
+        }
+    }
+    selection
+}
+
+fn members<'v>(
+    value: &'v Value,
+    path: &str,
+    faults: &mut Vec<Fault>,
+) -> Vec<(&'v String, &'v Value)> {
+    if let Value::Object(members) = value {
+        return members.iter().collect();
+    }
+    faults.push(Fault::new(path, "expected an object"));
+    Vec::new()
+}
+
+fn words(value: &Value, path: &str, faults: &mut Vec<Fault>) -> Vec<String> {
+    let Value::Array(list) = value else {
+        faults.push(Fault::new(path, "expected a list of words"));
+        return Vec::new();
+    };
+    if list.len() > WORDS_MAX {
+        faults.push(Fault::new(path, format!("expected at most {WORDS_MAX} words")));
+    }
+    let mut words = Vec::new();
+    for (at, word) in list.iter().enumerate() {
+        match word {
+            Value::String(word) if fits(word) => words.push(word.clone()),
+            _ => {
+                let problem = format!("expected a word of 1 to {NAME_BYTES_MAX} bytes");
+                faults.push(Fault::new(format!("{path}/{at}"), problem));
+            }
+        }
+    }
+    words
+}
+
+/// A name in a JSON pointer.
+fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
 }
 
 fn fits(word: &str) -> bool {
@@ -152,13 +210,26 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_in_a_profile_is_named_with_its_place() {
-        let fault = |text: &str| Profiles::from_json(text).unwrap_err().0;
-        assert!(fault(r#"{"coder": {"rise": {}}}"#).contains("unknown field `rise`"));
-        assert!(fault("{\"coder\": {\n\"terms\": 5}}").contains("line 2"));
-        assert_eq!(
-            fault(r#"{"coder": {"raise": {"tags": ["ok", ""]}}}"#),
-            "coder.raise.tags[1]: expected 1 to 128 bytes"
+    fn every_fault_in_profiles_is_named_with_its_place() {
+        let faults = |text: &str| Profiles::from_json(text).unwrap_err();
+        let found = faults(
+            r#"{"coder": {"rise": {}, "terms": 5, "raise": {"tags": ["ok", "", 7], "kind": []}},
+                "a/b": [], "": {}}"#,
         );
+        let mut paths: Vec<_> = found.iter().map(|fault| fault.path.as_str()).collect();
+        paths.sort_unstable();
+        let expected = [
+            "/",
+            "/a~1b",
+            "/coder/raise/kind",
+            "/coder/raise/tags/1",
+            "/coder/raise/tags/2",
+            "/coder/rise",
+            "/coder/terms",
+        ];
+        assert_eq!(paths, expected);
+        assert!(faults("{\"coder\": {\n").first().unwrap().problem.contains("line 2"));
+        assert_eq!(faults("[]"), [Fault::new("", "expected an object")]);
+        assert!(faults(r#"{"coder": {}, "coder": {}}"#)[0].problem.contains("coder"));
     }
 }

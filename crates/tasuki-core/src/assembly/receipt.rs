@@ -153,5 +153,5 @@ pub struct Large {
 
 /// Where all of an item is.
 pub(super) fn fetch(id: &str) -> String {
-    format!("/v1/memories/{id}?detail=full")
+    ["/v1/memories/", id, "?detail=full"].concat()
 }

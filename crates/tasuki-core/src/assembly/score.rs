@@ -3,10 +3,12 @@
 //! asked (BM25), recency, and density in identifiers that are not passed already; one that several
 //! items mention is worth more than one that occurs once. The weights were set on the even tasks of
 //! tau-bench's airline data; the odd ones were never looked at.
+//!
+//! This is most of what an assembly costs, so orders are packed into single numbers and what is
+//! counted again and again is counted along.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::BinaryHeap;
 
 use super::Candidate;
 use super::item::{Part, Priority, counted};
@@ -66,6 +68,26 @@ impl Query {
         }
         self.terms.binary_search(&term).ok()
     }
+
+    /// Calls back with each term of the query that a part has, and how often it has it. Whoever has
+    /// fewer terms, the query or the part, is gone through.
+    fn each_in(&self, part: &Part, mut found: impl FnMut(usize, u32)) {
+        if self.terms.len() > part.terms.len() {
+            for &(term, count) in &part.terms {
+                if let Some(wanted) = self.find(term) {
+                    found(wanted, count);
+                }
+            }
+            return;
+        }
+        for (wanted, &term) in self.terms.iter().enumerate() {
+            if part.signature.may_have(term)
+                && let Ok(at) = part.terms.binary_search_by_key(&term, |(term, _)| *term)
+            {
+                found(wanted, part.terms[at].1);
+            }
+        }
+    }
 }
 
 /// The worth of each part of each item that may be passed.
@@ -75,7 +97,30 @@ pub(super) struct Scores {
     scores: Vec<i64>,
     /// The item that says the same, word for word.
     repeats: Vec<Option<usize>>,
+    ranks: Vec<Rank>,
 }
+
+/// The place of an item's time among those of all items: the newest has the highest.
+type Rank = u32;
+
+/// What decides first which part or step comes first, in one number: priority, worth and time. The
+/// greater comes first. The lowest [`SPARE_BITS`] are the caller's.
+pub(super) fn order(priority: Priority, later: bool, worth: i64, rank: Rank) -> u128 {
+    let class = match priority {
+        Priority::High => 2,
+        Priority::Normal => 1,
+        Priority::Low => 0,
+    };
+    let class = class << 1 | u128::from(!later);
+    // Adding half of the range keeps the order and makes it positive.
+    let worth = u128::from(worth.cast_unsigned() ^ (1 << 63));
+    class << 125 | worth << 61 | u128::from(rank.min(RANK_MAX)) << SPARE_BITS
+}
+
+/// How many bits of an [`order`] are left: more than parts fit into memory.
+pub(super) const SPARE_BITS: u32 = 37;
+/// The newest of all.
+pub(super) const RANK_MAX: Rank = (1 << (61 - SPARE_BITS)) - 1;
 
 impl Scores {
     pub(super) fn of_parts(&self, item: usize) -> &[i64] {
@@ -84,6 +129,10 @@ impl Scores {
 
     pub(super) fn repeats(&self, item: usize) -> &[Option<usize>] {
         &self.repeats[self.first[item]..self.first[item + 1]]
+    }
+
+    pub(super) fn rank(&self, item: usize) -> Rank {
+        self.ranks[item]
     }
 
     /// The worth of an item as a whole: that of its best part.
@@ -118,8 +167,10 @@ pub(super) fn score(
         relevance * RELEVANCE / best + recency[unit.item] + liking[unit.item]
     });
     let fixed: Vec<i64> = fixed.collect();
-    let scores = Coverage::new(brief, &units, candidates).walk(&fixed, &repeats, &alike);
-    Scores { first: units.first, scores, repeats }
+    let ranks = ranks(candidates);
+    let coverage = Coverage::new(brief, &units, candidates);
+    let scores = coverage.walk(&fixed, &repeats, &alike, &ranks);
+    Scores { first: units.first, scores, repeats, ranks }
 }
 
 /// All parts of all items in one list.
@@ -153,31 +204,29 @@ impl<'a> Units<'a> {
 /// Which parts say what another one says, word for word (which item does), and which almost do.
 /// Found before any budget is known, because the order of steps must not depend on it.
 fn repetition(units: &Units<'_>, candidates: &[Candidate]) -> (Vec<Option<usize>>, Vec<bool>) {
-    let mut order: Vec<usize> = (0..units.all.len()).collect();
+    let mut order: Vec<usize> = (0..candidates.len()).collect();
     // The first copy is a pin's, which is always passed, or the most wanted and newest one.
     order.sort_unstable_by_key(|&at| {
-        let item = candidates[units.all[at].item].item();
+        let item = candidates[at].item();
         (!item.pinned, item.priority, Reverse(item.at), at)
     });
     let mut repeats = vec![None; units.all.len()];
     let mut alike = vec![false; units.all.len()];
-    let mut said: HashMap<u64, usize, Plain> =
-        HashMap::with_capacity_and_hasher(units.all.len(), Plain::default());
-    let mut sketches: HashMap<u64, usize, Plain> =
-        HashMap::with_capacity_and_hasher(units.all.len() * 4, Plain::default());
-    for at in order {
+    let (mut said, mut said_by) = (Numbers::for_about(units.all.len()), Vec::new());
+    let (mut bands, mut bands_of) = (Numbers::for_about(units.all.len() * 4), Vec::new());
+    for at in order.into_iter().flat_map(|item| units.first[item]..units.first[item + 1]) {
         let unit = &units.all[at];
-        let candidate = &candidates[unit.item];
-        if !unit.taken && !candidate.item().pinned {
+        if !unit.taken && !candidates[unit.item].item().pinned {
             continue;
         }
-        let first = &units.all[*said.entry(unit.part.digest).or_insert(at)];
+        let first = said.first_with(unit.part.digest, at, &mut said_by);
+        let first = &units.all[first];
         if unit.taken && first.item != unit.item && first.part.piece == unit.part.piece {
             repeats[at] = Some(first.item);
             continue;
         }
         for band in unit.part.sketch.bands() {
-            let first = *sketches.entry(band).or_insert(at);
+            let first = bands.first_with(band, at, &mut bands_of);
             alike[at] |= unit.taken
                 && first != at
                 && units.all[first].part.sketch.resembles(&unit.part.sketch);
@@ -190,24 +239,33 @@ fn relevance(units: &Units<'_>, query: &Query) -> Vec<i64> {
     let mut frequency = vec![0_u64; query.terms.len()];
     let (mut documents, mut length_total) = (0, 0);
     // Which terms of the query each part has: part, term, count.
-    let mut found: Vec<(usize, usize, u32)> = Vec::new();
+    let mut found: Vec<(usize, usize, u32)> = Vec::with_capacity(units.all.len() * 2);
     for (at, unit) in units.all.iter().enumerate().filter(|(_, unit)| unit.taken) {
         documents += 1;
         length_total += unit.part.length;
-        for &(term, count) in &unit.part.terms {
-            if let Some(wanted) = query.find(term) {
-                frequency[wanted] += 1;
-                found.push((at, wanted, count));
-            }
-        }
+        query.each_in(unit.part, |wanted, count| {
+            frequency[wanted] += 1;
+            found.push((at, wanted, count));
+        });
     }
     let idf: Vec<i64> = frequency.iter().map(|&frequency| idf(documents, frequency)).collect();
     let mut relevance = vec![0; units.all.len()];
-    for (at, wanted, count) in found {
+    for of_one in found.chunk_by(|one, two| one.0 == two.0) {
+        let at = of_one[0].0;
         let norm = norm(units.all[at].part.length, documents, length_total);
-        relevance[at] += gain(idf[wanted], count, norm);
+        let gains = of_one.iter().map(|&(_, wanted, count)| gain(idf[wanted], count, norm));
+        relevance[at] = gains.sum();
     }
     relevance
+}
+
+/// The place of each item's time among all.
+fn ranks(candidates: &[Candidate]) -> Vec<Rank> {
+    let mut times: Vec<Timestamp> = candidates.iter().map(|c| c.item().at).collect();
+    times.sort_unstable();
+    times.dedup();
+    let rank = |candidate: &Candidate| times.partition_point(|&time| time < candidate.item().at);
+    candidates.iter().map(|it| Rank::try_from(rank(it)).unwrap_or(RANK_MAX)).collect()
 }
 
 /// How recent each item is among the others: by rank, because some tasks take seconds and others
@@ -229,47 +287,61 @@ fn recency(candidates: &[Candidate], taken: &[bool]) -> Vec<i64> {
 struct Coverage<'a> {
     units: &'a Units<'a>,
     candidates: &'a [Candidate],
-    /// For each part, where its identifiers begin in `of_units`.
+    /// For each part, where its identifiers begin in `mentions`.
     first: Vec<usize>,
-    /// Numbers of identifiers, and how surely each is one, weighted by how many items mention it.
-    of_units: Vec<(usize, i64)>,
-    covered: Vec<bool>,
+    mentions: Vec<Mention>,
+    /// For each identifier, its last mention, until it has been passed.
+    open: Vec<Option<usize>>,
+    /// For each part, what its identifiers are worth that have not been passed.
+    worth: Vec<i64>,
+}
+
+/// An identifier in a part.
+struct Mention {
+    unit: usize,
+    identifier: usize,
+    /// The mention of the same identifier before this one.
+    before: Option<usize>,
+    /// How surely it is one, weighted by how many items mention it.
+    worth: i64,
 }
 
 impl<'a> Coverage<'a> {
     fn new(brief: &Brief, units: &'a Units<'a>, candidates: &'a [Candidate]) -> Self {
-        let mut numbers: HashMap<u64, usize, Plain> =
-            HashMap::with_capacity_and_hasher(units.all.len() * 8, Plain::default());
-        let (mut first, mut of_units) = (Vec::with_capacity(units.all.len() + 1), Vec::new());
+        let number: usize = units.all.iter().map(|unit| unit.part.identifiers.len()).sum();
+        let mut numbers = Numbers::for_about(number);
+        let mut first = Vec::with_capacity(units.all.len() + 1);
+        let mut mentions: Vec<Mention> = Vec::with_capacity(number);
+        let mut open: Vec<Option<usize>> = Vec::with_capacity(number);
         // How many items mention each identifier, and the last one that did.
-        let mut mentions: Vec<(u64, usize)> = Vec::new();
-        for unit in &units.all {
-            first.push(of_units.len());
+        let mut items: Vec<(usize, usize)> = Vec::with_capacity(number);
+        for (at, unit) in units.all.iter().enumerate() {
+            first.push(mentions.len());
             for &(identifier, surely) in &unit.part.identifiers {
-                let number = *numbers.entry(identifier).or_insert_with(|| {
-                    mentions.push((0, usize::MAX));
-                    mentions.len() - 1
-                });
-                if mentions[number].1 != unit.item {
-                    mentions[number] = (mentions[number].0 + 1, unit.item);
+                let (identifier, new) = numbers.number(identifier);
+                if new {
+                    open.push(None);
+                    items.push((0, usize::MAX));
                 }
-                of_units.push((number, surely));
+                if items[identifier].1 != unit.item {
+                    items[identifier] = (items[identifier].0 + 1, unit.item);
+                }
+                let before = open[identifier].replace(mentions.len());
+                mentions.push(Mention { unit: at, identifier, before, worth: surely });
             }
         }
-        first.push(of_units.len());
-        let worth: Vec<i64> = (0..=MENTIONS_MAX).map(|mentions| log2(1 + mentions)).collect();
-        for (number, surely) in &mut of_units {
-            let mentions = mentions[*number].0.min(MENTIONS_MAX);
-            *surely = *surely * worth[usize::try_from(mentions).expect("bounded above")] / UNIT;
+        first.push(mentions.len());
+        let weights: Vec<i64> = (0..=MENTIONS_MAX).map(|mentions| log2(1 + mentions)).collect();
+        let mut worth = vec![0; units.all.len()];
+        for mention in &mut mentions {
+            let items = items[mention.identifier].0.min(weights.len() - 1);
+            mention.worth = mention.worth * weights[items] / UNIT;
+            worth[mention.unit] += mention.worth;
         }
-        let mut coverage =
-            Self { units, candidates, first, of_units, covered: vec![false; mentions.len()] };
+        let mut coverage = Self { units, candidates, first, mentions, open, worth };
         for text in [Some(&brief.intent), brief.ask.as_ref()].into_iter().flatten() {
             for (identifier, _) in identifiers(text).0 {
-                numbers
-                    .get(&identifier)
-                    .iter()
-                    .for_each(|&&number| coverage.covered[number] = true);
+                numbers.find(identifier).iter().for_each(|&known| coverage.pass(known));
             }
         }
         for (at, unit) in units.all.iter().enumerate() {
@@ -280,24 +352,38 @@ impl<'a> Coverage<'a> {
         coverage
     }
 
+    /// An identifier is worth nothing more, wherever it is mentioned.
+    fn pass(&mut self, identifier: usize) {
+        let mut last = self.open[identifier].take();
+        while let Some(at) = last {
+            let mention = &self.mentions[at];
+            self.worth[mention.unit] -= mention.worth;
+            last = mention.before;
+        }
+    }
+
     fn cover(&mut self, at: usize) {
-        for (number, _) in &self.of_units[self.first[at]..self.first[at + 1]] {
-            self.covered[*number] = true;
+        for at in self.first[at]..self.first[at + 1] {
+            self.pass(self.mentions[at].identifier);
         }
     }
 
     /// What a part's identifiers are worth that have not been passed.
     fn density(&self, at: usize) -> i64 {
-        let identifiers = self.of_units[self.first[at]..self.first[at + 1]].iter();
-        let new = identifiers.filter(|(number, _)| !self.covered[*number]).map(|(_, worth)| worth);
-        let density = new.sum::<i64>() / self.units.all[at].part.words;
+        let density = self.worth[at] / self.units.all[at].part.words;
         density.min(DENSITY_MAX) * DENSITY / 1000
     }
 
     /// Takes the best part again and again. The worth of the others only falls while identifiers are
     /// covered, so what is still the best when it is worked out anew is the best of all.
-    fn walk(mut self, fixed: &[i64], repeats: &[Option<usize>], alike: &[bool]) -> Vec<i64> {
-        type Entry = (Reverse<Priority>, i64, Timestamp, Reverse<usize>);
+    fn walk(
+        mut self,
+        fixed: &[i64],
+        repeats: &[Option<usize>],
+        alike: &[bool],
+        ranks: &[Rank],
+    ) -> Vec<i64> {
+        const PLACE: u128 = (1 << SPARE_BITS) - 1;
         let worth = |coverage: &Self, at: usize| -> i64 {
             let unit = &coverage.units.all[at];
             if let Some(carried) = coverage.candidates[unit.item].settled() {
@@ -306,42 +392,85 @@ impl<'a> Coverage<'a> {
             let worth = fixed[at] + coverage.density(at);
             if alike[at] { worth.min(worth / 2) } else { worth }
         };
-        let entry = |coverage: &Self, at: usize| -> Entry {
-            let item = coverage.candidates[coverage.units.all[at].item].item();
-            (Reverse(item.priority), worth(coverage, at), item.at, Reverse(at))
+        // Of equals the one that comes first is the greater.
+        let entry = |coverage: &Self, at: usize, worth: i64| -> u128 {
+            let item = coverage.units.all[at].item;
+            let priority = coverage.candidates[item].item().priority;
+            order(priority, false, worth, ranks[item]) | (PLACE - at as u128)
         };
         let mut scores = vec![0; fixed.len()];
         let ladder =
             (0..fixed.len()).filter(|&at| self.units.all[at].taken && repeats[at].is_none());
-        let mut heap: BinaryHeap<Entry> = ladder.map(|at| entry(&self, at)).collect();
+        let mut heap: BinaryHeap<u128> =
+            ladder.map(|at| entry(&self, at, worth(&self, at))).collect();
         while let Some(top) = heap.pop() {
-            let at = top.3.0;
-            let now = entry(&self, at);
+            let at = usize::try_from(PLACE - (top & PLACE)).expect("it was one");
+            let worth = worth(&self, at);
+            let now = entry(&self, at, worth);
             if now < top && heap.peek().is_some_and(|next| now < *next) {
                 heap.push(now);
                 continue;
             }
-            scores[at] = now.1;
+            scores[at] = worth;
             self.cover(at);
         }
         scores
     }
 }
 
-/// Hashes what is a hash already.
-type Plain = BuildHasherDefault<Fold>;
+/// Numbers for hashes, from 0 in the order in which they come.
+struct Numbers {
+    /// The number of a hash and one more, at a place that the hash says; 0 where there is none.
+    slots: Vec<u32>,
+    hashes: Vec<u64>,
+}
 
-#[derive(Default)]
-struct Fold(u64);
+impl Numbers {
+    fn for_about(hashes: usize) -> Self {
+        let slots = hashes.saturating_mul(2).next_power_of_two().max(16);
+        Self { slots: vec![0; slots], hashes: Vec::with_capacity(hashes) }
+    }
 
-impl Hasher for Fold {
-    fn finish(&self) -> u64 {
-        self.0
+    /// The number of a hash, and whether it is a new one.
+    fn number(&mut self, hash: u64) -> (usize, bool) {
+        let slot = match self.slot(hash) {
+            Ok(number) => return (number, false),
+            Err(slot) => slot,
+        };
+        self.hashes.push(hash);
+        self.slots[slot] = u32::try_from(self.hashes.len()).expect("far fewer are given");
+        if self.hashes.len() * 2 > self.slots.len() {
+            let mut larger = Self::for_about(self.slots.len());
+            self.hashes.iter().for_each(|&hash| _ = larger.number(hash));
+            *self = larger;
+        }
+        (self.hashes.len() - 1, true)
     }
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+
+    fn find(&self, hash: u64) -> Option<usize> {
+        self.slot(hash).ok()
     }
-    fn write_u64(&mut self, value: u64) {
-        self.0 = (self.0.rotate_left(5) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+
+    /// Who came first with a hash; whoever does now, if nobody has before.
+    fn first_with(&mut self, hash: u64, comer: usize, comers: &mut Vec<usize>) -> usize {
+        let (number, new) = self.number(hash);
+        if new {
+            comers.push(comer);
+        }
+        comers[number]
+    }
+
+    /// The number of a hash, or the slot that it would have.
+    fn slot(&self, hash: u64) -> Result<usize, usize> {
+        let mask = self.slots.len() - 1;
+        let spread = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let mut at = usize::try_from(spread).expect("half of it") & mask;
+        loop {
+            match self.slots[at] as usize {
+                0 => return Err(at),
+                number if self.hashes[number - 1] == hash => return Ok(number - 1),
+                _ => at = (at + 1) & mask,
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Decision, NewEvent, View, find_handoff};
+use super::{Decision, NewEvent, View, escalate, find_handoff};
 use crate::canonical::Body;
 use crate::command::{Claim, Outcome, Seeker};
 use crate::envelope::Target;
@@ -158,6 +158,7 @@ pub(super) fn decline(
     agent: AgentId,
     reason: Option<Body>,
     view: &dyn View,
+    now: Timestamp,
 ) -> Result<Decision, Refusal> {
     let handoff = find_handoff(view, id, &agent)?;
     if handoff.declined_by.contains(&agent) {
@@ -180,20 +181,26 @@ pub(super) fn decline(
     {
         return Err(Refusal::NotTarget { handoff: id, agent });
     }
-    Ok(Decision::of(declined(handoff, agent, reason), Outcome::of(id)))
+    Ok(Decision::of(declined(handoff, agent, reason, view, now), Outcome::of(id)))
 }
 
 /// How many agents may decline a handoff before it counts as unwanted.
 const DECLINES_MAX: usize = 256;
 
 /// A capability may have other takers; an agent that declines was the only one.
-pub(super) fn declined(handoff: &Handoff, agent: AgentId, reason: Option<Body>) -> Vec<NewEvent> {
+pub(super) fn declined(
+    handoff: &Handoff,
+    agent: AgentId,
+    reason: Option<Body>,
+    view: &dyn View,
+    now: Timestamp,
+) -> Vec<NewEvent> {
     let event =
         Event::Declined { agent: agent.clone(), reason: reason.as_ref().map(|body| body.hash) };
     let mut events = vec![NewEvent::on(handoff, Actor::Agent(agent), event).with(reason)];
     let unwanted = handoff.declined_by.len() + 1 >= DECLINES_MAX;
     if unwanted || matches!(handoff.to, Target::Agent(_)) {
-        let event = Event::DeadLettered { reason: DeadReason::Declined };
+        let event = escalate::give_up(handoff, DeadReason::Declined, view, now);
         events.push(NewEvent::on(handoff, Actor::Broker, event));
     }
     events

@@ -118,9 +118,15 @@ fn repeats(known: &Document, write: &Write) -> bool {
         && write.priority.is_none_or(|priority| priority == known.priority)
 }
 
-/// The names of shared contexts are made from those of their projects, so no memory may have one.
+/// The names of shared contexts are made from those of their projects, and those of chains from their
+/// files, so no memory may have one.
 fn check_name(id: &DocumentId, write: &Write) -> Result<(), Refusal> {
-    if id.is_context() == (write.kind == Kind::Context) {
+    let named = match id {
+        id if id.is_context() => Kind::Context,
+        id if id.is_chain() => Kind::Chain,
+        _ => Kind::Memory,
+    };
+    if named == write.kind {
         return Ok(());
     }
     Err(Refusal::InvalidDocument(format!("{id} cannot be the name of a {}", write.kind)))

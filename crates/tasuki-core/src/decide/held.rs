@@ -2,7 +2,7 @@
 //! What only the holder of a claim may do. Every call shows the claim id and the fence; if either
 //! differs, or the hard deadline has passed, the claim is stale.
 
-use super::{Decision, NewEvent, View, claim, find_handoff, offer};
+use super::{Decision, NewEvent, View, claim, escalate, find_handoff, offer};
 use crate::canonical::Body;
 use crate::command::{Act, FOLLOW_UPS_MAX, Holder, Offer, OfferTask, Outcome, Proof};
 use crate::envelope::Control;
@@ -11,6 +11,8 @@ use crate::handoff::{Attempt, AttemptEnd, Claim, Handoff, State};
 use crate::ids::{HandoffId, Timestamp};
 use crate::quota;
 use crate::refusal::Refusal;
+use crate::reserve::{RESOURCES_MAX, Resource};
+use crate::task::Task;
 
 pub(super) fn held(
     id: HandoffId,
@@ -103,20 +105,71 @@ fn act_as_holder(
                 let more = follow_ups.len() - 1;
                 quota::check(view, claim.agent.tenant(), more, bytes)?;
             }
-            Decision::of(completed(handoff, claim, result, follow_ups, now)?, done)
+            Decision::of(completed(handoff, claim, result, follow_ups, view, now)?, done)
         }
         Act::Fail { class, failure, retry_after_ms, entropy } => {
             let after = Retry { asked_ms: retry_after_ms, entropy };
-            Decision::of(failed(handoff, claim, class, failure, after, now), done)
+            Decision::of(failed(handoff, claim, class, failure, after, view, now), done)
         }
         Act::Decline { reason } => {
-            Decision::of(claim::declined(handoff, claim.agent.clone(), reason), done)
+            Decision::of(claim::declined(handoff, claim.agent.clone(), reason, view, now), done)
         }
         Act::Release => {
             let event = Event::Released { fence: claim.fence };
             Decision::of(vec![NewEvent::on(handoff, actor(), event)], done)
         }
+        Act::Reserve { resources } => return reserve(handoff, claim, resources, view),
+        Act::Unreserve { resources } => {
+            let had = view.registry().reservations.get(&handoff.id);
+            let has = |it: &Resource| had.is_some_and(|known| known.resources.contains(it));
+            let resources: Vec<_> = resources.into_iter().filter(has).collect();
+            if resources.is_empty() {
+                return Ok(Decision::unchanged(Outcome::repeated(handoff.id)));
+            }
+            let event = Event::Unreserved { resources };
+            Decision::of(vec![NewEvent::on(handoff, actor(), event)], done)
+        }
     })
+}
+
+/// Gives the holder all of them or none.
+fn reserve(
+    handoff: &Handoff,
+    claim: &Claim,
+    resources: Vec<Resource>,
+    view: &dyn View,
+) -> Result<Decision, Refusal> {
+    let known = &view.registry().reservations;
+    let own = known.get(&handoff.id);
+    let new: Vec<_> = resources
+        .into_iter()
+        .filter(|it| !own.is_some_and(|own| own.resources.contains(it)))
+        .collect();
+    if new.is_empty() {
+        return Ok(Decision::unchanged(Outcome::repeated(handoff.id)));
+    }
+    if new.len() + own.map_or(0, |own| own.resources.len()) > RESOURCES_MAX {
+        let text = format!("a handoff takes at most {RESOURCES_MAX} resources");
+        return Err(Refusal::InvalidResource(text));
+    }
+    for resource in &new {
+        resource
+            .check()
+            .map_err(|problem| Refusal::InvalidResource(format!("{resource}: {problem}")))?;
+        let others = known.values().filter(|other| other.handoff != handoff.id);
+        let mut theirs = others.filter(|other| other.agent.tenant() == claim.agent.tenant());
+        let taken = theirs.find(|other| other.resources.iter().any(|it| it.overlaps(resource)));
+        if let Some(taken) = taken {
+            return Err(Refusal::Reserved {
+                resource: resource.clone(),
+                holder: taken.agent.clone(),
+                handoff: taken.handoff,
+            });
+        }
+    }
+    let event = Event::Reserved { fence: claim.fence, resources: new };
+    let event = NewEvent::on(handoff, Actor::Agent(claim.agent.clone()), event);
+    Ok(Decision::of(vec![event], Outcome::of(handoff.id)))
 }
 
 /// Until the receiver has repeated what binds it, all it can do is that, wait, or give it back.
@@ -127,9 +180,12 @@ fn read_back(handoff: &Handoff, act: &Act) -> Result<(), Refusal> {
     }
     match act {
         Act::ReadBack(repeated) if *repeated == expected => Ok(()),
-        Act::Start | Act::ReadBack(_) | Act::Progress { .. } | Act::Complete { .. } => {
-            Err(Refusal::ReadBackNeeded { handoff: handoff.id, expected })
-        }
+        Act::Start
+        | Act::ReadBack(_)
+        | Act::Progress { .. }
+        | Act::Complete { .. }
+        | Act::Reserve { .. }
+        | Act::Unreserve { .. } => Err(Refusal::ReadBackNeeded { handoff: handoff.id, expected }),
         Act::Heartbeat | Act::Fail { .. } | Act::Decline { .. } | Act::Release => Ok(()),
     }
 }
@@ -140,6 +196,7 @@ fn completed(
     claim: &Claim,
     result: Body,
     follow_ups: Vec<Offer>,
+    view: &dyn View,
     now: Timestamp,
 ) -> Result<Vec<NewEvent>, Refusal> {
     if follow_ups.len() > FOLLOW_UPS_MAX {
@@ -150,7 +207,8 @@ fn completed(
     for offer in &follow_ups {
         offer::check_terms(offer, now)?;
         let follows = (offer.previous, offer.hop) == (Some(handoff.envelope), handoff.hop + 1);
-        if offer.from != claim.agent || !follows {
+        let lifts_known = handoff.lifts.iter().all(|lift| offer.lifted.contains(&lift.constraint));
+        if offer.from != claim.agent || !follows || !lifts_known {
             return Err(Refusal::TaskMoved(handoff.task_id));
         }
         if offer.key.is_some() {
@@ -178,10 +236,17 @@ fn completed(
             }
         }
     }
-    let event = Event::Completed { fence: claim.fence, result: result.hash, next, calls };
+    let failed_before = view.registry().breakers.contains_key(&handoff.to);
+    let recovers = failed_before.then(|| handoff.to.clone());
+    let event = Event::Completed { fence: claim.fence, result: result.hash, next, calls, recovers };
     let actor = Actor::Agent(claim.agent.clone());
     let mut events = vec![NewEvent::on(handoff, actor, event).with(Some(result))];
-    events.extend(follow_ups.into_iter().map(offer::offered));
+    let blocked = view.task(handoff.task_id).is_some_and(Task::is_blocked);
+    for mut offer in follow_ups {
+        offer.needs_approval |= blocked;
+        let probe = escalate::admit(&mut offer, true, view, now)?;
+        events.extend(offer::offered(offer, probe));
+    }
     Ok(events)
 }
 
@@ -197,6 +262,7 @@ fn failed(
     class: FailureClass,
     failure: Body,
     retry: Retry,
+    view: &dyn View,
     now: Timestamp,
 ) -> Vec<NewEvent> {
     let event = Event::AttemptFailed { fence: claim.fence, class, failure: failure.hash };
@@ -204,10 +270,12 @@ fn failed(
     let failures = handoff.failures + 1;
     let due = handoff.terms.retry_at(now, failures, retry.asked_ms, retry.entropy);
     let then = match class {
-        FailureClass::Permanent => Event::DeadLettered { reason: DeadReason::PermanentFailure },
+        FailureClass::Permanent => {
+            escalate::give_up(handoff, DeadReason::PermanentFailure, view, now)
+        }
         FailureClass::Retryable | FailureClass::Unknown => {
             if failures >= handoff.terms.attempts {
-                Event::DeadLettered { reason: DeadReason::AttemptsExhausted }
+                escalate::give_up(handoff, DeadReason::AttemptsExhausted, view, now)
             } else {
                 Event::RetryScheduled { due }
             }
@@ -235,7 +303,12 @@ fn stale(handoff: &Handoff, proof: Proof, act: Act) -> Decision {
         Act::Fail { class, failure, .. } => ended_by((*class).into(), Some(failure)),
         Act::Release => ended_by(AttemptEnd::Released, None),
         Act::Decline { reason } => ended_by(AttemptEnd::Declined, reason.as_ref()),
-        Act::Start | Act::ReadBack(_) | Act::Heartbeat | Act::Progress { .. } => false,
+        Act::Start
+        | Act::ReadBack(_)
+        | Act::Heartbeat
+        | Act::Progress { .. }
+        | Act::Reserve { .. }
+        | Act::Unreserve { .. } => false,
     };
     if repeats {
         return Decision::unchanged(Outcome::repeated(handoff.id));
@@ -254,7 +327,9 @@ fn stale(handoff: &Handoff, proof: Proof, act: Act) -> Decision {
         | Act::Heartbeat
         | Act::Progress { .. }
         | Act::Decline { .. }
-        | Act::Release => None,
+        | Act::Release
+        | Act::Reserve { .. }
+        | Act::Unreserve { .. } => None,
     };
     let mut decision = Decision::from(refusal);
     // Once for each attempt: a stuck worker that repeats itself must not fill the log.

@@ -6,11 +6,17 @@ mod claim;
 mod counter;
 mod document;
 mod erase;
+mod escalate;
 mod held;
+mod join;
 mod offer;
 mod registry;
 mod review;
+mod sash;
 mod sweep;
+mod taint;
+
+use std::collections::HashMap;
 
 use crate::canonical::Body;
 use crate::command::{Command, DocumentWish, Erasable, Outcome, Seeker};
@@ -69,6 +75,8 @@ pub struct Replay {
 pub struct Reads {
     pub handoff: Option<HandoffId>,
     pub task: Option<TaskId>,
+    /// Others that it depends on.
+    pub tasks: Vec<TaskId>,
     pub documents: Vec<DocumentId>,
     /// Events whose bodies it must know of.
     pub bodies: Vec<Position>,
@@ -90,11 +98,20 @@ pub fn reads(command: &Command) -> Reads {
     use crate::command::OfferTask;
     match command {
         Command::OpenTask(open) => Reads::task(open.parent),
-        Command::CancelTask { task, .. } => Reads::task(Some(*task)),
-        Command::Offer(offer) => match &offer.task {
-            OfferTask::Existing(task) => Reads::task(Some(*task)),
-            OfferTask::New { parent, .. } => Reads::task(*parent),
-        },
+        Command::Join { handoff, tasks, .. } => {
+            Reads { tasks: tasks.clone(), ..Reads::handoff(*handoff) }
+        }
+        Command::Publish { open, .. } => Reads::task(open.parent),
+        Command::CancelTask { task, .. }
+        | Command::Taint { task, .. }
+        | Command::ClearTaint { task, .. } => Reads::task(Some(*task)),
+        Command::Offer(offer) => {
+            let task = match &offer.task {
+                OfferTask::Existing(task) => Some(*task),
+                OfferTask::New { parent, .. } => *parent,
+            };
+            Reads { handoff: offer.after, ..Reads::task(task) }
+        }
         Command::ClaimOne { handoff, .. }
         | Command::Held { handoff, .. }
         | Command::Decline { handoff, .. }
@@ -105,6 +122,11 @@ pub fn reads(command: &Command) -> Reads {
         | Command::Cancel { handoff, .. }
         | Command::Abort { handoff, .. }
         | Command::Redrive { handoff, .. }
+        | Command::Amend { handoff, .. }
+        | Command::TakeReview { handoff, .. }
+        | Command::Retract { handoff, .. }
+        | Command::Lift { handoff, .. }
+        | Command::NoteFetch { handoff, .. }
         | Command::Discard { handoff, .. } => Reads::handoff(*handoff),
         Command::Claim(_)
         | Command::Peek { .. }
@@ -220,7 +242,9 @@ pub fn decide(command: Command, view: &dyn View, now: Timestamp) -> Decision {
         Command::ClaimOne { handoff, claim } => claim::claim_one(handoff, &claim, view, now),
         Command::Peek { seeker, max } => Ok(claim::peek(&seeker, max, view)),
         Command::Held { handoff, proof, by, act } => held::held(handoff, proof, by, act, view, now),
-        Command::Decline { handoff, agent, reason } => claim::decline(handoff, agent, reason, view),
+        Command::Decline { handoff, agent, reason } => {
+            claim::decline(handoff, agent, reason, view, now)
+        }
         Command::Counter { handoff, seeker, terms, budget_tokens, reason } => {
             counter::counter(handoff, &seeker, terms, budget_tokens, reason, view)
         }
@@ -231,8 +255,27 @@ pub fn decide(command: Command, view: &dyn View, now: Timestamp) -> Decision {
         Command::Reject { handoff, by } => review::reject(handoff, by, view),
         Command::Cancel { handoff, by, reason } => review::cancel(handoff, by, reason, view),
         Command::Abort { handoff, by, reason } => review::abort(handoff, by, reason, view),
-        Command::Redrive { handoff, by, new } => review::redrive(handoff, by, new, view, now),
-        Command::Discard { handoff, by, reason } => review::discard(handoff, by, reason, view),
+        Command::Redrive { handoff, by, new, to } => {
+            review::redrive(handoff, by, new, to, view, now)
+        }
+        Command::Amend { handoff, by, offer } => review::amend(handoff, by, *offer, view, now),
+        Command::TakeReview { handoff, by, until } => review::take(handoff, by, until, view, now),
+        Command::Discard { handoff, by, reason } => review::discard(handoff, by, reason, view, now),
+        Command::Retract { handoff, by, reason, policy } => {
+            taint::retract(handoff, by, reason, policy, view)
+        }
+        Command::Taint { task, by, source, policy } => taint::taint(task, by, source, policy, view),
+        Command::ClearTaint { task, by, source, reason } => {
+            taint::clear(task, by, source, reason, view)
+        }
+        Command::Join { handoff, tasks, failed } => join::join(handoff, &tasks, &failed, view),
+        Command::Publish { open, offers } => offer::publish(open, offers, view, now),
+        Command::Lift { handoff, by, constraint, reason } => {
+            sash::lift(handoff, by, constraint, reason, view)
+        }
+        Command::NoteFetch { handoff, agent, memory } => {
+            sash::note_fetch(handoff, agent, memory, view)
+        }
         Command::Sweep { max } => Ok(sweep::sweep(max, view, now)),
         Command::RaiseEpoch { epoch } => Ok(sweep::raise_epoch(epoch, view)),
         Command::Registry { by, wish } => registry::change(&by, wish, view, now),
@@ -247,16 +290,15 @@ pub fn decide(command: Command, view: &dyn View, now: Timestamp) -> Decision {
 /// Gives what enters a queue its turn there. What is decided together takes turns one after the
 /// other.
 fn give_turns(events: &mut [NewEvent], view: &dyn View, now: Timestamp) {
-    let mut given: Vec<(Queue, AgentId, Position)> = Vec::new();
+    let mut given: HashMap<(Queue, AgentId), Position> = HashMap::new();
     for new in events {
         let handoff = new.handoff.and_then(|id| view.handoff(id));
         let Some((queue, from)) = turn::enters(&new.event, handoff, now) else { continue };
         let mut turns = view.turns(&queue, from);
-        let before = given.iter().rev().find(|(q, f, _)| *q == queue && f == from);
-        turns.own_last = turns.own_last.max(before.map(|(.., turn)| *turn));
+        let place = (queue, from.clone());
+        turns.own_last = turns.own_last.max(given.get(&place).copied());
         let turn = turns.next();
-        let from = from.clone();
-        given.extend(turn.map(|turn| (queue, from, turn)));
+        given.extend(turn.map(|turn| (place, turn)));
         new.turn = turn;
     }
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Opening tasks and offering them to a receiver.
 
-use super::{Decision, NewEvent, View, find_task};
+use super::{Decision, NewEvent, View, escalate, find_task, sash};
 use crate::command::{Offer, OfferTask, OpenTask, Outcome};
-use crate::envelope::Control;
+use crate::contract::{AFTER_MAX, FALLBACKS_MAX};
+use crate::envelope::{Control, Target};
 use crate::event::{Actor, Event, Key, Offered, Opened};
 use crate::handoff::PRIORITY_MAX;
-use crate::ids::{AgentId, TaskId, Timestamp};
+use crate::ids::{AgentId, HandoffId, TaskId, Timestamp};
 use crate::quota;
 use crate::refusal::Refusal;
 use crate::task::Task;
@@ -24,6 +25,10 @@ pub(super) fn open_task(open: OpenTask, view: &dyn View) -> Result<Decision, Ref
         intent: open.intent.hash,
         correlation_id: open.correlation_id,
         parent_task_id: open.parent,
+        coordinator: open.coordinator,
+        channel: open.channel,
+        project: open.project,
+        branch_of: None,
         key: open.key,
     };
     let event = NewEvent {
@@ -37,12 +42,50 @@ pub(super) fn open_task(open: OpenTask, view: &dyn View) -> Result<Decision, Ref
     Ok(Decision::of(vec![event], Outcome { task: Some(open.task), ..Outcome::default() }))
 }
 
-pub(super) fn offer(offer: Offer, view: &dyn View, now: Timestamp) -> Result<Decision, Refusal> {
+/// Opens a task and offers one below it to each receiver: all of them or none.
+pub(super) fn publish(
+    open: OpenTask,
+    offers: Vec<Offer>,
+    view: &dyn View,
+    now: Timestamp,
+) -> Result<Decision, Refusal> {
+    let (task, owner) = (open.task, open.owner.clone());
+    let mut decision = open_task(open, view)?;
+    if decision.events.is_empty() {
+        return Ok(decision);
+    }
+    let bytes = offers.iter().map(|offer| offer.envelope.text().len()).sum();
+    quota::check(view, owner.tenant(), offers.len(), bytes)?;
+    let mut handoffs = Vec::with_capacity(offers.len());
+    for mut offer in offers {
+        check_terms(&offer, now)?;
+        let below =
+            matches!(&offer.task, OfferTask::New { parent: Some(parent), .. } if *parent == task);
+        if offer.from != owner || !below {
+            return Err(Refusal::InvalidFollowUps(
+                "a receiver gets a task below the one published",
+            ));
+        }
+        // One receiver that is away must not keep the others from hearing it.
+        let probe = escalate::admit(&mut offer, true, view, now)?;
+        handoffs.push(offer.handoff);
+        decision.events.extend(offered(offer, probe));
+    }
+    decision.outcome = Ok(Outcome { handoffs, task: Some(task), ..Outcome::default() });
+    Ok(decision)
+}
+
+pub(super) fn offer(
+    mut offer: Offer,
+    view: &dyn View,
+    now: Timestamp,
+) -> Result<Decision, Refusal> {
     if let Some(outcome) = replayed(&offer.from, offer.key.as_ref(), view)? {
         return Ok(Decision::unchanged(outcome));
     }
     check_terms(&offer, now)?;
     quota::check(view, offer.from.tenant(), 1, offer.envelope.text().len())?;
+    let mut blocked = false;
     match &offer.task {
         OfferTask::Existing(id) => {
             let task = find_task(view, *id, &offer.from)?;
@@ -51,28 +94,53 @@ pub(super) fn offer(offer: Offer, view: &dyn View, now: Timestamp) -> Result<Dec
                 return Err(Refusal::HandoffOpen { task: *id, handoff });
             }
             follows(&offer, task)?;
+            blocked = task.is_blocked();
         }
         OfferTask::New { parent: Some(parent), .. } => {
             let parent = find_task(view, *parent, &offer.from)?;
             owned(parent, &offer.from)?;
             follows(&offer, parent)?;
+            blocked = parent.is_blocked();
         }
         OfferTask::New { parent: None, .. } => {}
     }
+    sash::knows_lifts(&offer, view)?;
+    offer.needs_approval |= blocked;
+    let probe = escalate::admit(&mut offer, false, view, now)?;
     let outcome = Outcome { task: Some(offer.task.id()), ..Outcome::of(offer.handoff) };
-    Ok(Decision::of(vec![offered(offer)], outcome))
+    Ok(Decision::of(offered(offer, probe), outcome))
 }
 
-/// The event that an admitted offer becomes.
-pub(super) fn offered(offer: Offer) -> NewEvent {
+/// The events that an admitted offer becomes: it waits, or it is a dead letter from the start.
+pub(super) fn offered(offer: Offer, probe: bool) -> Vec<NewEvent> {
+    let (task, handoff, dead_end) = (offer.task.id(), offer.handoff, offer.dead_end);
+    let mut events = vec![offer_event(offer, probe, None)];
+    events.extend(dead_end.map(|reason| NewEvent {
+        task,
+        handoff: Some(handoff),
+        actor: Actor::Broker,
+        event: Event::DeadLettered { reason, against: None },
+        body: None,
+        turn: None,
+    }));
+    events
+}
+
+pub(super) fn offer_event(offer: Offer, probe: bool, amends: Option<HandoffId>) -> NewEvent {
     let task = offer.task.id();
     let opens = match offer.task {
         OfferTask::Existing(_) => None,
-        OfferTask::New { intent, correlation_id, parent, .. } => Some(Opened {
+        OfferTask::New {
+            intent, correlation_id, parent, coordinator, project, branch_of, ..
+        } => Some(Opened {
             owner: offer.from.clone(),
             intent,
             correlation_id,
             parent_task_id: parent,
+            coordinator,
+            channel: None,
+            project,
+            branch_of,
             key: None,
         }),
     };
@@ -91,6 +159,8 @@ pub(super) fn offered(offer: Offer) -> NewEvent {
         needs_approval: offer.needs_approval,
         ordering_key: offer.ordering_key,
         key: offer.key,
+        probe,
+        amends,
         redrive_of: None,
     });
     NewEvent {
@@ -107,8 +177,25 @@ pub(super) fn offered(offer: Offer) -> NewEvent {
 }
 
 pub(super) fn check_terms(offer: &Offer, now: Timestamp) -> Result<(), Refusal> {
-    if offer.to.tenant() != offer.from.tenant() {
+    let elsewhere = |target: &Target| target.tenant() != offer.from.tenant();
+    if elsewhere(&offer.to) || offer.contract.fallbacks.iter().any(elsewhere) {
         return Err(Refusal::OtherTenant);
+    }
+    if offer.contract.fallbacks.len() > FALLBACKS_MAX {
+        let count = offer.contract.fallbacks.len();
+        let text = format!("fallbacks has {count} entries, expected at most {FALLBACKS_MAX}");
+        return Err(Refusal::InvalidTerms(text));
+    }
+    if let Some(after) = &offer.contract.after {
+        let tasks = after.tasks.len();
+        let need = after.need as usize;
+        if !(1..=AFTER_MAX).contains(&tasks) || !(1..=tasks).contains(&need) {
+            let text = format!(
+                "after names {tasks} tasks and needs {need}; expected 1 to {AFTER_MAX}, and to \
+                 need at least one and not more than there are"
+            );
+            return Err(Refusal::InvalidTerms(text));
+        }
     }
     offer.terms.check().map_err(Refusal::InvalidTerms)?;
     if offer.priority > PRIORITY_MAX {
@@ -139,7 +226,7 @@ pub(super) fn owned(task: &Task, agent: &AgentId) -> Result<(), Refusal> {
 }
 
 /// The envelope was made from what the task looked like a moment ago; it must still be so.
-fn follows(offer: &Offer, task: &Task) -> Result<(), Refusal> {
+pub(super) fn follows(offer: &Offer, task: &Task) -> Result<(), Refusal> {
     let expected = match task.envelope {
         Some((hash, hop)) => (Some(hash), hop + 1),
         None => (None, 0),

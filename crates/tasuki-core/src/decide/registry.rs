@@ -10,7 +10,9 @@ use crate::identity::PublicKey;
 use crate::ids::{AgentId, KeyId, TaskId, Timestamp};
 use crate::refusal::Refusal;
 use crate::registry::rules::{RULES_MAX, Rule};
-use crate::registry::{Agent, Change, KEYS_MAX, Purpose, Registry, Standing, Token};
+use crate::registry::{
+    Agent, Change, KEYS_MAX, Purpose, Registry, SUBSCRIBERS_MAX, Standing, Token,
+};
 
 pub(super) fn change(
     by: &Actor,
@@ -46,8 +48,16 @@ pub(super) fn change(
             vec![Change::ManifestPublished { agent, manifest: hash, version: last + 1, signed }]
         }
         RegistryWish::SetStanding { agent, standing } => {
-            if find(known, &agent)?.standing == standing {
+            let found = find(known, &agent)?;
+            let drains_again = standing == Standing::Draining
+                && *by != Actor::Agent(agent.clone())
+                && !found.held_back;
+            if found.standing == standing && !drains_again {
                 return Ok(Decision::unchanged(repeated()));
+            }
+            let own = *by == Actor::Agent(agent.clone());
+            if own && found.held_back && standing == Standing::Active {
+                return Err(Refusal::HeldBack(agent));
             }
             let mut changes = Vec::new();
             if standing == Standing::Deregistered {
@@ -106,6 +116,23 @@ pub(super) fn change(
         }
         RegistryWish::SetRules { agent, rules } => {
             vec![Change::RulesSet { agent, rules: checked(rules)? }]
+        }
+        RegistryWish::Subscribe { channel, agent } => {
+            let there = known.channels.get(&channel);
+            if there.is_some_and(|there| there.subscribers.contains_key(&agent)) {
+                return Ok(Decision::unchanged(repeated()));
+            }
+            if there.is_some_and(|there| there.subscribers.len() >= SUBSCRIBERS_MAX) {
+                return Err(Refusal::TooManySubscribers { channel, max: SUBSCRIBERS_MAX });
+            }
+            vec![Change::Subscribed { channel, agent }]
+        }
+        RegistryWish::Unsubscribe { channel, agent } => {
+            let there = known.channels.get(&channel);
+            if !there.is_some_and(|there| there.subscribers.contains_key(&agent)) {
+                return Ok(Decision::unchanged(repeated()));
+            }
+            vec![Change::Unsubscribed { channel, agent }]
         }
         RegistryWish::IssueToken(token) => {
             checked(token.rules.clone())?;

@@ -2,14 +2,15 @@
 //! Decisions about a handoff from outside the work itself: approval, cancelling, and what becomes
 //! of dead letters.
 
-use super::{Decision, NewEvent, View, find_handoff, find_task, offer};
+use super::{Decision, NewEvent, View, escalate, find_handoff, find_task, offer};
 use crate::canonical::Body;
-use crate::command::Outcome;
-use crate::envelope::Control;
+use crate::command::{Offer, Outcome};
+use crate::envelope::{Control, Target};
 use crate::event::{Actor, DeadReason, Event, Offered, Redrive};
 use crate::handoff::{Handoff, Review, State};
 use crate::ids::{AgentId, HandoffId, TaskId, Timestamp};
 use crate::refusal::Refusal;
+use crate::task::Task;
 
 pub(super) fn approve(id: HandoffId, by: AgentId, view: &dyn View) -> Result<Decision, Refusal> {
     let handoff = awaiting(id, &by, "approve", view)?;
@@ -19,7 +20,7 @@ pub(super) fn approve(id: HandoffId, by: AgentId, view: &dyn View) -> Result<Dec
 
 pub(super) fn reject(id: HandoffId, by: AgentId, view: &dyn View) -> Result<Decision, Refusal> {
     let handoff = awaiting(id, &by, "reject", view)?;
-    let event = Event::DeadLettered { reason: DeadReason::Rejected };
+    let event = Event::DeadLettered { reason: DeadReason::Rejected, against: None };
     let event = NewEvent::on(handoff, Actor::Agent(by), event);
     Ok(Decision::of(vec![event], Outcome::of(id)))
 }
@@ -56,8 +57,8 @@ pub(super) fn cancel(
         return Ok(Decision::unchanged(Outcome::repeated(id)));
     }
     not_ended(handoff, "cancelled")?;
-    let opened_by = &find_task(view, handoff.task_id, &by)?.opened_by;
-    if by != handoff.from && by != *opened_by {
+    let task = find_task(view, handoff.task_id, &by)?;
+    if by != handoff.from && by != task.opened_by && by != *task.decider() {
         return Err(Refusal::NotPermitted { handoff: id, agent: by, wish: "cancel" });
     }
     let event = Event::Cancelled { reason: reason.as_ref().map(|body| body.hash) };
@@ -65,7 +66,7 @@ pub(super) fn cancel(
     Ok(Decision::of(vec![event], Outcome::of(id)))
 }
 
-/// Ends a handoff as failed. Only the one who opened the task decides that it is over.
+/// Ends a handoff as failed. Only the one who decides about the task can say that it is over.
 pub(super) fn abort(
     id: HandoffId,
     by: AgentId,
@@ -77,7 +78,8 @@ pub(super) fn abort(
         return Ok(Decision::unchanged(Outcome::repeated(id)));
     }
     not_ended(handoff, "aborted")?;
-    if by != find_task(view, handoff.task_id, &by)?.opened_by {
+    let task = find_task(view, handoff.task_id, &by)?;
+    if by != task.opened_by && by != *task.decider() {
         return Err(Refusal::NotPermitted { handoff: id, agent: by, wish: "abort" });
     }
     let event = Event::Aborted { reason: reason.as_ref().map(|body| body.hash) };
@@ -103,7 +105,7 @@ pub(super) fn cancel_task(
     if task.state.is_terminal() {
         return Err(Refusal::TaskFinished { task: id, state: task.state });
     }
-    if by != task.opened_by && by != task.owner {
+    if by != task.opened_by && by != task.owner && by != *task.decider() {
         return Err(Refusal::NotPermittedTask { task: id, agent: by });
     }
     let actor = Actor::Agent(by);
@@ -122,31 +124,24 @@ pub(super) fn redrive(
     id: HandoffId,
     by: AgentId,
     new: HandoffId,
+    to: Option<Target>,
     view: &dyn View,
     now: Timestamp,
 ) -> Result<Decision, Refusal> {
     let handoff = find_handoff(view, id, &by)?;
-    match dead_letter(handoff)? {
-        None => {}
-        Some(Review::Redriven { to }) => {
-            return Ok(Decision::unchanged(Outcome::repeated(*to)));
-        }
-        Some(Review::Discarded { .. }) => {
-            return Err(Refusal::AlreadyReviewed { handoff: id, decided: "discarded" });
-        }
+    match again(handoff, &by, view, now)? {
+        Again::Was(before) => return Ok(Decision::unchanged(Outcome::repeated(before))),
+        Again::May(_) => {}
     }
-    let task = find_task(view, handoff.task_id, &by)?;
-    if let Some(live) = task.live {
-        return Err(Refusal::HandoffOpen { task: task.id, handoff: live });
+    if to.as_ref().is_some_and(|to| to.tenant() != handoff.from.tenant()) {
+        return Err(Refusal::OtherTenant);
     }
-    // The task may have gone on by other hops since; then it is no longer this sender's to offer.
-    offer::owned(task, &handoff.from)?;
     // The old deadline has often passed; the new handoff gets as much time as the old one had.
     let span_ms = handoff.expires_at.ms_after(handoff.offered_at);
     let offered = Box::new(Offered {
         opens: None,
         from: handoff.from.clone(),
-        to: handoff.to.clone(),
+        to: to.unwrap_or_else(|| handoff.to.clone()),
         envelope: handoff.envelope,
         hop: handoff.hop,
         priority: handoff.priority,
@@ -158,6 +153,8 @@ pub(super) fn redrive(
         needs_approval: handoff.needs_approval,
         ordering_key: handoff.ordering_key.clone(),
         key: None,
+        probe: false,
+        amends: None,
         redrive_of: Some(Redrive {
             handoff_id: id,
             envelope_at: handoff.envelope_at,
@@ -180,11 +177,111 @@ pub(super) fn redrive(
     Ok(Decision::of(vec![redriven, offered], Outcome::of(new)))
 }
 
+/// Whether a dead letter may be sent again, or was.
+enum Again<'v> {
+    Was(HandoffId),
+    May(&'v Task),
+}
+
+fn again<'v>(
+    handoff: &Handoff,
+    by: &AgentId,
+    view: &'v dyn View,
+    now: Timestamp,
+) -> Result<Again<'v>, Refusal> {
+    match dead_letter(handoff)? {
+        None => {}
+        Some(Review::Redriven { to }) => return Ok(Again::Was(*to)),
+        Some(Review::Discarded { .. }) => {
+            return Err(Refusal::AlreadyReviewed { handoff: handoff.id, decided: "discarded" });
+        }
+    }
+    free_to(handoff, by, now)?;
+    let task = find_task(view, handoff.task_id, by)?;
+    if let Some(live) = task.live {
+        return Err(Refusal::HandoffOpen { task: task.id, handoff: live });
+    }
+    // The task may have gone on by other hops since; then it is no longer this sender's to offer.
+    offer::owned(task, &handoff.from)?;
+    Ok(Again::May(task))
+}
+
+/// Somebody else may be deciding just now.
+fn free_to(handoff: &Handoff, by: &AgentId, now: Timestamp) -> Result<(), Refusal> {
+    match &handoff.reviewer {
+        Some((reviewer, until)) if reviewer != by && now < *until => Err(Refusal::ReviewTaken {
+            handoff: handoff.id,
+            by: reviewer.clone(),
+            left_ms: until.ms_after(now),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Sends a dead letter on its way again with an envelope that says more, or other things, than the
+/// one before, which it is linked to.
+pub(super) fn amend(
+    id: HandoffId,
+    by: AgentId,
+    mut offer: Offer,
+    view: &dyn View,
+    now: Timestamp,
+) -> Result<Decision, Refusal> {
+    let handoff = find_handoff(view, id, &by)?;
+    let task = match again(handoff, &by, view, now)? {
+        Again::Was(before) => return Ok(Decision::unchanged(Outcome::repeated(before))),
+        Again::May(task) => task,
+    };
+    offer::check_terms(&offer, now)?;
+    offer::follows(&offer, task)?;
+    if offer.from != handoff.from || offer.task.id() != handoff.task_id {
+        return Err(Refusal::TaskMoved(handoff.task_id));
+    }
+    let probe = escalate::admit(&mut offer, false, view, now)?;
+    let actor = Actor::Agent(by);
+    let redriven = NewEvent::on(handoff, actor.clone(), Event::Redriven { to: offer.handoff });
+    let outcome = Outcome::of(offer.handoff);
+    let mut offered = offer::offer_event(offer, probe, Some(id));
+    offered.actor = actor;
+    Ok(Decision::of(vec![redriven, offered], outcome))
+}
+
+/// Keeps others from deciding meanwhile, or no longer.
+pub(super) fn take(
+    id: HandoffId,
+    by: AgentId,
+    until: Option<Timestamp>,
+    view: &dyn View,
+    now: Timestamp,
+) -> Result<Decision, Refusal> {
+    let handoff = find_handoff(view, id, &by)?;
+    match dead_letter(handoff)? {
+        None => {}
+        Some(Review::Redriven { .. }) => {
+            return Err(Refusal::AlreadyReviewed { handoff: id, decided: "redriven" });
+        }
+        Some(Review::Discarded { .. }) => {
+            return Err(Refusal::AlreadyReviewed { handoff: id, decided: "discarded" });
+        }
+    }
+    free_to(handoff, &by, now)?;
+    let event = match until {
+        Some(until) => Event::ReviewTaken { by: by.clone(), until },
+        None if handoff.reviewer.is_none() => {
+            return Ok(Decision::unchanged(Outcome::repeated(id)));
+        }
+        None => Event::ReviewReleased,
+    };
+    let event = NewEvent::on(handoff, Actor::Agent(by), event);
+    Ok(Decision::of(vec![event], Outcome::of(id)))
+}
+
 pub(super) fn discard(
     id: HandoffId,
     by: AgentId,
     reason: Body,
     view: &dyn View,
+    now: Timestamp,
 ) -> Result<Decision, Refusal> {
     let handoff = find_handoff(view, id, &by)?;
     match dead_letter(handoff)? {
@@ -196,6 +293,7 @@ pub(super) fn discard(
             return Err(Refusal::AlreadyReviewed { handoff: id, decided: "redriven" });
         }
     }
+    free_to(handoff, &by, now)?;
     let event = Event::Discarded { reason: reason.hash };
     let event = NewEvent::on(handoff, Actor::Agent(by), event).with(Some(reason));
     Ok(Decision::of(vec![event], Outcome::of(id)))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What happens by itself when time passes: retries come due, leases are lost, deadlines pass.
 
-use super::{Decision, NewEvent, View};
+use super::{Decision, NewEvent, View, escalate};
 use crate::command::Outcome;
 use crate::event::{Actor, DeadReason, Event, LossCause};
 use crate::handoff::{Claim, Handoff, State};
@@ -9,19 +9,25 @@ use crate::ids::{TaskId, Timestamp};
 
 pub(super) fn sweep(max: usize, view: &dyn View, now: Timestamp) -> Decision {
     let due = view.due(now, max);
-    let events =
-        due.iter().filter_map(|&id| view.handoff(id)).flat_map(|h| due_events(h, now)).collect();
+    let events = due
+        .iter()
+        .filter_map(|&id| view.handoff(id))
+        .flat_map(|h| due_events(h, view, now))
+        .collect();
     Decision::of(events, Outcome { handoffs: due, ..Outcome::default() })
 }
 
-fn due_events(handoff: &Handoff, now: Timestamp) -> Vec<NewEvent> {
+fn due_events(handoff: &Handoff, view: &dyn View, now: Timestamp) -> Vec<NewEvent> {
     let expired = now >= handoff.expires_at;
     let events = match &handoff.state {
         State::AwaitingApproval | State::Pending { .. } if expired => expire(),
         State::Scheduled { .. } if expired => expire(),
+        State::Pending { .. } if handoff.ack_by.is_some_and(|by| now >= by) => {
+            vec![escalate::give_up(handoff, DeadReason::Unacknowledged, view, now)]
+        }
         State::Scheduled { due } if now >= *due => vec![Event::Readied],
         State::Claimed(claim) | State::InProgress(claim) if now >= claim.ends_at() => {
-            lose(handoff, claim, now, expired)
+            lose(handoff, claim, view, now, expired)
         }
         State::AwaitingApproval
         | State::Pending { .. }
@@ -37,17 +43,23 @@ fn due_events(handoff: &Handoff, now: Timestamp) -> Vec<NewEvent> {
 }
 
 fn expire() -> Vec<Event> {
-    vec![Event::Expired, Event::DeadLettered { reason: DeadReason::Expired }]
+    vec![Event::Expired, Event::DeadLettered { reason: DeadReason::Expired, against: None }]
 }
 
-fn lose(handoff: &Handoff, claim: &Claim, now: Timestamp, expired: bool) -> Vec<Event> {
+fn lose(
+    handoff: &Handoff,
+    claim: &Claim,
+    view: &dyn View,
+    now: Timestamp,
+    expired: bool,
+) -> Vec<Event> {
     let hard = now >= claim.hard_until;
     let cause = if hard { LossCause::HardDeadline } else { LossCause::Silence };
     let mut events = vec![Event::LeaseLost { fence: claim.fence, cause }];
     if expired {
         events.extend(expire());
     } else if handoff.losses_in_row + 1 >= handoff.terms.losses {
-        events.push(Event::DeadLettered { reason: DeadReason::Poison });
+        events.push(escalate::give_up(handoff, DeadReason::Poison, view, now));
     }
     events
 }

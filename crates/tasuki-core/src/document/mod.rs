@@ -30,9 +30,11 @@ pub enum Kind {
     Memory,
     /// What all agents of a project read: its state, decisions and constraints.
     Context,
+    /// A chain that another broker exported, kept for reading.
+    Chain,
 }
 
-words!(Kind { Memory = "memory", Context = "context" });
+words!(Kind { Memory = "memory", Context = "context", Chain = "chain" });
 
 /// What a document is about, which decides who may write it.
 #[derive(

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::Envelope;
 use super::parts::{ContextItem, Form};
+use crate::assembly::Tokenizer;
 
 /// What was added and what is gone, in the words of each.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -66,11 +68,24 @@ pub struct Diff {
     pub context: Vec<Moved>,
     /// Other parts that differ, by name.
     pub other: Vec<String>,
+    /// How many tokens each part is, as JSON, in one and in the other; those of other sizes only.
+    pub tokens: Vec<PartTokens>,
+    /// How many tokens all of it is.
+    pub tokens_from: u64,
+    pub tokens_to: u64,
 }
 
-/// Compares two envelopes.
+/// How many tokens a part of an envelope is; 0 where it is not there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PartTokens {
+    pub part: String,
+    pub from: u64,
+    pub to: u64,
+}
+
+/// Compares two envelopes. Sizes are in the tokens of their reader.
 #[must_use]
-pub fn diff(old: &Envelope, new: &Envelope) -> Diff {
+pub fn diff(old: &Envelope, new: &Envelope, tokenizer: Tokenizer) -> Diff {
     let (a, b) = (&old.parts, &new.parts);
     macro_rules! change {
         ($list:ident, $key:expr, $text:expr) => {{
@@ -114,7 +129,24 @@ pub fn diff(old: &Envelope, new: &Envelope) -> Diff {
         history: change!(history, |s| format!("{} {} {}", s.agent, s.at, s.action), |s| &s.action),
         context: moved(&a.context, &b.context),
         other,
+        tokens: sizes(old, new, tokenizer),
+        tokens_from: tokenizer.count(old.body().text()),
+        tokens_to: tokenizer.count(new.body().text()),
     }
+}
+
+fn sizes(old: &Envelope, new: &Envelope, tokenizer: Tokenizer) -> Vec<PartTokens> {
+    let mut parts: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for (envelope, is_new) in [(old, false), (new, true)] {
+        let Ok(Value::Object(members)) = serde_json::to_value(envelope) else { continue };
+        for (part, value) in members {
+            let tokens = tokenizer.count(&value.to_string());
+            let sizes = parts.entry(part).or_default();
+            *(if is_new { &mut sizes.1 } else { &mut sizes.0 }) = tokens;
+        }
+    }
+    let parts = parts.into_iter().filter(|(_, (from, to))| from != to);
+    parts.map(|(part, (from, to))| PartTokens { part, from, to }).collect()
 }
 
 fn moved(old: &[ContextItem], new: &[ContextItem]) -> Vec<Moved> {

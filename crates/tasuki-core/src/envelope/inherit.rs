@@ -46,6 +46,46 @@ pub enum Breach {
     Settled { key: String, by: Decision },
 }
 
+/// A constraint that was lifted since the envelope before was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiftedSince {
+    pub id: Hash,
+    pub by: AgentId,
+    pub reason: String,
+}
+
+/// The parts of the envelope before, as far as they still hold: what was lifted since is lifted by
+/// this hop.
+#[must_use]
+pub fn still_holds(mut before: Parts, since: &[LiftedSince], hop: u32) -> Parts {
+    for lift in since {
+        let Some(at) = before.constraints.iter().position(|one| one.id == lift.id) else {
+            continue;
+        };
+        let text = before.constraints.remove(at).text;
+        let LiftedSince { id, by, reason } = lift.clone();
+        before.lifted.push(Lifted { id, text, by, reason, hop });
+    }
+    before
+}
+
+/// Whether somebody may lift a constraint: who issued it, and who decides about the task.
+pub fn may_lift(
+    parts: &Parts,
+    id: Hash,
+    by: &AgentId,
+    coordinator: &AgentId,
+) -> Result<(), Breach> {
+    let Some(constraint) = parts.constraints.iter().find(|one| one.id == id) else {
+        let problem = "is none of this task's constraints";
+        return Err(Breach::Malformed(Fault::new("/constraint", problem)));
+    };
+    if constraint.issuer == *by || coordinator == by {
+        return Ok(());
+    }
+    Err(Breach::NotYours(constraint.clone()))
+}
+
 /// Makes the parts of the next envelope. Every breach is named.
 pub fn inherit(
     before: Option<&Parts>,
@@ -155,6 +195,13 @@ fn constraints(
         }
         ledger.constraints.push(constraint.clone());
     }
+    // Who says all that binds may not have heard yet what was lifted meanwhile.
+    let just_lifted = |stated: &Stated| {
+        let since = before.lifted.iter().filter(|lifted| lifted.hop == hand.hop);
+        let id = stated.id.or_else(|| stated.text.as_deref().map(constraint::id_of));
+        since.into_iter().any(|lifted| Some(lifted.id) == id)
+    };
+    restated.retain(|(_, stated)| !just_lifted(stated));
     let mut known: HashSet<Hash> = ledger.constraints.iter().map(|one| one.id).collect();
     for (path, stated) in restated.iter().chain(&added) {
         match (stated.id, stated.adds(hand.from)) {

@@ -9,6 +9,7 @@ pub mod diff;
 mod expected;
 pub mod inherit;
 pub mod parts;
+pub mod path;
 pub mod said;
 pub mod version;
 
@@ -28,6 +29,7 @@ use crate::registry::Signed;
 pub use constraint::{Constraint, ConstraintKind};
 pub use expected::{CriterionReport, read_back};
 pub use parts::{ExpectedOutput, Parts};
+pub use path::{HOPS_MAX, Passed, Taint};
 pub use said::Said;
 
 /// The version that this broker writes.
@@ -69,6 +71,12 @@ pub struct Envelope {
     #[serde(flatten)]
     pub parts: Parts,
     pub payload: Payload,
+    /// The hops before this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub path: Vec<Passed>,
+    /// What this is built on and no longer holds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taints: Vec<Taint>,
     /// For monitoring only; never shown to the receiving model.
     #[serde(default)]
     pub metadata: Object,

@@ -12,9 +12,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::rules::Rule;
-use crate::event::{Event, Sealed, words};
+use crate::breaker::{self, Breaker};
+use crate::envelope::Target;
+use crate::event::{Actor, Event, Sealed, words};
 use crate::identity::{PublicKey, Signature};
-use crate::ids::{AgentId, Hash, KeyId, Position, TenantId, Timestamp, TokenId};
+use crate::ids::{
+    AgentId, ChannelId, HandoffId, Hash, KeyId, Position, TenantId, Timestamp, TokenId,
+};
+use crate::reserve::{self, Reservation};
 
 /// How many keys that are not revoked an agent may have: one, and its successor.
 pub const KEYS_MAX: usize = 2;
@@ -24,6 +29,11 @@ pub struct Registry {
     pub agents: BTreeMap<AgentId, Arc<Agent>>,
     pub tokens: BTreeMap<TokenId, Arc<Token>>,
     pub tenants: BTreeMap<TenantId, Arc<Tenant>>,
+    /// Targets that fail.
+    pub breakers: BTreeMap<Target, Arc<Breaker>>,
+    pub channels: BTreeMap<ChannelId, Arc<Channel>>,
+    /// What holders have for themselves.
+    pub reservations: BTreeMap<HandoffId, Arc<Reservation>>,
     /// Whose key this is, revoked ones included: a key is never given to anybody else.
     keys: BTreeMap<KeyId, AgentId>,
     /// The last change.
@@ -34,6 +44,9 @@ pub struct Registry {
 pub struct Agent {
     pub id: AgentId,
     pub standing: Standing,
+    /// Somebody else drained it, so it does not let itself work again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub held_back: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifest: Option<Published>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -153,6 +166,17 @@ pub struct Tenant {
     pub quotas: Quotas,
 }
 
+/// Who hears what is told on a channel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Channel {
+    pub id: ChannelId,
+    /// With the position from which on each of them hears it.
+    pub subscribers: BTreeMap<AgentId, Position>,
+}
+
+/// How many subscribers a channel may have.
+pub const SUBSCRIBERS_MAX: usize = 10_000;
+
 /// A change of who is known, as it is in the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "change", rename_all = "snake_case")]
@@ -196,6 +220,14 @@ pub enum Change {
         token: TokenId,
     },
     TenantSet(Tenant),
+    Subscribed {
+        channel: ChannelId,
+        agent: AgentId,
+    },
+    Unsubscribed {
+        channel: ChannelId,
+        agent: AgentId,
+    },
     /// Somebody who was known tried what it may not do.
     AccessDenied {
         agent: AgentId,
@@ -212,13 +244,35 @@ pub enum Entry {
     Agent(Arc<Agent>),
     Token(Arc<Token>),
     Tenant(Arc<Tenant>),
+    Breaker(Arc<Breaker>),
+    Channel(Arc<Channel>),
+    Reservation(Arc<Reservation>),
 }
 
 impl Registry {
+    /// Whether an event changes anything here.
+    #[must_use]
+    pub fn is_changed_by(&self, sealed: &Sealed) -> bool {
+        let handoff = sealed.record.handoff_id;
+        match &sealed.record.event {
+            Event::RegistryChanged(_) | Event::Reserved { .. } => true,
+            event if breaker::of_event(event).is_some() => true,
+            _ => handoff.is_some_and(|id| {
+                let known = self.reservations.get(&id);
+                known.is_some_and(|known| reserve::after(Some(known), sealed).is_some())
+            }),
+        }
+    }
+
     /// Applies a change, if the event is one. Returns what is different.
     pub fn apply(&mut self, sealed: &Sealed) -> Vec<Entry> {
-        let Event::RegistryChanged(change) = &sealed.record.event else { return Vec::new() };
+        if !self.is_changed_by(sealed) {
+            return Vec::new();
+        }
         self.at = sealed.position;
+        let Event::RegistryChanged(change) = &sealed.record.event else {
+            return self.apply_work(sealed);
+        };
         let now = sealed.record.at;
         match &**change {
             Change::ManifestPublished { agent, manifest, version, signed } => {
@@ -234,7 +288,11 @@ impl Registry {
                 })
             }
             Change::StandingSet { agent, standing } => {
-                self.change_agent(agent, sealed, |agent| agent.standing = *standing)
+                let other = sealed.record.actor != Actor::Agent(agent.clone());
+                self.change_agent(agent, sealed, |agent| {
+                    agent.standing = *standing;
+                    agent.held_back = other && *standing == Standing::Draining;
+                })
             }
             Change::KeyEnrolled { agent, key, token } => {
                 let mut changed = Vec::new();
@@ -270,8 +328,44 @@ impl Registry {
                 vec![self.put(Entry::Token(token))]
             }
             Change::TenantSet(tenant) => vec![self.put(Entry::Tenant(Arc::new(tenant.clone())))],
+            Change::Subscribed { channel, agent } => self.change_channel(channel, |channel| {
+                channel.subscribers.entry(agent.clone()).or_insert(sealed.position);
+            }),
+            Change::Unsubscribed { channel, agent } => self.change_channel(channel, |channel| {
+                channel.subscribers.remove(agent);
+            }),
             Change::AccessDenied { .. } => Vec::new(),
         }
+    }
+
+    /// What follows from work: how targets fare, and what holders have for themselves.
+    fn apply_work(&mut self, sealed: &Sealed) -> Vec<Entry> {
+        let mut changed = Vec::new();
+        if let Some(target) = breaker::of_event(&sealed.record.event) {
+            let known = self.breakers.get(target).map(|known| &**known);
+            let breaker = breaker::after(known, target, sealed);
+            changed.push(self.put(Entry::Breaker(Arc::new(breaker))));
+            if self.breakers.len() > breaker::TARGETS_MAX {
+                let oldest = self.breakers.values().min_by_key(|known| known.at).cloned();
+                changed.extend(oldest.map(|mut oldest| {
+                    Arc::make_mut(&mut oldest).in_row = 0;
+                    self.put(Entry::Breaker(oldest))
+                }));
+            }
+        }
+        let handoff = sealed.record.handoff_id;
+        let known = handoff.and_then(|id| self.reservations.get(&id)).map(|known| &**known);
+        if let Some(reservation) = reserve::after(known, sealed) {
+            changed.push(self.put(Entry::Reservation(Arc::new(reservation))));
+        }
+        changed
+    }
+
+    fn change_channel(&mut self, id: &ChannelId, change: impl FnOnce(&mut Channel)) -> Vec<Entry> {
+        let new = || Arc::new(Channel { id: id.clone(), subscribers: BTreeMap::new() });
+        let mut channel = self.channels.get(id).cloned().unwrap_or_else(new);
+        change(Arc::make_mut(&mut channel));
+        vec![self.put(Entry::Channel(channel))]
     }
 
     fn change_agent(
@@ -303,6 +397,25 @@ impl Registry {
             Entry::Tenant(tenant) => {
                 self.tenants.insert(tenant.id.clone(), tenant.clone());
             }
+            // What is over has a row in the store, and no place here.
+            Entry::Breaker(breaker) if breaker.in_row == 0 => {
+                self.breakers.remove(&breaker.target);
+            }
+            Entry::Breaker(breaker) => {
+                self.breakers.insert(breaker.target.clone(), breaker.clone());
+            }
+            Entry::Channel(channel) if channel.subscribers.is_empty() => {
+                self.channels.remove(&channel.id);
+            }
+            Entry::Channel(channel) => {
+                self.channels.insert(channel.id.clone(), channel.clone());
+            }
+            Entry::Reservation(reservation) if reservation.resources.is_empty() => {
+                self.reservations.remove(&reservation.handoff);
+            }
+            Entry::Reservation(reservation) => {
+                self.reservations.insert(reservation.handoff, reservation.clone());
+            }
         }
         entry
     }
@@ -333,6 +446,7 @@ impl Agent {
         Self {
             id: id.clone(),
             standing: Standing::Active,
+            held_back: false,
             manifest: None,
             keys: Vec::new(),
             rules: Vec::new(),

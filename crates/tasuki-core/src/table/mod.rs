@@ -223,7 +223,7 @@ fn deciding() -> Vec<Trial> {
         }),
         Trial::new("redrive", |_| {
             let (handoff, by) = by("reviewer");
-            Command::Redrive { handoff, by, new: HandoffId(99) }
+            Command::Redrive { handoff, by, new: HandoffId(99), to: None }
         }),
         Trial::new("discard", |_| {
             let (handoff, by) = by("reviewer");

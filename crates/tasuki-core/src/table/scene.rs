@@ -39,7 +39,10 @@ impl Scene {
             owner: agent(OPENER),
             intent: body("intent"),
             correlation_id: None,
+            project: None,
             parent: None,
+            coordinator: None,
+            channel: None,
             key: None,
         };
         let proof = Proof { claim_id: CLAIM, fence: Fence(0) };
@@ -163,7 +166,9 @@ pub(super) fn offer(handoff: HandoffId) -> Offer {
         priority: PRIORITY_DEFAULT,
         terms: Terms::default(),
         contract: Contract::default(),
+        after: None,
         lifted: Vec::new(),
+        dead_end: None,
         expires_at: START.plus_ms(24 * HOUR_MS),
         not_before: None,
         needs_approval: false,

@@ -64,7 +64,10 @@ const WISHES: &[(&str, Wish)] = &[
             owner: scene.task().owner.clone(),
             intent: body("intent"),
             correlation_id: None,
+            project: None,
             parent: Some(TASK),
+            coordinator: None,
+            channel: None,
             key: None,
         })
     }),
@@ -77,7 +80,10 @@ fn call(scene: &Scene) -> Offer {
         task: TaskId(60),
         intent: scene.task().intent,
         correlation_id: None,
+        project: None,
+        branch_of: None,
         parent: Some(TASK),
+        coordinator: None,
     };
     Offer { task, control: Control::Awaited, ..scene.next_offer() }
 }
@@ -124,7 +130,7 @@ const STEPS: &[(&str, Step)] = &[
     ("dead-lettered, then redriven", || {
         let mut scene = in_state(StateName::DeadLettered);
         let by = agent("reviewer");
-        scene.must(Command::Redrive { handoff: HANDOFF, by, new: HandoffId(50) });
+        scene.must(Command::Redrive { handoff: HANDOFF, by, new: HandoffId(50), to: None });
         scene
     }),
     ("dead-lettered, then discarded", || {

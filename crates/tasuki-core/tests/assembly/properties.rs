@@ -169,6 +169,38 @@ proptest! {
     }
 
     #[test]
+    fn little_room_is_left_unused(request in request(), per_mille in 0..1000_u64) {
+        let (_, budget) = budget_at(&request, per_mille);
+        let assembled = within(&request, budget).unwrap();
+        let receipt = &assembled.receipt;
+        let reserved = request.reserved_system_prompt + request.reserved_work;
+        let used = receipt.token_count + reserved;
+        // The first step that did not fit is what is missing: with all of the room that it needs, and
+        // not a token less, there is more to read.
+        let everything = receipt.budget_for_everything;
+        let (mut less, mut enough) = (budget, everything);
+        if within(&request, everything).unwrap().prompt == assembled.prompt {
+            return Ok(());
+        }
+        while enough - less > 1 {
+            let middle = less + (enough - less) / 2;
+            let same = within(&request, middle).unwrap().prompt == assembled.prompt;
+            *(if same { &mut less } else { &mut enough }) = middle;
+        }
+        // A step is at most an item as a whole, in its longest form, or a line of the brief.
+        let count = |text: &str| request.tokenizer.count(text);
+        let items = request.items.iter().map(|it| {
+            let item = it.prepared.item();
+            let forms = count(&item.text) + item.summary.as_deref().map_or(0, count);
+            2 * forms + 2 * count(&item.title) + count(&item.id) + 64
+        });
+        let brief = &request.brief;
+        let lines = brief.summary.iter().chain(&brief.tried).chain(&brief.gaps).chain(&brief.history);
+        let largest = items.chain(lines.map(|line| count(line) + 64)).max().unwrap_or(0);
+        prop_assert!(enough - used <= largest, "{} of {largest} lie idle", enough - used);
+    }
+
+    #[test]
     fn along_a_chain_nothing_is_lost_while_the_budget_does_not_shrink(
         request in request(),
         per_mille in 0..1000_u64,

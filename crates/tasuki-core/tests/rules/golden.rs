@@ -5,14 +5,17 @@
 use std::fs;
 use std::path::Path;
 
-use tasuki_core::contract::Contract;
+use tasuki_core::contract::{After, Contract, Fill};
 use tasuki_core::document::{self, Erased, Kind, Priority, Scope, Settled, Written};
 use tasuki_core::event::{
-    Acknowledged, Actor, Claimed, Countered, DeadReason, Event, FailureClass, LossCause, Offered,
-    Opened, Record, Redrive,
+    Acknowledged, Actor, BranchOf, Claimed, Countered, DeadReason, Event, FailureClass, LossCause,
+    Offered, Opened, Record, Redrive, TaintPolicy,
 };
 use tasuki_core::identity::SecretKey;
-use tasuki_core::ids::{ClaimId, Fence, HandoffId, Position, TaskId, Timestamp, TokenId};
+use tasuki_core::ids::{
+    ChannelId, ClaimId, Fence, HandoffId, Position, TaskId, Timestamp, TokenId,
+};
+use tasuki_core::pipeline::StageRef;
 use tasuki_core::registry::rules::{Effect, Permission, Rule};
 use tasuki_core::registry::{Change, Purpose, Quotas, Signed, Standing, Tenant, Token};
 use tasuki_core::route::{Policy, Reason, Why};
@@ -105,7 +108,21 @@ fn example_after(event: &Event) -> Option<Event> {
             revision: Some(1),
             reason: body("by request").hash,
         })),
-        Event::Erased(_) => return None,
+        // The rest came later; see `later`.
+        Event::Erased(_)
+        | Event::Escalated { .. }
+        | Event::Retracted { .. }
+        | Event::Tainted { .. }
+        | Event::TaintCleared { .. }
+        | Event::ReviewTaken { .. }
+        | Event::ReviewReleased
+        | Event::Reserved { .. }
+        | Event::Unreserved { .. }
+        | Event::TrimFetched { .. } => return None,
+        Event::ConstraintLifted { .. } => Event::TrimFetched {
+            agent: agent("acme/coder"),
+            memory: "acme/ms-4821".parse().unwrap(),
+        },
         Event::CallOffered(_) => Event::Approved,
         Event::Approved => Event::Delivered { agent: agent("coder") },
         Event::Delivered { .. } => Event::Readied,
@@ -125,6 +142,7 @@ fn example_after(event: &Event) -> Option<Event> {
             result: body("done").hash,
             next: Some(HandoffId(4)),
             calls: vec![HandoffId(5), HandoffId(6)],
+            recovers: None,
         },
         Event::Completed { .. } => Event::AttemptFailed {
             fence: FENCE,
@@ -136,7 +154,9 @@ fn example_after(event: &Event) -> Option<Event> {
         Event::Released { .. } => Event::LeaseLost { fence: FENCE, cause: LossCause::HardDeadline },
         Event::LeaseLost { .. } => Event::RetryScheduled { due: Timestamp(1_800_000_002_000) },
         Event::RetryScheduled { .. } => Event::Expired,
-        Event::Expired => Event::DeadLettered { reason: DeadReason::AttemptsExhausted },
+        Event::Expired => {
+            Event::DeadLettered { reason: DeadReason::AttemptsExhausted, against: None }
+        }
         Event::DeadLettered { .. } => Event::Cancelled { reason: None },
         Event::Cancelled { .. } => Event::Aborted { reason },
         Event::Aborted { .. } => {
@@ -185,6 +205,11 @@ fn contract() -> Contract {
         output_schema: Some(body("schema").hash),
         majors: vec![1, 2],
         budget_tokens: Some(4000),
+        fallbacks: Vec::new(),
+        diverted_from: None,
+        after: None,
+        fill: None,
+        stage: None,
         routed: Some(Why {
             policy: Policy::LeastLoaded,
             candidates: 3,
@@ -249,7 +274,9 @@ fn change_after(change: &Change) -> Option<Change> {
             code: "not_permitted".into(),
             operation: "POST /v1/handoffs".into(),
         },
-        Change::AccessDenied { .. } => return None,
+        Change::AccessDenied { .. } | Change::Subscribed { .. } | Change::Unsubscribed { .. } => {
+            return None;
+        }
     })
 }
 
@@ -258,7 +285,11 @@ fn opened() -> Opened {
         owner: agent("planner"),
         intent: body("do it").hash,
         correlation_id: Some("request-7".parse().unwrap()),
+        project: None,
+        branch_of: None,
         parent_task_id: Some(TaskId(8)),
+        coordinator: None,
+        channel: None,
         key: key("k-1", "request"),
     }
 }
@@ -279,6 +310,8 @@ fn offered_with_everything() -> Offered {
         needs_approval: true,
         ordering_key: Some("account-1".parse().unwrap()),
         key: key("k-1", "request"),
+        probe: false,
+        amends: None,
         redrive_of: Some(Redrive {
             handoff_id: HandoffId(9),
             envelope_at: Position(10),
@@ -317,7 +350,88 @@ fn examples() -> Vec<Record> {
     let event = Event::TransferOffered(Box::new(offered));
     let index = u32::try_from(records.len()).unwrap();
     records.push(Record { turn: Some(Position(7)), ..record((index, event)) });
+    let (constraint, reason) = (body("constraint").hash, body("no longer true").hash);
+    let first = Event::ConstraintLifted { constraint, reason };
+    let lifted = std::iter::successors(Some(first), example_after);
+    records.extend((index + 1..).zip(lifted).map(record));
+    let push = |records: &mut Vec<Record>, event| {
+        let index = u32::try_from(records.len()).unwrap();
+        records.push(record((index, event)));
+    };
+    let project = Some("web".parse().unwrap());
+    let event = Event::TaskOpened(Opened { project, ..opened() });
+    push(&mut records, event);
+    let branch_of = Some(BranchOf { task_id: TaskId(8), hop: 2, envelope: body("envelope").hash });
+    let opens = Some(Opened { branch_of, ..opened() });
+    let offered = Offered { opens, redrive_of: None, ..offered_with_everything() };
+    let event = Event::TransferOffered(Box::new(offered));
+    push(&mut records, event);
+    for event in later() {
+        push(&mut records, event);
+    }
     records
+}
+
+/// Kinds that came after these, and what older ones have learned to say.
+fn later() -> Vec<Event> {
+    let channel: ChannelId = "news".parse().unwrap();
+    let subscriber = || agent("coder");
+    let opened =
+        Opened { coordinator: Some(agent("lead")), channel: Some(channel.clone()), ..opened() };
+    let contract = Contract {
+        fallbacks: vec![to("second"), to_any("review")],
+        diverted_from: Some(to("first")),
+        after: Some(After { tasks: vec![TASK], need: 1 }),
+        fill: Some(Fill { token_count: 900, budget: 1000, completeness_per_mille: 950 }),
+        stage: Some(StageRef {
+            pipeline: "endpoint".into(),
+            version: 3,
+            stage: "review".into(),
+            branch: true,
+        }),
+        ..contract()
+    };
+    let terms = Terms { ack_ms: Some(15_000), ..Terms::default() };
+    let offered = Offered {
+        probe: true,
+        amends: Some(HandoffId(9)),
+        redrive_of: None,
+        contract,
+        terms,
+        ..offered_with_everything()
+    };
+    let resources = vec!["src/**".parse().unwrap()];
+    vec![
+        Event::TaskOpened(opened),
+        Event::TransferOffered(Box::new(offered)),
+        Event::Escalated {
+            to: to("second"),
+            reason: DeadReason::Unacknowledged,
+            against: Some(to("first")),
+        },
+        Event::DeadLettered { reason: DeadReason::HopLimit, against: Some(to("first")) },
+        Event::DeadLettered { reason: DeadReason::Cycle, against: None },
+        Event::Completed {
+            fence: FENCE,
+            result: body("done").hash,
+            next: None,
+            calls: Vec::new(),
+            recovers: Some(to("first")),
+        },
+        Event::Retracted { reason: body("wrong").hash },
+        Event::Tainted { source: HANDOFF, policy: TaintPolicy::Block },
+        Event::Tainted { source: HANDOFF, policy: TaintPolicy::Flag },
+        Event::TaintCleared { source: HANDOFF, reason: body("looked at it").hash },
+        Event::ReviewTaken { by: agent("person"), until: Timestamp(1_800_000_600_000) },
+        Event::ReviewReleased,
+        Event::Reserved { fence: FENCE, resources },
+        Event::Unreserved { resources: vec!["docs/*.md".parse().unwrap()] },
+        Event::RegistryChanged(Box::new(Change::Subscribed {
+            channel: channel.clone(),
+            agent: subscriber(),
+        })),
+        Event::RegistryChanged(Box::new(Change::Unsubscribed { channel, agent: subscriber() })),
+    ]
 }
 
 #[test]

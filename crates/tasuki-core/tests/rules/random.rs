@@ -81,7 +81,10 @@ impl Op {
                 owner: any(*by),
                 intent: body("do it"),
                 correlation_id: None,
+                project: None,
                 parent: None,
+                coordinator: None,
+                channel: None,
                 key: k.and_then(|k| key(&k.to_string(), "open")),
             }),
             Self::Offer { task: None, by, shape } => {
@@ -148,7 +151,7 @@ impl Op {
             Self::Redrive { handoff } => {
                 let handoff = pick_handoff(stage, *handoff)?;
                 let new = HandoffId(stage.next_id());
-                Command::Redrive { handoff, by: agent("person"), new }
+                Command::Redrive { handoff, by: agent("person"), new, to: None }
             }
             Self::Discard { handoff } => {
                 let handoff = pick_handoff(stage, *handoff)?;

@@ -97,7 +97,10 @@ fn opening_a_task_takes_a_key_too() {
             owner: agent("planner"),
             intent: body("do it"),
             correlation_id: None,
+            project: None,
             parent: None,
+            coordinator: None,
+            channel: None,
             key: key("k-1", request),
         }))
     };

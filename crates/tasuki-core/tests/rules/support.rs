@@ -89,7 +89,10 @@ impl Stage {
             owner: agent("planner"),
             intent: body("do it"),
             correlation_id: None,
+            project: None,
             parent: None,
+            coordinator: None,
+            channel: None,
             key: None,
         };
         self.run(Command::OpenTask(open)).unwrap();
@@ -117,7 +120,9 @@ impl Stage {
             priority: PRIORITY_DEFAULT,
             terms: Terms::default(),
             contract: tasuki_core::contract::Contract::default(),
+            after: None,
             lifted: Vec::new(),
+            dead_end: None,
             expires_at: self.now.plus_ms(DAY),
             not_before: None,
             needs_approval: false,
@@ -142,7 +147,15 @@ impl Stage {
     pub(crate) fn new_task(&mut self, parent: Option<TaskId>) -> OfferTask {
         let intent = parent.map_or(body("do it").hash, |id| self.world.tasks[&id].intent);
         let task = TaskId(self.next_id());
-        OfferTask::New { task, intent, correlation_id: None, parent }
+        OfferTask::New {
+            task,
+            intent,
+            correlation_id: None,
+            project: None,
+            branch_of: None,
+            parent,
+            coordinator: None,
+        }
     }
 
     pub(crate) fn send(&mut self, offer: Offer) -> HandoffId {
@@ -195,7 +208,7 @@ impl Stage {
 
     pub(crate) fn redrive(&mut self, handoff: HandoffId) -> Result<Outcome, Refusal> {
         let new = HandoffId(self.next_id());
-        self.run(Command::Redrive { handoff, by: agent("person"), new })
+        self.run(Command::Redrive { handoff, by: agent("person"), new, to: None })
     }
 
     pub(crate) fn discard(&mut self, handoff: HandoffId) -> Result<Outcome, Refusal> {

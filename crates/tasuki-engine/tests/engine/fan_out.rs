@@ -29,6 +29,8 @@ async fn fan_out() -> FanOut {
         task_id: Some(parent),
         intent: None,
         correlation_id: None,
+        coordinator: None,
+        project: None,
         hop: hop(to_any("review"), Control::Awaited),
         idempotency_key: Some(format!("part {number}").parse().unwrap()),
     };
@@ -109,6 +111,8 @@ async fn only_the_owner_calls_below_a_task() {
         task_id: Some(parent),
         intent: None,
         correlation_id: None,
+        coordinator: None,
+        project: None,
         hop: hop(to_any("review"), Control::Awaited),
         idempotency_key: None,
     };

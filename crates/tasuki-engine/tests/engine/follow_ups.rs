@@ -145,6 +145,8 @@ async fn a_task_that_was_opened_first_keeps_its_words_too() {
         owner: agent("planner"),
         intent: INTENT.into(),
         correlation_id: None,
+        coordinator: None,
+        project: None,
         parent_task_id: None,
         idempotency_key: Some("k-1".parse().unwrap()),
     };

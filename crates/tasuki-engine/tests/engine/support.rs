@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tasuki_core::canonical::Object;
 use tasuki_core::command::Proof;
-use tasuki_core::envelope::{Action, Control, Payload, Said, Target};
+use tasuki_core::envelope::{Action, Control, Payload, Target};
 use tasuki_core::event::FailureClass;
 use tasuki_core::{AgentId, Body, Handoff, HandoffId, Timestamp};
 use tasuki_engine::{
@@ -177,28 +177,8 @@ pub(crate) fn payload(value: Value) -> Payload {
 }
 
 pub(crate) fn hop(to: Target, control: Control) -> FollowUp {
-    FollowUp {
-        said: Said::default(),
-        more: Object::default(),
-        to,
-        control,
-        action: Action::Request,
-        payload: payload(json!({ "type": "code", "files": ["a.rs"] })),
-        metadata: Object::default(),
-        priority: None,
-        terms: None,
-        capability: None,
-        route: None,
-        output_schema: None,
-        majors: Vec::new(),
-        budget_tokens: None,
-        signed: None,
-        deadline: None,
-        expires_in_ms: None,
-        start_in_ms: None,
-        needs_approval: false,
-        ordering_key: None,
-    }
+    let payload = payload(json!({ "type": "code", "files": ["a.rs"] }));
+    FollowUp { control, ..FollowUp::new(to, payload) }
 }
 
 /// The planner's offer of a new task.
@@ -208,6 +188,8 @@ pub(crate) fn new_offer(to: Target) -> NewOffer {
         task_id: None,
         intent: Some(INTENT.into()),
         correlation_id: None,
+        coordinator: None,
+        project: None,
         hop: hop(to, Control::Passed),
         idempotency_key: None,
     }
@@ -263,6 +245,8 @@ pub(crate) fn failure(
         kind: "rate_limited".into(),
         message: "try later".into(),
         attempted: None,
+        attempts: None,
+        causes: Vec::new(),
         hint: None,
         retry_after_ms,
         details: Object::default(),

@@ -100,6 +100,7 @@ fn some_hop(random: &mut Random, control: Control) -> FollowUp {
         attempts: 3,
         losses: 3,
         backoff_ms: 5 * SECOND,
+        ack_ms: None,
     });
     hop.expires_in_ms = Some(MINUTE * (1 + random.below(10)));
     hop.priority = Some(u8::try_from(random.below(10)).unwrap());
@@ -129,7 +130,9 @@ pub(crate) fn failure(handoff: HandoffId, proof: Proof, class: FailureClass) -> 
         kind: "broken".into(),
         message: "it broke".into(),
         attempted: None,
-        hint: None,
+        attempts: None,
+        causes: Vec::new(),
+        hint: Some("look at it".into()),
         retry_after_ms: None,
         details: Object::default(),
     }

@@ -25,6 +25,9 @@ pub(crate) async fn publish(At(desk): At, Json(body): Json<wire::Publish>) -> An
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct List {
+    /// Whose agents; those of one's own tenant without it. Only an administrator of the default
+    /// tenant looks elsewhere.
+    tenant: Option<TenantId>,
     /// Only agents that can do this.
     capability: Option<Capability>,
     /// Only agents with this tag.
@@ -41,6 +44,7 @@ pub(crate) struct List {
 
 pub(crate) async fn list(At(desk): At, Params(wish): Params<List>) -> Answer {
     let search = wire::Search {
+        tenant: wish.tenant,
         capability: wish.capability,
         tags: wish.tag.into_iter().collect(),
         role: wish.role,

@@ -71,9 +71,12 @@ pub(crate) async fn prompt(
 ) -> Answer {
     let tokenizer = wish.tokenizer.unwrap_or_else(|| Tokenizer::O200k.as_str().to_owned());
     let rendered = desk.prompt(id, &tokenizer).await?;
+    let url = |memory: String| format!("/v1/memories/{memory}?detail=full&handoff={id}");
+    let fetch = desk.trimmed(id).await?.into_iter().map(url).collect();
     Ok(ok(&wire::Prompt {
         prompt: rendered.prompt,
         token_count: rendered.receipt.token_count,
         exact: rendered.receipt.exact,
+        fetch,
     }))
 }

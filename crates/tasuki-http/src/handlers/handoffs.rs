@@ -175,7 +175,10 @@ const OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
 const READ_AT_ONCE: usize = 32;
 
 /// The results of some handoffs, as far as they fit into one reply.
-async fn outputs(desk: &Desk, handoffs: &[Arc<Handoff>]) -> Result<Vec<Option<Body>>, Problem> {
+pub(super) async fn outputs(
+    desk: &Desk,
+    handoffs: &[Arc<Handoff>],
+) -> Result<Vec<Option<Body>>, Problem> {
     let mut outputs = Vec::with_capacity(handoffs.len());
     let mut bytes = 0;
     for some in handoffs.chunks(READ_AT_ONCE) {

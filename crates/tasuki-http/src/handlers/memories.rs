@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tasuki_core::document::Scope;
 use tasuki_core::ids::Project;
-use tasuki_core::{AgentId, DocumentId, Position, TaskId};
+use tasuki_core::{AgentId, DocumentId, HandoffId, Position, TaskId};
 use tasuki_engine::{Desk, MEMORIES_MAX, MemorySearch};
 
 use super::Answer;
@@ -84,6 +84,9 @@ pub(crate) struct Show {
     revision: Option<u32>,
     /// How much of it is wanted; all of it without this.
     detail: Option<wire::Detail>,
+    /// The handoff in whose envelope the reader found it: if that passed less of it, the fetch is
+    /// counted there.
+    handoff: Option<HandoffId>,
 }
 
 pub(crate) async fn show(
@@ -91,8 +94,10 @@ pub(crate) async fn show(
     PathId(id): PathId<DocumentId>,
     Params(wish): Params<Show>,
 ) -> Answer {
-    let memory = desk.memory(&id, wish.revision).await?;
-    Ok(ok(&to_wire::memory(&memory, wish.detail.unwrap_or_default())))
+    let detail = wish.detail.unwrap_or_default();
+    let form = from_wire::detail(detail);
+    let memory = desk.fetch_memory(&id, wish.revision, form, wish.handoff).await?;
+    Ok(ok(&to_wire::memory(&memory, detail)))
 }
 
 pub(crate) async fn edit(

@@ -4,11 +4,13 @@
 pub(crate) mod agents;
 pub(crate) mod assemble;
 pub(crate) mod audit;
+pub(crate) mod chains;
 pub(crate) mod claims;
 pub(crate) mod contexts;
 pub(crate) mod dead_letters;
 pub(crate) mod handoffs;
 pub(crate) mod memories;
+pub(crate) mod patterns;
 pub(crate) mod system;
 pub(crate) mod tasks;
 

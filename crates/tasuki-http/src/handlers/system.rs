@@ -27,23 +27,28 @@ pub(crate) async fn ready(State(app): State<App>) -> Response {
 }
 
 pub(crate) async fn stats(At(desk): At) -> Answer {
-    let stats = desk.stats()?;
-    let commits = stats.commits.max(1);
-    Ok(ok(&wire::Stats {
-        version: env!("CARGO_PKG_VERSION").into(),
-        now: desk.now(),
+    let seen = desk.stats().await?;
+    let store = seen.store.map(|stats| wire::StoreStats {
         head: desk.head(),
         commits: stats.commits,
         commands: stats.commands,
         events: stats.events,
-        mean_batch: stats.events as f64 / commits as f64,
-        live_handoffs: stats.live_handoffs,
+        mean_batch: stats.events as f64 / stats.commits.max(1) as f64,
         live_bytes: stats.live_bytes,
         waiting_handoffs: stats.waiting_handoffs,
         idempotency_keys: stats.idempotency_keys,
         projection_lag: stats.projection_lag,
-        disk_full: stats.disk_full,
         resident_bytes: resident_bytes(),
+    });
+    let of_tenant = store.is_none();
+    Ok(ok(&wire::Stats {
+        version: env!("CARGO_PKG_VERSION").into(),
+        now: desk.now(),
+        live_handoffs: seen.store.map_or(seen.usage.in_flight, |stats| stats.live_handoffs),
+        disk_full: seen.disk_full,
+        stored_bytes: of_tenant.then_some(seen.usage.stored_bytes),
+        tenant: of_tenant.then_some(seen.tenant),
+        store,
     }))
 }
 

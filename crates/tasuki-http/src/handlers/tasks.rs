@@ -3,8 +3,9 @@
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tasuki_core::ids::Project;
 use tasuki_core::{AgentId, TaskId, TaskState};
-use tasuki_engine::{HandoffFilter, PAGE_MAX, TaskFilter};
+use tasuki_engine::{BranchRequest, HandoffFilter, PAGE_MAX, TaskFilter};
 
 use super::Answer;
 use crate::auth::At;
@@ -27,6 +28,8 @@ pub(crate) struct List {
     owner: Option<AgentId>,
     /// Only tasks below this one.
     parent: Option<TaskId>,
+    /// Only tasks of this project.
+    project: Option<Project>,
     /// Only tasks before this one: where the page before ended.
     before: Option<TaskId>,
     /// How many at most, up to 1000.
@@ -41,8 +44,10 @@ pub(crate) async fn list(At(desk): At, Params(wish): Params<List>) -> Answer {
         state,
         owner: wish.owner,
         parent: wish.parent,
+        project: wish.project,
         before: wish.before,
         max,
+        ..TaskFilter::default()
     };
     let page = desk.list_tasks(filter).await?;
     let next = page.next;
@@ -80,8 +85,39 @@ pub(crate) async fn cancel(
     Ok(ok(&to_wire::task(&task)))
 }
 
+pub(crate) async fn lift(
+    At(desk): At,
+    PathId(id): PathId<TaskId>,
+    Json(body): Json<wire::LiftConstraint>,
+) -> Answer {
+    let task = desk.lift_constraint(id, &body.by, body.constraint, body.reason).await?;
+    Ok(ok(&to_wire::task(&task)))
+}
+
 pub(crate) async fn events(At(desk): At, PathId(id): PathId<TaskId>) -> Answer {
     let chain = desk.chain(id).await?;
     let events = chain.iter().map(|link| to_wire::event(&link.entry, link.body.as_ref())).collect();
     Ok(ok(&wire::Events { events }))
+}
+
+/// Everything that happened to a task and to those below it, as one file.
+pub(crate) async fn export(At(desk): At, PathId(id): PathId<TaskId>) -> Answer {
+    Ok(ok(&desk.export_chain(id).await?))
+}
+
+pub(crate) async fn branch(
+    At(desk): At,
+    PathId(id): PathId<TaskId>,
+    Json(body): Json<wire::Branch>,
+) -> Answer {
+    let wish = BranchRequest {
+        task: id,
+        hop: body.hop,
+        by: body.by,
+        to: body.to,
+        idempotency_key: body.idempotency_key,
+    };
+    let offered = desk.branch(wish).await?;
+    let status = if offered.repeated { StatusCode::OK } else { StatusCode::CREATED };
+    Ok(reply(status, &to_wire::offered(&offered.handoff, offered.listening)))
 }

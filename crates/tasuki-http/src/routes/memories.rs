@@ -45,7 +45,7 @@ pub(super) fn routes() -> Vec<Route> {
             memories::show,
         )
         .query::<memories::Show>()
-        .errors(&["memory_not_found", "invalid_request"]),
+        .errors(&["memory_not_found", "handoff_not_found", "invalid_request"]),
         changes::<wire::EditMemory, wire::Memory, _, _>(
             "/v1/memories/{id}",
             "memory_edit",

@@ -191,6 +191,10 @@ pub struct Refusals {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Search {
+    /// Whose agents; those of one's own tenant without it. Only an administrator of the default
+    /// tenant looks elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<TenantId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capability: Option<Capability>,
     /// A JSON Schema of what would be sent: the capability must take it.

@@ -97,4 +97,8 @@ pub struct Prompt {
     pub token_count: u64,
     /// Whether that is the count itself and not an upper bound.
     pub exact: bool,
+    /// Where the rest of what the envelope did not pass whole is. Fetches from here are counted as
+    /// the handoff's `trim_regret`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fetch: Vec<String>,
 }

@@ -7,8 +7,11 @@ use serde_json::value::RawValue;
 use tasuki_core::canonical::Object;
 use tasuki_core::contract::Contract;
 use tasuki_core::envelope::Control;
-use tasuki_core::ids::{CorrelationId, OrderingKey};
-use tasuki_core::{AgentId, Fence, HandoffId, Hash, Position, Target, TaskId, Terms, Timestamp};
+use tasuki_core::event::TaintPolicy;
+use tasuki_core::ids::{ChannelId, CorrelationId, OrderingKey, Project, TenantId};
+use tasuki_core::{
+    AgentId, DocumentId, Fence, HandoffId, Hash, Position, Target, TaskId, Terms, Timestamp,
+};
 
 /// Where a handoff is after a call.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -87,7 +90,33 @@ pub struct Handoff {
     pub losses: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub declined_by: Vec<AgentId>,
+    /// Targets that could not or would not do it, the first one first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<Target>,
+    /// How much time is left for somebody to claim it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ack_left_ms: Option<u64>,
+    /// Who decides on this dead letter just now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reviewer: Option<AgentId>,
+    /// Whether its result was taken back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub retracted: bool,
+    /// Constraints that were lifted since the envelope was made; they do not bind the next one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lifted: Vec<LiftedConstraint>,
+    /// Memories that the receiver fetched because the envelope had passed less of them: what was
+    /// trimmed and missed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trim_regret: Vec<DocumentId>,
     pub attempts: Vec<Attempt>,
+}
+
+/// A constraint that does not bind the next envelope any more.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct LiftedConstraint {
+    pub constraint: Hash,
+    pub by: AgentId,
 }
 
 /// On which other terms an agent would take a handoff.
@@ -161,10 +190,22 @@ pub struct Task {
     pub state: String,
     pub owner: AgentId,
     pub opened_by: AgentId,
+    /// Who decides about it when things go wrong, if that is not its opener.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coordinator: Option<AgentId>,
+    /// The channel on which it was told to many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel: Option<ChannelId>,
+    /// What it is built on and no longer holds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taints: Vec<TaintedBy>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_task_id: Option<TaskId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<CorrelationId>,
+    /// What it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<Project>,
     /// The address of the intent: the same at every hop.
     pub intent: Hash,
     pub opened_at: Timestamp,
@@ -176,6 +217,13 @@ pub struct Task {
     /// How many events there are, and the hash of the last.
     pub events: u32,
     pub head: Hash,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct TaintedBy {
+    /// The handoff that failed, or whose result was taken back.
+    pub source: HandoffId,
+    pub policy: TaintPolicy,
 }
 
 /// A task with its handoffs and the tasks below it.
@@ -270,10 +318,26 @@ pub struct Finding {
     pub problem: String,
 }
 
+/// How much there is: of the whole store for whoever looks after all of it, and otherwise of the
+/// caller's tenant.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Stats {
     pub version: String,
     pub now: Timestamp,
+    /// Whose figures these are; absent if they are those of the whole store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<TenantId>,
+    pub live_handoffs: u64,
+    /// Bytes of bodies that the tenant has stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored_bytes: Option<u64>,
+    pub disk_full: bool,
+    #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<StoreStats>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct StoreStats {
     /// The position of the last event.
     pub head: Position,
     pub commits: u64,
@@ -281,13 +345,11 @@ pub struct Stats {
     pub events: u64,
     /// Events for each commit since the start: above 1 where commits are shared.
     pub mean_batch: f64,
-    pub live_handoffs: u64,
-    /// About how much memory they take.
+    /// About how much memory the live handoffs take.
     pub live_bytes: u64,
     pub waiting_handoffs: u64,
     pub idempotency_keys: u64,
     pub projection_lag: u64,
-    pub disk_full: bool,
     /// How much memory the process takes, where the system can say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resident_bytes: Option<u64>,

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a receiver gets to read, within its budget, from memories and from what the task carries.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use tasuki_core::assembly::Profiles;
+use tasuki_engine::Settings;
 
 use crate::support::{Stage, merged, on_both_stores, text};
 
@@ -13,6 +17,9 @@ on_both_stores! {
     a_memory_that_cannot_be_read_becomes_a_gap
     no_metadata_is_ever_in_a_prompt
     a_secret_is_refused_before_it_is_stored
+    what_was_trimmed_at_one_hop_is_there_again_at_the_next
+    what_a_sender_cannot_look_up_goes_on_in_the_words_it_was_passed
+    a_fetch_of_what_was_trimmed_is_counted_where_it_was_trimmed
 }
 
 async fn remember(stage: &Stage, id: &str, words: &str, change: Value) {
@@ -155,4 +162,110 @@ async fn a_secret_is_refused_before_it_is_stored(stage: Stage) {
     let problem = stage.post("/v1/handoffs", offer).await.refused(422, "secret_found");
     assert!(!problem.to_string().contains("MIIEpAIBAAKCAQEA"), "it is not repeated");
     assert_eq!(stage.store.head(), head);
+}
+
+/// Offers what was put together within a budget. Returns the handoff, and what was put together.
+async fn put_and_offer(stage: &Stage, to: &str, change: Value) -> (String, Value) {
+    let put = stage.post("/v1/assemble", wish(change)).await.done();
+    let offer = json!({
+        "from_agent": "planner", "to": { "agent": to }, "payload": { "type": "request" },
+        "intent": "Fix the rounding of invoices.",
+    });
+    let offered = stage.post("/v1/handoffs", merged(offer, put["offer"].clone())).await.done();
+    (text(&offered["handoff_id"]), put)
+}
+
+async fn what_was_trimmed_at_one_hop_is_there_again_at_the_next(stage: Stage) {
+    fill(&stage).await;
+    let (id, put) = put_and_offer(&stage, "coder", json!({ "max_tokens": 400 })).await;
+    let dropped = put["receipt"]["dropped"].as_array().unwrap();
+    let gone = dropped.iter().find(|one| text(&one["id"]).starts_with("ms-")).unwrap();
+    let gone = text(&gone["id"]);
+    assert!(!text(&put["prompt"]).contains(&format!("[{gone}]")));
+    let held = stage.claimed(&id, "coder").await;
+    let task = &stage.show(&id).await["task_id"];
+    // The coder names no project and looks for nothing itself.
+    let next = json!({
+        "from_agent": "coder", "task_id": task, "tokenizer": "o200k_base", "include_recent": 0,
+        "include_pins": false, "ask": "test it",
+    });
+    let put = stage.post("/v1/assemble", next).await.done();
+    let kept = put["receipt"]["kept"].as_array().unwrap();
+    let back = kept.iter().find(|one| text(&one["id"]) == gone).unwrap();
+    assert_eq!(back["rung"], "full");
+    assert_eq!(kept.len(), 31, "all of it: {}", put["receipt"]);
+    assert!(text(&put["prompt"]).contains("The rate is 19 % from 2027-01-01."));
+    stage.completed(&held).await;
+}
+
+async fn what_a_sender_cannot_look_up_goes_on_in_the_words_it_was_passed(stage: Stage) {
+    let passed = json!({
+        "context": [
+            { "id": "note-1", "form": "full", "title": "A note", "text": "Cents live in round.rs." },
+            { "id": "note-2", "form": "stub", "title": "Not passed" },
+        ],
+    });
+    let id = stage.offer("coder", passed).await;
+    let held = stage.claimed(&id, "coder").await;
+    let task = &stage.show(&id).await["task_id"];
+    let next = json!({ "from_agent": "coder", "task_id": task, "tokenizer": "o200k_base" });
+    let put = stage.post("/v1/assemble", next).await.done();
+    assert!(text(&put["prompt"]).contains("Cents live in round.rs."), "{put}");
+    assert_eq!(put["envelope"]["context"][0]["text"], "Cents live in round.rs.");
+    assert_eq!(put["receipt"]["unresolved"][0]["id"], "note-2");
+    assert_eq!(put["receipt"]["unresolved"].as_array().unwrap().len(), 1);
+    stage.completed(&held).await;
+}
+
+async fn a_fetch_of_what_was_trimmed_is_counted_where_it_was_trimmed(stage: Stage) {
+    fill(&stage).await;
+    let (id, put) = put_and_offer(&stage, "coder", json!({ "max_tokens": 500 })).await;
+    let ids = |list: &str| -> Vec<String> {
+        let named = put["receipt"][list].as_array().unwrap().iter().map(|one| text(&one["id"]));
+        named.filter(|id| id.starts_with("ms-")).collect()
+    };
+    let (whole, trimmed) = (ids("kept"), ids("dropped"));
+    let fetch = |memory: String, more: &'static str| {
+        let (stage, path) = (&stage, format!("/v1/memories/{memory}?handoff={id}{more}"));
+        async move { stage.get(&path).await }
+    };
+    fetch(trimmed[0].clone(), "").await.done();
+    let regret = async |stage: &Stage| stage.show(&id).await["trim_regret"].clone();
+    assert!(regret(&stage).await.is_null(), "nobody has received it yet");
+    let held = stage.claimed(&id, "coder").await;
+    let prompt = stage.get(&format!("/v1/handoffs/{id}/prompt")).await.done();
+    let hints = prompt["fetch"].as_array().unwrap();
+    let hint = format!("/v1/memories/{}?detail=full&handoff={id}", trimmed[0]);
+    assert!(hints.contains(&json!(hint)), "{hints:?}");
+    for _ in 0..2 {
+        stage.get(&hint).await.done();
+        fetch(trimmed[1].clone(), "&detail=summary").await.done();
+        fetch(whole[0].clone(), "").await.done();
+    }
+    stage.get(&format!("/v1/memories/{}", trimmed[2])).await.done();
+    assert_eq!(regret(&stage).await, json!([trimmed[0], trimmed[1]]));
+    let unknown = "handoff_00000000000000000000000abc";
+    let path = format!("/v1/memories/{}?handoff={unknown}", trimmed[0]);
+    stage.get(&path).await.refused(404, "handoff_not_found");
+    stage.completed(&held).await;
+    fetch(trimmed[2].clone(), "").await.done();
+    assert_eq!(regret(&stage).await.as_array().unwrap().len(), 3, "after the end, too");
+    let task = text(&stage.show(&id).await["task_id"]);
+    let log = stage.get(&format!("/v1/tasks/{task}/events")).await;
+    assert_eq!(log.text().matches(r#""kind":"trim_fetched""#).count(), 3);
+}
+
+#[tokio::test]
+async fn profiles_of_the_operators_own_say_what_a_role_gets() {
+    let own = r#"{"auditor": {"leave_out": {"tags": ["marketing"]}}}"#;
+    let profiles = Arc::new(Profiles::from_json(own).unwrap().over_standard());
+    let stage = Stage::set(Settings { profiles, ..Settings::default() }).await;
+    remember(&stage, "ms-1", "The campaign begins in May.", json!({ "tags": ["marketing"] })).await;
+    remember(&stage, "ms-2", "The ledger is in books.db.", json!({})).await;
+    for (role, left_out) in [("auditor", 1), ("coder", 0)] {
+        let put = stage.post("/v1/assemble", wish(json!({ "role": role }))).await.done();
+        let dropped = put["receipt"]["dropped"].as_array().unwrap();
+        let by_role = dropped.iter().filter(|one| one["reason"]["why"] == "role").count();
+        assert_eq!(by_role, left_out, "{role}: {}", put["receipt"]);
+    }
 }

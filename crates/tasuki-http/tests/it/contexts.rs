@@ -69,7 +69,10 @@ async fn ownership_cannot_be_written_into_it(stage: Stage) {
 }
 
 async fn the_task_queue_is_looked_up_and_never_kept(stage: Stage) {
-    let handoff = stage.offer("coder", json!({})).await;
+    let handoff = stage.offer("coder", json!({ "project": "web" })).await;
+    // What belongs elsewhere is not in it.
+    stage.offer("coder", json!({ "project": "ledger" })).await;
+    stage.offer("coder", json!({})).await;
     let queue = stage.get(PATH).await.done()["task_queue"].clone();
     assert_eq!((&queue[0]["handoff_id"], &queue[0]["owner"]), (&json!(handoff), &json!("planner")));
     let held = stage.claimed(&handoff, "coder").await;

@@ -186,6 +186,7 @@ async fn every_operation_takes_and_gives_what_the_document_says() {
     let cancel = json!({ "by": "planner", "reason": "over" });
     walk.post(&format!("/v1/tasks/{task}/cancel"), cancel).await;
     walk.get(&format!("/v1/tasks/{task}/events")).await;
+    chains(&mut walk, &two.handoff).await;
     let wish = json!({
         "handoffs": [waiting[1]], "tasks": [task], "mode": "all", "until": "settled",
         "timeout_ms": SECOND,
@@ -199,6 +200,22 @@ async fn every_operation_takes_and_gives_what_the_document_says() {
     // Its own file follows it; it has no end that could be compared.
     walk.used.insert("event_stream".into());
     assert_eq!(walk.used, contract::operations());
+}
+
+/// The operations about whole chains.
+async fn chains(walk: &mut Walk, handoff: &str) {
+    let task = text(&walk.stage.show(handoff).await["task_id"]);
+    let path = format!("/v1/tasks/{task}");
+    walk.get(&format!("{path}/export")).await;
+    let branch = json!({
+        "by": "planner", "hop": 0, "to": { "agent": "tester" }, "idempotency_key": "b",
+    });
+    walk.post(&format!("{path}/branch"), branch).await;
+    let file = walk.stage.get(&format!("{path}/export")).await.text().to_owned();
+    let import = json!({ "by": "planner", "project": "web", "file": file });
+    let chain = text(&walk.post("/v1/chains", import).await["chain_id"]);
+    walk.get("/v1/chains?limit=1").await;
+    walk.get(&format!("/v1/chains/{chain}")).await;
 }
 
 /// The operations about memories, shared contexts and erasing.

@@ -65,6 +65,7 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::QuotaExceeded { tenant: "acme".into(), what: "x", used: 1, limit: 1 },
         Refusal::OtherTenant,
         Refusal::AgentNotFound(agent()),
+        Refusal::HeldBack(agent()),
         Refusal::ManifestMoved { agent: agent(), version: 2 },
         Refusal::KeyNotFound { agent: agent(), key: KeyId(1) },
         Refusal::KeyTaken(KeyId(1)),
@@ -72,6 +73,7 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::TokenNotFound(TokenId(1)),
         Refusal::TokenRefused,
         Refusal::InvalidRules(String::new()),
+        Refusal::ChainNotFound(memory()),
         Refusal::MemoryNotFound(memory()),
         Refusal::MemoryDeleted(memory()),
         Refusal::MemorySuperseded { id: memory(), by: memory() },
@@ -85,6 +87,12 @@ fn every_refusal() -> Vec<Refusal> {
         },
         Refusal::StillNeeded(task),
         Refusal::BodyNotFound(Position(1)),
+        Refusal::TargetUnavailable { target: "coder".into(), in_row: 3, reset_in_ms: 60_000 },
+        Refusal::Reserved { resource: "src/**".parse().unwrap(), holder: agent(), handoff },
+        Refusal::InvalidResource(String::new()),
+        Refusal::ReviewTaken { handoff, by: agent(), left_ms: 1000 },
+        Refusal::NotTainted { task, source_handoff: handoff },
+        Refusal::TooManySubscribers { channel: "news".parse().unwrap(), max: 10_000 },
     ];
     for refusal in &some {
         // A new refusal breaks the build here, so that it comes into the list above.
@@ -117,6 +125,7 @@ fn every_refusal() -> Vec<Refusal> {
             | Refusal::QuotaExceeded { .. }
             | Refusal::OtherTenant
             | Refusal::AgentNotFound(_)
+            | Refusal::HeldBack(_)
             | Refusal::ManifestMoved { .. }
             | Refusal::KeyNotFound { .. }
             | Refusal::KeyTaken(_)
@@ -124,6 +133,7 @@ fn every_refusal() -> Vec<Refusal> {
             | Refusal::TokenNotFound(_)
             | Refusal::TokenRefused
             | Refusal::InvalidRules(_)
+            | Refusal::ChainNotFound(_)
             | Refusal::MemoryNotFound(_)
             | Refusal::MemoryDeleted(_)
             | Refusal::MemorySuperseded { .. }
@@ -133,6 +143,12 @@ fn every_refusal() -> Vec<Refusal> {
             | Refusal::InvalidDocument(_)
             | Refusal::SecretFound { .. }
             | Refusal::StillNeeded(_)
+            | Refusal::TargetUnavailable { .. }
+            | Refusal::Reserved { .. }
+            | Refusal::InvalidResource(_)
+            | Refusal::ReviewTaken { .. }
+            | Refusal::NotTainted { .. }
+            | Refusal::TooManySubscribers { .. }
             | Refusal::BodyNotFound(_) => {}
         }
     }

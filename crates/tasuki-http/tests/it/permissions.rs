@@ -13,13 +13,14 @@ use crate::support::{
 };
 
 /// What is refused to who may not do it, whether it is told so or that nothing is there.
-const REFUSALS: [&str; 6] = [
+const REFUSALS: [&str; 7] = [
     "not_permitted",
     "handoff_not_found",
     "task_not_found",
     "agent_not_found",
     "token_not_found",
     "memory_not_found",
+    "chain_not_found",
 ];
 
 /// Which operations each permission opens, towards others.
@@ -30,6 +31,7 @@ const OPENED: [(&str, &[&str]); 10] = [
         &[
             "task_open",
             "task_cancel",
+            "task_lift",
             "assemble",
             "handoff_offer",
             "handoff_offer_batch",
@@ -66,6 +68,7 @@ const OPENED: [(&str, &[&str]); 10] = [
             "agent_show",
             "task_show",
             "task_events",
+            "task_export",
             "handoff_show",
             "handoff_envelope",
             "handoff_prompt",
@@ -105,6 +108,7 @@ const OPENED: [(&str, &[&str]); 10] = [
     (
         "write_memory",
         &[
+            "chain_import",
             "memory_add",
             "memory_edit",
             "memory_delete",
@@ -117,7 +121,8 @@ const OPENED: [(&str, &[&str]); 10] = [
 ];
 
 /// Served to everybody, or to everybody known about what is its own.
-const ALWAYS: [&str; 11] = [
+const ALWAYS: [&str; 12] = [
+    "chain_list",
     "memory_list",
     "agent_list",
     "agent_search",
@@ -197,7 +202,7 @@ async fn samples_for(
 ) -> Samples {
     let sender = match operation {
         // These are for who offered it.
-        "task_cancel" | "handoff_cancel" | "handoff_abort" | "handoff_settle" => mei,
+        "task_cancel" | "task_lift" | "handoff_cancel" | "handoff_abort" | "handoff_settle" => mei,
         _ => planner,
     };
     let handoff = match operation {

@@ -30,6 +30,7 @@ impl Samples {
             Some("agents") => segment(&self.agent),
             Some("tokens") => self.token.clone(),
             Some("tenants") => self.tenant.clone(),
+            Some("chains") => "chain:0".into(),
             Some("memories") => segment(&self.memory),
             _ => self.held.handoff.clone(),
         };
@@ -60,6 +61,8 @@ impl Samples {
             (_, "claims" | "claim" | "peek") => {
                 json!({ "agent": worker, "capabilities": ["review"] })
             }
+            ("/v1/chains", _) => json!({ "by": self.judge, "file": "{}" }),
+            (_, "branch") => json!({ "by": self.sender, "hop": 0 }),
             (_, "progress") => self.held.with(json!({ "percent": 5, "note": "n" })),
             (_, "complete") => self.held.with(completion),
             (_, "fail") => self.held.with(failure("retryable")),
@@ -72,6 +75,10 @@ impl Samples {
             (_, "start" | "heartbeat" | "release") => self.held.with(json!({})),
             (_, "approve" | "reject" | "redrive") => json!({ "by": judge }),
             (_, "discard") => json!({ "by": judge, "reason": "because" }),
+            (_, "lift") => json!({
+                "by": self.sender, "constraint": format!("sha256:{}", "0".repeat(64)),
+                "reason": "because",
+            }),
             (_, "cancel" | "abort") => json!({ "by": self.sender, "reason": "because" }),
             ("/v1/assemble", _) => json!({
                 "from_agent": self.sender, "intent": "do it", "ask": "now", "constraints": ["Never."],

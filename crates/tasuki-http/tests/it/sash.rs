@@ -15,6 +15,7 @@ on_both_stores! {
     a_result_is_held_against_what_was_expected
     every_fault_of_a_malformed_offer_is_named_at_once
     what_is_lifted_stands_in_the_log
+    a_constraint_is_lifted_by_who_issued_it_whoever_holds_the_task
 }
 
 async fn envelope(stage: &Stage, handoff: &str) -> Value {
@@ -234,4 +235,53 @@ async fn what_is_lifted_stands_in_the_log(stage: Stage) {
     assert_eq!(third["lifted"][0]["reason"], "it is urgent");
     let log = stage.get(&format!("/v1/tasks/{}/events", text(&third["task_id"]))).await;
     assert!(log.text().contains(r#""lifted":["#), "{}", log.text());
+}
+
+async fn a_constraint_is_lifted_by_who_issued_it_whoever_holds_the_task(stage: Stage) {
+    let binding = json!({ "constraints": ["Never on Fridays.", "Keep every cent."] });
+    let handoff = stage.offer("coder", binding).await;
+    let first = envelope(&stage, &handoff).await;
+    let path = format!("/v1/tasks/{}/lift", text(&first["task_id"]));
+    let fridays = &first["constraints"][0]["id"];
+    let held = stage.claimed(&handoff, "coder").await;
+    let lift = |by: &str, id: &Value, reason: &str| json!({ "by": by, "constraint": id, "reason": reason });
+    let refused = stage.post(&path, lift("coder", fridays, "I am in a hurry")).await;
+    refused.refused(403, "constraint_not_yours");
+    let none = json!(format!("sha256:{}", "0".repeat(64)));
+    stage.post(&path, lift("planner", &none, "?")).await.refused(422, "invalid_envelope");
+    stage.post(&path, lift("planner", fridays, " ")).await.refused(400, "invalid_request");
+    stage.post(&path, lift("planner", fridays, "it is urgent")).await.done();
+    stage.post(&path, lift("planner", fridays, "again")).await.done();
+    let shown = stage.show(&handoff).await;
+    assert_eq!(shown["lifted"], json!([{ "constraint": fridays, "by": "planner" }]));
+    assert_eq!(envelope(&stage, &handoff).await, first, "an envelope never changes");
+
+    // The coder has not heard of it and says all that it knows to bind.
+    let all = json!({
+        "constraints": first["constraints"], "add_constraints": ["Use tabs."],
+    });
+    let next = hand_on(&stage, &held, "tester", all).await;
+    let second = envelope(&stage, &next).await;
+    let texts: Vec<_> =
+        second["constraints"].as_array().unwrap().iter().map(|one| text(&one["text"])).collect();
+    assert_eq!(texts, ["Keep every cent.", "Use tabs."]);
+    let lifted = &second["lifted"][0];
+    assert_eq!((&lifted["by"], &lifted["reason"]), (&json!("planner"), &json!("it is urgent")));
+    assert_eq!((&lifted["id"], &lifted["hop"]), (fridays, &json!(1)));
+    let tabs = &second["constraints"][1]["id"];
+    // Who issued it no longer holds the task, and never opened it.
+    stage.post(&path, lift("coder", tabs, "spaces after all")).await.done();
+    let held = stage.claimed(&next, "tester").await;
+    let call = merged(
+        json!({ "from_agent": "tester", "task_id": first["task_id"], "control": "awaited" }),
+        json!({ "to": { "agent": "helper" }, "payload": { "type": "call" } }),
+    );
+    let call = stage.post("/v1/handoffs", call).await.done();
+    let called = envelope(&stage, &text(&call["handoff_id"])).await;
+    assert_eq!(called["constraints"].as_array().unwrap().len(), 1, "calls are freed of it too");
+    stage.completed(&held).await;
+    let log = stage.get(&format!("/v1/tasks/{}/events", text(&first["task_id"]))).await;
+    assert_eq!(log.text().matches(r#""kind":"constraint_lifted""#).count(), 2, "{}", log.text());
+    let cents = &first["constraints"][1]["id"];
+    stage.post(&path, lift("planner", cents, "too late")).await.refused(409, "task_finished");
 }

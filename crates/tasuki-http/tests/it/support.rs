@@ -100,8 +100,16 @@ impl Stage {
         Self::open(Backend::Volatile).await
     }
 
+    pub(crate) async fn set(settings: Settings) -> Self {
+        Self::new(Backend::Volatile, settings, Limits::default()).await
+    }
+
     pub(crate) async fn limited(limits: Limits) -> Self {
         Self::new(Backend::Volatile, Settings::default(), limits).await
+    }
+
+    pub(crate) async fn with(backend: Backend, settings: Settings) -> Self {
+        Self::new(backend, settings, Limits::default()).await
     }
 
     async fn new(backend: Backend, settings: Settings, limits: Limits) -> Self {
@@ -255,7 +263,8 @@ pub(crate) fn offer(to: &str, change: Value) -> Value {
 }
 
 pub(crate) fn failure(class: &str) -> Value {
-    json!({ "class": class, "type": "boom", "message": "it broke" })
+    let hint = (class == "permanent").then_some("mend it");
+    json!({ "class": class, "type": "boom", "message": "it broke", "hint": hint })
 }
 
 /// An object with members added or replaced; `null` takes one away.

@@ -186,7 +186,7 @@ impl Node {
         failed_over: Option<i64>,
         insist: bool,
     ) -> Result<Prepared, Fault> {
-        let needs = Needs::of(commands.iter());
+        let needs = Needs::of(commands.iter(), &self.registry.borrow());
         let now = self.clock.now();
         let locked = Locked::take(db, &self.begin, &needs, &self.cursors, now).await?;
         let seeking = |c: &Command| {
@@ -221,6 +221,7 @@ impl Node {
             self.read_registry(db.client(), &mut loaded.live.registry).await?;
         }
         loaded.read_the_rest(db, &needs, &self.cursors, now).await?;
+        let known_at = loaded.live.registry.at;
         let before = loaded.live.counts();
         let mut batch = Vec::new();
         let mut renewed = BTreeSet::new();
@@ -264,7 +265,7 @@ impl Node {
         let ready = std::mem::take(&mut loaded.live.ready);
         let nothing_to_write = batch.is_empty() && changed.handoffs.is_empty();
         let epoch = loaded.live.epoch;
-        let changed_registry = batch.iter().any(|a| registry::is_change(&a.sealed.record.event));
+        let changed_registry = loaded.live.registry.at != known_at;
         let registry = changed_registry.then(|| loaded.live.registry.clone());
         let known = registry::changed(&loaded.live);
         let used = loaded.used();

@@ -17,7 +17,7 @@ use tokio_postgres::AsyncMessage;
 use super::batch::{Due, Written};
 use super::error::Fault;
 use super::{Node, Told};
-use crate::{Committed, registry};
+use crate::Committed;
 
 /// How many events are read at a time.
 const READ_MAX: usize = 1000;
@@ -174,7 +174,8 @@ async fn read_on(node: &Node) -> bool {
                 node.reached();
                 note_due(node, &news);
                 node.forget_erased(news.events.iter());
-                let changed = news.events.iter().any(|e| registry::is_change(&e.record.event));
+                let known = node.registry.borrow().clone();
+                let changed = news.events.iter().any(|event| known.is_changed_by(event));
                 let lost = node.registry_lost.load(Ordering::Acquire);
                 if (changed || lost)
                     && let Err(fault) = node.reload_registry().await

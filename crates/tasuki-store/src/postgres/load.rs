@@ -308,7 +308,8 @@ impl Loaded {
         for handoff in self.handoffs.values() {
             let makers =
                 handoff.counters.iter().map(|counter| Target::Agent(counter.agent.clone()));
-            for to in makers.chain([handoff.to.clone()]) {
+            let others = handoff.contract.fallbacks.iter().cloned();
+            for to in makers.chain(others).chain([handoff.to.clone()]) {
                 entrances.insert(entrance(&Queue::of(&to, handoff.priority), &handoff.from));
             }
         }
@@ -386,8 +387,10 @@ impl Loaded {
     ) -> Result<(), Fault> {
         for handoff in self.handoffs.values() {
             if let Some(key) = &handoff.ordering_key {
-                let line = (target_text(&handoff.to), key.as_str().to_owned());
-                *members.entry(line).or_insert(1) += 1;
+                for to in std::iter::once(&handoff.to).chain(&handoff.contract.fallbacks) {
+                    let line = (target_text(to), key.as_str().to_owned());
+                    *members.entry(line).or_insert(1) += 1;
+                }
             }
         }
         if members.is_empty() {

@@ -30,6 +30,8 @@ use async_trait::async_trait;
 use deadpool_postgres::Pool;
 use ed25519_dalek::SigningKey;
 use tasuki_core::document::ranking::{Candidates, Question};
+use tasuki_core::ids::TenantId;
+use tasuki_core::quota::Usage;
 use tasuki_core::registry::Registry;
 use tasuki_core::{
     AgentId, Body, Command, DocumentId, Handoff, HandoffId, Position, Target, Task, TaskId,
@@ -472,6 +474,11 @@ impl Store for Postgres {
     async fn waiting(&self, targets: Vec<Target>) -> Result<Vec<u64>, Error> {
         self.check_open()?;
         self.node.waiting(&targets).await.map_err(|fault| fault.during("count what waits"))
+    }
+
+    async fn usage(&self, tenant: TenantId) -> Result<Usage, Error> {
+        self.check_open()?;
+        self.node.usage(&tenant).await.map_err(|fault| fault.during("count what a tenant uses"))
     }
 
     async fn share_presence(

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tasuki_core::command::{Act, Command, Erasable, Offer, RegistryWish, Seeker};
 use tasuki_core::decide::reads;
 use tasuki_core::ids::{IdempotencyKey, RequestId};
-use tasuki_core::registry::Standing;
+use tasuki_core::registry::{Registry, Standing};
 use tasuki_core::turn::Queue;
 use tasuki_core::{AgentId, DocumentId, HandoffId, Position, Target, TaskId};
 
@@ -46,10 +46,11 @@ pub(super) struct Needs {
 pub(super) type Entrance = (String, i16, String);
 
 impl Needs {
-    pub(super) fn of<'c>(commands: impl Iterator<Item = &'c Command>) -> Self {
+    pub(super) fn of<'c>(commands: impl Iterator<Item = &'c Command>, known: &Registry) -> Self {
         let mut needs = Self::default();
         for command in commands {
             needs.add(command);
+            needs.registry |= may_change(known, command);
         }
         needs
     }
@@ -62,6 +63,7 @@ impl Needs {
     fn add(&mut self, command: &Command) {
         let named = reads(command);
         self.tasks.extend(named.task);
+        self.tasks.extend(named.tasks);
         self.handoffs.extend(named.handoff);
         self.documents.extend(named.documents);
         self.bodies.extend(named.bodies);
@@ -97,10 +99,15 @@ impl Needs {
             Command::Approve { .. }
             | Command::Redrive { .. }
             | Command::SettleCounter { .. }
-            | Command::Held { act: Act::Release | Act::Decline { .. }, .. } => {
+            | Command::Decline { .. }
+            | Command::Join { .. }
+            | Command::Held {
+                act: Act::Release | Act::Decline { .. } | Act::Fail { .. }, ..
+            } => {
                 self.comes_back = true;
             }
-            Command::Offer(offer) => self.line_up(offer),
+            Command::Offer(offer) | Command::Amend { offer, .. } => self.line_up(offer),
+            Command::Publish { offers, .. } => offers.iter().for_each(|offer| self.line_up(offer)),
             Command::Held { act: Act::Complete { follow_ups, .. }, .. } => {
                 follow_ups.iter().for_each(|offer| self.line_up(offer));
             }
@@ -124,11 +131,13 @@ impl Needs {
     }
 
     fn line_up(&mut self, offer: &Offer) {
-        let queue = Queue::of(&offer.to, offer.priority);
-        self.queues.insert(entrance(&queue, &offer.from));
-        if let Some(key) = &offer.ordering_key {
-            let line = (target_text(&offer.to), key.as_str().to_owned());
-            self.lines.entry(line).or_insert(1);
+        for to in std::iter::once(&offer.to).chain(&offer.contract.fallbacks) {
+            let queue = Queue::of(to, offer.priority);
+            self.queues.insert(entrance(&queue, &offer.from));
+            if let Some(key) = &offer.ordering_key {
+                let line = (target_text(to), key.as_str().to_owned());
+                self.lines.entry(line).or_insert(1);
+            }
         }
     }
 
@@ -140,6 +149,30 @@ impl Needs {
             *wanted = (*wanted + max).min(CANDIDATES_MAX);
         }
         self.seekers.insert(seeker.agent.clone());
+    }
+}
+
+/// Whether a command may change what is known of targets and resources, as far as can be told
+/// before it is decided.
+fn may_change(known: &Registry, command: &Command) -> bool {
+    match command {
+        Command::Held { handoff, act, .. } => match act {
+            Act::Fail { .. } | Act::Reserve { .. } | Act::Unreserve { .. } => true,
+            Act::Complete { .. } => {
+                !known.breakers.is_empty() || known.reservations.contains_key(handoff)
+            }
+            Act::Decline { .. } | Act::Release => known.reservations.contains_key(handoff),
+            Act::Start | Act::ReadBack(_) | Act::Heartbeat | Act::Progress { .. } => false,
+        },
+        Command::Cancel { handoff, .. } | Command::Abort { handoff, .. } => {
+            known.reservations.contains_key(handoff)
+        }
+        Command::CancelTask { .. } | Command::RaiseEpoch { .. } => !known.reservations.is_empty(),
+        Command::Sweep { .. } => true,
+        Command::Offer(_) | Command::Publish { .. } | Command::Amend { .. } => {
+            !known.breakers.is_empty()
+        }
+        _ => false,
     }
 }
 

@@ -17,11 +17,14 @@ use super::db::query;
 use super::error::{Fault, root};
 
 /// What the schema of this binary is. Each migration runs once, in order.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 7] = [
     include_str!("migrations/001_foundation.sql"),
     include_str!("migrations/002_registry.sql"),
     include_str!("migrations/003_turns.sql"),
     include_str!("migrations/004_documents.sql"),
+    include_str!("migrations/005_projects.sql"),
+    include_str!("migrations/006_patterns.sql"),
+    include_str!("migrations/007_chains.sql"),
 ];
 /// The number that brokers which migrate at the same time agree on; any would do.
 const MIGRATION_LOCK: i64 = 0x7461_7375_6b69;

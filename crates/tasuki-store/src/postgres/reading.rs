@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tasuki_core::ids::{TENANT_DEFAULT, TenantId};
+use tasuki_core::quota::Usage;
 use tasuki_core::registry::Registry;
 use tasuki_core::{
     AgentId, Body, Handoff, HandoffId, Hash, Position, Target, Task, TaskId, Timestamp,
@@ -183,10 +184,21 @@ impl Node {
         if let Some(parent) = filter.parent {
             query.and("parent_task_id =", rows::task_uuid(parent), Type::UUID);
         }
-        if let Some(before) = filter.before {
-            query.and("id <", rows::task_uuid(before), Type::UUID);
+        if let Some(channel) = &filter.channel {
+            query.and("channel =", channel.as_str().to_owned(), Type::TEXT);
         }
-        let found = query.newest_first(self, filter.max).await?;
+        if let Some(project) = &filter.project {
+            query.and("project =", project.as_str().to_owned(), Type::TEXT);
+        }
+        let found = if let Some(after) = filter.after {
+            query.and("intent_at >", sql_position(after), Type::INT8);
+            query.ordered(self, "intent_at", filter.max).await?
+        } else {
+            if let Some(before) = filter.before {
+                query.and("id <", rows::task_uuid(before), Type::UUID);
+            }
+            query.newest_first(self, filter.max).await?
+        };
         found.iter().map(|row| rows::task_of(row).map(Arc::new)).collect()
     }
 
@@ -232,6 +244,14 @@ impl Node {
         let found = self.ask(sql, &[(&names, Type::TEXT_ARRAY)]).await?;
         let count = |row: &Row| Ok(u64::try_from(row.try_get::<_, i64>(0)?).unwrap_or(0));
         found.iter().map(count).collect()
+    }
+
+    pub(super) async fn usage(&self, tenant: &TenantId) -> Result<Usage, Fault> {
+        let sql = "SELECT live, bytes FROM usage WHERE tenant = $1";
+        let found = self.ask(sql, &[(&tenant.as_str(), Type::TEXT)]).await?;
+        let Some(row) = found.first() else { return Ok(Usage::default()) };
+        let count = |at| Ok::<_, Fault>(u64::try_from(row.try_get::<_, i64>(at)?).unwrap_or(0));
+        Ok(Usage { in_flight: count(0)?, stored_bytes: count(1)? })
     }
 
     pub(super) async fn share_presence(
@@ -420,10 +440,14 @@ impl Query {
         }
     }
 
-    async fn newest_first(mut self, node: &Node, max: usize) -> Result<Vec<Row>, Fault> {
+    async fn newest_first(self, node: &Node, max: usize) -> Result<Vec<Row>, Fault> {
+        self.ordered(node, "id DESC", max).await
+    }
+
+    async fn ordered(mut self, node: &Node, by: &str, max: usize) -> Result<Vec<Row>, Fault> {
         self.values.push((Box::new(limit(max)), Type::INT8));
         let number = self.values.len();
-        self.sql.push_str(&format!(" ORDER BY id DESC LIMIT ${number}"));
+        self.sql.push_str(&format!(" ORDER BY {by} LIMIT ${number}"));
         let values: Vec<Value<'_>> = self
             .values
             .iter()

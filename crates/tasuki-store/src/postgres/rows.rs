@@ -69,7 +69,7 @@ fn parsed<T: std::str::FromStr<Err = Malformed>>(row: &Row, column: usize) -> Re
 }
 
 const TASK: &str = "SELECT id, state, owner, opened_by, parent_task_id, correlation_id, intent, \
-     intent_at, opened_at, ended_at, live, envelope, envelope_hop, events, head, at FROM task";
+     intent_at, opened_at, ended_at, live, envelope, envelope_hop, events, head, at, project, channel, more FROM task";
 
 pub(super) fn task_sql(rest: &str) -> String {
     format!("{TASK} {rest}")
@@ -78,11 +78,15 @@ pub(super) fn task_sql(rest: &str) -> String {
 pub(super) fn task_of(row: &Row) -> Result<Task> {
     let uuid = |column| row.try_get::<_, Option<Uuid>>(column);
     let correlation: Option<&str> = row.try_get(5)?;
+    let project: Option<&str> = row.try_get(16)?;
     let envelope = match row.try_get::<_, Option<&[u8]>>(11)? {
         None => None,
         Some(_) => Some(hash(row, 11)?),
     };
     let hop: Option<i64> = row.try_get(12)?;
+    let channel: Option<&str> = row.try_get(17)?;
+    let (coordinator, taints) =
+        codec::decode_more(row.try_get(18)?).map_err(|error| malformed(&error.to_string()))?;
     Ok(Task {
         id: TaskId(row.try_get::<_, Uuid>(0)?.as_u128()),
         state: parsed(row, 1)?,
@@ -99,6 +103,10 @@ pub(super) fn task_of(row: &Row) -> Result<Task> {
         events: u32::try_from(row.try_get::<_, i64>(13)?).unwrap_or(u32::MAX),
         head: hash(row, 14)?,
         at: position(row.try_get(15)?),
+        channel: channel.map(|_| parsed(row, 17)).transpose()?,
+        coordinator,
+        taints,
+        project: project.map(|_| parsed(row, 16)).transpose()?,
     })
 }
 
@@ -179,7 +187,12 @@ pub(super) async fn put_tasks(db: &Db, tasks: &[(Arc<Task>, Option<Position>)]) 
     let heads: Vec<_> = all().map(|task| &task.head.0[..]).collect();
     let at: Vec<_> = all().map(|task| sql_position(task.at)).collect();
     let known: Vec<_> = tasks.iter().map(|(_, known)| known.map(sql_position)).collect();
-    let values: [&(dyn ToSql + Sync); 17] = [
+    let projects: Vec<_> =
+        all().map(|task| task.project.as_ref().map(|project| project.as_str())).collect();
+    let channels: Vec<_> =
+        all().map(|task| task.channel.as_ref().map(|channel| channel.as_str())).collect();
+    let more: Vec<_> = all().map(|task| codec::encode_more(task)).collect();
+    let values: [&(dyn ToSql + Sync); 20] = [
         &ids,
         &states,
         &owners,
@@ -197,6 +210,9 @@ pub(super) async fn put_tasks(db: &Db, tasks: &[(Arc<Task>, Option<Position>)]) 
         &heads,
         &at,
         &known,
+        &projects,
+        &channels,
+        &more,
     ];
     db.run(&PUT_TASKS, &values).await.map(drop)
 }
@@ -208,18 +224,21 @@ pub(super) const PUT_TASKS: Often = Often {
     WITH given AS (
         SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::uuid[], $6::text[],
             $7::bytea[], $8::int8[], $9::int8[], $10::int8[], $11::uuid[], $12::bytea[],
-            $13::int8[], $14::int8[], $15::bytea[], $16::int8[], $17::int8[])
+            $13::int8[], $14::int8[], $15::bytea[], $16::int8[], $17::int8[], $18::text[],
+            $19::text[], $20::text[])
         AS g (id, state, owner, opened_by, parent_task_id, correlation_id, intent, intent_at,
-            opened_at, ended_at, live, envelope, envelope_hop, events, head, at, known)
+            opened_at, ended_at, live, envelope, envelope_hop, events, head, at, known, project,
+            channel, more)
     ), changed AS (
         UPDATE task SET state = g.state, owner = g.owner, ended_at = g.ended_at, live = g.live,
             envelope = g.envelope, envelope_hop = g.envelope_hop, events = g.events,
-            head = g.head, at = g.at
+            head = g.head, at = g.at, more = g.more
         FROM given g WHERE g.known IS NOT NULL AND task.id = g.id AND task.at = g.known
         RETURNING 1
     ), added AS (
         INSERT INTO task SELECT id, state, owner, opened_by, parent_task_id, correlation_id, intent,
-            intent_at, opened_at, ended_at, live, envelope, envelope_hop, events, head, at
+            intent_at, opened_at, ended_at, live, envelope, envelope_hop, events, head, at, project,
+            channel, more
         FROM given WHERE known IS NULL
         RETURNING 1
     )
@@ -243,6 +262,8 @@ pub(super) const PUT_TASKS: Often = Often {
         Type::BYTEA_ARRAY,
         Type::INT8_ARRAY,
         Type::INT8_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
     ],
 };
 

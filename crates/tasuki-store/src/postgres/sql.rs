@@ -150,7 +150,7 @@ pub(super) const LOCK_DUE: Often = Often {
 pub(super) const READ_TASKS: Often = Often {
     sql: "
     SELECT id, state, owner, opened_by, parent_task_id, correlation_id, intent, intent_at,
-        opened_at, ended_at, live, envelope, envelope_hop, events, head, at
+        opened_at, ended_at, live, envelope, envelope_hop, events, head, at, project, channel, more
     FROM task WHERE id = ANY ($1)",
     types: &[Type::UUID_ARRAY],
 };

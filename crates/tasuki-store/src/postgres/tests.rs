@@ -44,7 +44,15 @@ impl Broker {
         let intent = body("do it").hash;
         let offer = Offer {
             handoff: HandoffId(self.id()),
-            task: OfferTask::New { task, intent, correlation_id: None, parent: None },
+            task: OfferTask::New {
+                task,
+                intent,
+                correlation_id: None,
+                parent: None,
+                coordinator: None,
+                project: None,
+                branch_of: None,
+            },
             from: "planner".parse().unwrap(),
             to: Target::Capability("review".parse().unwrap()),
             control: Control::Passed,
@@ -54,7 +62,9 @@ impl Broker {
             priority,
             terms: Terms::default(),
             contract: tasuki_core::contract::Contract::default(),
+            after: None,
             lifted: Vec::new(),
+            dead_end: None,
             expires_at: self.clock.now().plus_ms(DAY),
             not_before: None,
             needs_approval: false,

@@ -19,6 +19,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use rusqlite::Connection;
 use tasuki_core::document::ranking::{Candidates, Question};
+use tasuki_core::ids::TenantId;
+use tasuki_core::quota::Usage;
 use tasuki_core::registry::Registry;
 use tasuki_core::{
     AgentId, Body, Command, DocumentId, Handoff, HandoffId, Position, Target, Task, TaskId,
@@ -215,6 +217,10 @@ impl Store for Sqlite {
 
     async fn waiting(&self, targets: Vec<Target>) -> Result<Vec<u64>, Error> {
         self.writer.waiting(targets).await
+    }
+
+    async fn usage(&self, tenant: TenantId) -> Result<Usage, Error> {
+        self.writer.usage(tenant).await
     }
 
     /// Nobody else is on this store.

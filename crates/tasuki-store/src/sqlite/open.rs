@@ -29,6 +29,9 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/001_foundation.sql"),
     include_str!("migrations/002_registry.sql"),
     include_str!("migrations/003_documents.sql"),
+    include_str!("migrations/004_projects.sql"),
+    include_str!("migrations/005_patterns.sql"),
+    include_str!("migrations/006_chains.sql"),
 ];
 
 /// The database's name in the data directory.

@@ -48,11 +48,13 @@ pub(super) fn sql_position(position: Position) -> i64 {
 }
 
 const TASK: &str = "SELECT id, state, owner, opened_by, parent_task_id, correlation_id, intent, \
-     intent_at, opened_at, ended_at, live, envelope, envelope_hop, events, head, at FROM task";
+     intent_at, opened_at, ended_at, live, envelope, envelope_hop, events, head, at, project, channel, more FROM task";
 
 fn task_of(row: &Row<'_>) -> Result<Task> {
     let envelope: Option<[u8; 32]> = row.get(11)?;
     let hop: Option<u32> = row.get(12)?;
+    let more: Option<String> = row.get(18)?;
+    let (coordinator, taints) = codec::decode_more(more.as_deref()).map_err(bad(18))?;
     Ok(Task {
         id: parsed(row, 0)?,
         state: parsed(row, 1)?,
@@ -69,12 +71,16 @@ fn task_of(row: &Row<'_>) -> Result<Task> {
         events: row.get(13)?,
         head: Hash(row.get(14)?),
         at: position(row, 15)?,
+        channel: parsed_maybe(row, 17)?,
+        coordinator,
+        taints,
+        project: parsed_maybe(row, 16)?,
     })
 }
 
 pub(super) fn put_task(db: &Connection, task: &Task) -> Result<()> {
-    let mut put =
-        db.prepare_cached("INSERT OR REPLACE INTO task VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")?;
+    let sql = "INSERT OR REPLACE INTO task VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+    let mut put = db.prepare_cached(sql)?;
     put.execute(params![
         task.id.to_string(),
         task.state.as_str(),
@@ -92,6 +98,9 @@ pub(super) fn put_task(db: &Connection, task: &Task) -> Result<()> {
         task.events,
         task.head.0,
         sql_position(task.at),
+        task.project.as_ref().map(|project| project.as_str()),
+        task.channel.as_ref().map(|channel| channel.as_str()),
+        codec::encode_more(task),
     ])?;
     Ok(())
 }
@@ -108,6 +117,12 @@ pub(super) fn list_tasks(db: &Connection, filter: &TaskFilter) -> Result<Vec<Arc
     query.and_maybe("state = ?", filter.state.map(|state| state.to_string()));
     query.and_maybe("owner = ?", filter.owner.as_ref().map(ToString::to_string));
     query.and_maybe("parent_task_id = ?", filter.parent.map(|id| id.to_string()));
+    query.and_maybe("project = ?", filter.project.as_ref().map(ToString::to_string));
+    query.and_maybe("channel = ?", filter.channel.as_ref().map(ToString::to_string));
+    if let Some(after) = filter.after {
+        query.and("intent_at > CAST(? AS INTEGER)", sql_position(after).to_string());
+        return query.ordered(db, "intent_at", filter.max, |row| task_of(row).map(Arc::new));
+    }
     query.and_maybe("id < ?", filter.before.map(|id| id.to_string()));
     query.newest_first(db, filter.max, |row| task_of(row).map(Arc::new))
 }
@@ -248,12 +263,22 @@ impl Query {
     }
 
     fn newest_first<T>(
-        mut self,
+        self,
         db: &Connection,
         max: usize,
         read: impl FnMut(&Row<'_>) -> Result<T>,
     ) -> Result<Vec<T>> {
-        self.sql.push_str(" ORDER BY id DESC LIMIT ?");
+        self.ordered(db, "id DESC", max, read)
+    }
+
+    fn ordered<T>(
+        mut self,
+        db: &Connection,
+        by: &str,
+        max: usize,
+        read: impl FnMut(&Row<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        self.sql.push_str(&format!(" ORDER BY {by} LIMIT ?"));
         let mut values: Vec<&dyn ToSql> = self.values.iter().map(|v| v as &dyn ToSql).collect();
         let max = i64::try_from(max).unwrap_or(i64::MAX);
         values.push(&max);

@@ -125,7 +125,10 @@ pub(crate) async fn a_task_without_a_handoff_is_opened_and_cancelled(stage: Stag
         owner: agent("planner"),
         intent: body("do it"),
         correlation_id: Some("order 7".parse().unwrap()),
+        project: None,
         parent: None,
+        coordinator: None,
+        channel: None,
         key: None,
     };
     let done = stage.run(Command::OpenTask(open)).await.unwrap();

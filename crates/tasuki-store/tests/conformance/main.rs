@@ -14,6 +14,7 @@ mod races;
 mod reading;
 mod registry;
 mod repeats;
+mod sash;
 #[allow(dead_code, reason = "the tests of SQLite alone use the rest")]
 mod stage;
 
@@ -81,6 +82,10 @@ macro_rules! conforms {
                 of_many_who_join_with_one_token_one_is_enrolled
                 revoking_the_last_key_releases_what_its_agent_holds
                 listings_show_one_tenant_at_a_time
+                tasks_are_listed_by_their_project_before_and_after_a_restart
+                what_a_tenant_uses_is_told
+                a_branch_says_in_the_log_where_it_comes_from
+                a_chain_of_another_broker_is_a_document_and_nothing_else
                 a_nonce_is_good_for_once_whoever_is_asked
                 a_kept_text_is_replaced_by_a_later_one_only
                 what_waits_is_counted_by_target
@@ -120,6 +125,10 @@ macro_rules! conforms {
                 what_was_erased_is_gone_and_the_log_still_verifies
                 erased_bytes_are_given_back_to_their_tenant
                 documents_outlive_a_restart;
+            sash:
+                what_is_lifted_must_be_known_to_the_next_hop
+                an_offer_of_what_came_back_knows_what_was_lifted_meanwhile
+                a_fetch_of_what_was_trimmed_is_counted_once_for_each_memory;
             reading:
                 a_listing_of_handoffs_is_what_its_filter_lets_through
                 a_listing_of_tasks_is_what_its_filter_lets_through

@@ -50,7 +50,10 @@ async fn populate(stage: &Stage) {
             owner: agent("planner"),
             intent: body("do it"),
             correlation_id: Some("order 7".parse().unwrap()),
+            project: None,
             parent,
+            coordinator: None,
+            channel: None,
             key: None,
         };
         stage.run(Command::OpenTask(open)).await.unwrap();

@@ -3,14 +3,16 @@
 
 use std::sync::Arc;
 
-use tasuki_core::command::{Command, RegistryWish};
-use tasuki_core::event::Actor;
+use tasuki_core::command::{Command, DocumentWish, OfferTask, OpenTask, RegistryWish, Write};
+use tasuki_core::document::{Kind, Scope};
+use tasuki_core::event::{Actor, BranchOf};
 use tasuki_core::identity::SecretKey;
 use tasuki_core::ids::{KeyId, TokenId};
+use tasuki_core::quota::Usage;
 use tasuki_core::registry::rules::Rule;
 use tasuki_core::registry::{Purpose, Quotas, Standing, Tenant, Token};
-use tasuki_core::{Hash, Position, Target};
-use tasuki_store::{Done, Error, HandoffFilter, Nonce, Spent, TaskFilter};
+use tasuki_core::{DocumentId, Hash, Position, Target, TaskId};
+use tasuki_store::{DocumentFilter, Done, Error, HandoffFilter, Nonce, Spent, TaskFilter};
 
 use crate::stage::{Backend, Stage, code};
 use crate::support::{agent, body, complete, to, to_any};
@@ -221,4 +223,105 @@ pub(crate) async fn a_tenant_gets_no_more_than_its_quotas_and_others_do_not_noti
         limit(&stage, Quotas { in_flight: Some(3), ..Quotas::default() }).await;
         assert_eq!(code(offer(&stage).await), "quota_exceeded", "three are in flight");
     }
+}
+
+pub(crate) async fn tasks_are_listed_by_their_project_before_and_after_a_restart(stage: Stage) {
+    let open = async |project: Option<&str>| {
+        let task = TaskId(stage.next_id());
+        let open = OpenTask {
+            task,
+            owner: agent("planner"),
+            intent: body("do it"),
+            correlation_id: None,
+            parent: None,
+            project: project.map(|project| project.parse().unwrap()),
+            coordinator: None,
+            channel: None,
+            key: None,
+        };
+        stage.run(Command::OpenTask(open)).await.unwrap();
+        task
+    };
+    let (web, _, again) = (open(Some("web")).await, open(None).await, open(Some("web")).await);
+    open(Some("ledger")).await;
+    let project = Some("web".parse().unwrap());
+    let filter = TaskFilter { project, max: 10, ..TaskFilter::default() };
+    let listed = async |stage: &Stage| {
+        let tasks = stage.store.list_tasks(filter.clone()).await.unwrap();
+        tasks.iter().map(|task| task.id).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(&stage).await, [again, web]);
+    if stage.backend == Backend::Volatile {
+        return;
+    }
+    let stage = stage.restart().await;
+    assert_eq!(listed(&stage).await, [again, web]);
+    let task = stage.store.task(web).await.unwrap().unwrap();
+    assert_eq!(task.project.as_ref().map(|project| project.as_str()), Some("web"));
+    // A change of the task keeps it where it is.
+    let cancel = Command::CancelTask { task: web, by: agent("planner"), reason: None };
+    stage.run(cancel).await.unwrap();
+    assert_eq!(listed(&stage).await, [again, web]);
+}
+
+pub(crate) async fn what_a_tenant_uses_is_told(stage: Stage) {
+    let usage = async |tenant: &str| stage.store.usage(tenant.parse().unwrap()).await.unwrap();
+    assert_eq!(usage("default").await, Usage::default());
+    let id = stage.offered().await;
+    stage.offered().await;
+    let used = usage("default").await;
+    assert_eq!(used.in_flight, 2);
+    assert!(used.stored_bytes > 0);
+    assert_eq!(usage("acme").await, Usage::default());
+    let proof = stage.claim(id, "coder").await;
+    stage.act(id, proof, complete("done")).await.unwrap();
+    assert_eq!(usage("default").await.in_flight, 1);
+}
+
+pub(crate) async fn a_branch_says_in_the_log_where_it_comes_from(stage: Stage) {
+    let id = stage.offered().await;
+    let origin = stage.task_of(id).await;
+    let (envelope, hop) = origin.envelope.unwrap();
+    let branch_of = Some(BranchOf { task_id: origin.id, hop, envelope });
+    let new = stage
+        .offer_to(to("coder"), |offer| {
+            if let OfferTask::New { branch_of: of, .. } = &mut offer.task {
+                *of = branch_of;
+            }
+        })
+        .await;
+    let task = stage.task_of(new).await.id;
+    assert_ne!(task, origin.id);
+    let chain = stage.store.chain(task).await.unwrap();
+    let (offered, _) = chain[0].sealed.record.event.offered().unwrap();
+    assert_eq!(offered.opens.as_ref().unwrap().branch_of, branch_of);
+    stage.verified().await;
+}
+
+pub(crate) async fn a_chain_of_another_broker_is_a_document_and_nothing_else(stage: Stage) {
+    let content = body("a chain");
+    let id = DocumentId::chain(&"default".parse().unwrap(), content.hash);
+    let write = |kind: Kind| Write {
+        kind,
+        scope: Some(Scope::Agent(agent("planner"))),
+        content: content.clone(),
+        expected: None,
+        pinned: None,
+        priority: None,
+        settles: None,
+        key: None,
+    };
+    let put = async |id: &DocumentId, kind: Kind| {
+        let wish = DocumentWish::Write(Box::new(write(kind)));
+        stage.run(Command::Document { id: id.clone(), by: agent("planner"), wish }).await
+    };
+    assert_eq!(code(put(&id, Kind::Memory).await), "invalid_document");
+    assert_eq!(code(put(&"ms-1".parse().unwrap(), Kind::Chain).await), "invalid_document");
+    assert!(!put(&id, Kind::Chain).await.unwrap().outcome.repeated);
+    assert!(put(&id, Kind::Chain).await.unwrap().outcome.repeated);
+    let filter = DocumentFilter { kind: Some(Kind::Chain), max: 10, ..DocumentFilter::default() };
+    let listed = stage.store.list_documents(filter).await.unwrap();
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0].body.as_ref().map(|body| body.hash), Some(content.hash));
+    assert!(stage.claim_next("coder", 1).await.is_empty());
 }

@@ -118,7 +118,15 @@ impl Stage {
 
     pub(crate) fn new_task(&self) -> OfferTask {
         let task = TaskId(self.next_id());
-        OfferTask::New { task, intent: body("do it").hash, correlation_id: None, parent: None }
+        OfferTask::New {
+            task,
+            intent: body("do it").hash,
+            correlation_id: None,
+            parent: None,
+            coordinator: None,
+            project: None,
+            branch_of: None,
+        }
     }
 
     /// The planner's offer of a new task, which nobody sent yet.
@@ -136,7 +144,9 @@ impl Stage {
             priority: PRIORITY_DEFAULT,
             terms: Terms::default(),
             contract: tasuki_core::contract::Contract::default(),
+            after: None,
             lifted: Vec::new(),
+            dead_end: None,
             expires_at: self.now().plus_ms(DAY),
             not_before: None,
             needs_approval: false,
@@ -190,7 +200,7 @@ impl Stage {
 
     pub(crate) async fn redrive(&self, handoff: HandoffId) -> Result<Done, Error> {
         let new = HandoffId(self.next_id());
-        self.run(Command::Redrive { handoff, by: agent("person"), new }).await
+        self.run(Command::Redrive { handoff, by: agent("person"), new, to: None }).await
     }
 
     /// Makes a dead letter of a handoff that the coder could claim.

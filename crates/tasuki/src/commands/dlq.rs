@@ -4,10 +4,12 @@
 use clap::{Args, Subcommand};
 use serde::Deserialize;
 use serde_json::Value;
-use tasuki_core::{AgentId, HandoffId};
+use tasuki_core::envelope::Said;
+use tasuki_core::{AgentId, Capability, HandoffId, Hash, Target};
 use tasuki_http::wire;
 
 use super::handoff::{attempts_of, details, moved, pretty};
+use crate::args::{json, millis};
 use crate::client::{Client, Connect};
 use crate::exit::Exit;
 use crate::output::{Facts, Output, table};
@@ -30,6 +32,18 @@ enum Verb {
     Redrive(Redrive),
     /// Put a dead letter away, with a reason
     Discard(Discard),
+    /// Show dead letters by what they died of
+    Groups,
+    /// Send a dead letter to another agent or capability
+    Reroute(Reroute),
+    /// Send a dead letter on its way again with a new envelope, linked to the old one
+    Amend(Amend),
+    /// Answer what a dead letter stopped at, and let the work go on with the decision
+    Answer(Answer),
+    /// Keep others from deciding on a dead letter for a while
+    Take(Take),
+    /// Decide on many at once, or see which ones it would be
+    Decide(Decide),
 }
 
 #[derive(Args)]
@@ -80,6 +94,12 @@ impl Dlq {
             Verb::Show(show) => show.run(client, output).await?,
             Verb::Redrive(redrive) => redrive.run(client, output).await?,
             Verb::Discard(discard) => discard.run(client, output).await?,
+            Verb::Groups => groups(client, output).await?,
+            Verb::Reroute(reroute) => reroute.run(client, output).await?,
+            Verb::Amend(amend) => amend.run(client, output).await?,
+            Verb::Answer(answer) => answer.run(client, output).await?,
+            Verb::Take(take) => take.run(client, output).await?,
+            Verb::Decide(decide) => decide.run(client, output).await?,
         }
         Ok(Exit::Done)
     }
@@ -166,15 +186,214 @@ impl Redrive {
     async fn run(self, client: &Client, output: Output) -> anyhow::Result<()> {
         let path = format!("/v1/dead-letters/{}/redrive", self.handoff);
         let reply = client.post(&path, &wire::Approve { by: self.by }).await?;
-        output.reply(&reply, |offered: wire::Offered| {
-            let id = offered.handoff_id;
-            Facts::default()
-                .with("handoff", id)
-                .with("task", offered.task_id)
-                .with("status", offered.status)
-                .with("sends again", self.handoff)
-                .with("next", client.command(&format!("handoff wait {id}")))
-                .text()
+        again(client, output, &reply, self.handoff)
+    }
+}
+
+/// What a dead letter goes on as.
+fn again(client: &Client, output: Output, reply: &str, letter: HandoffId) -> anyhow::Result<()> {
+    output.reply(reply, |offered: wire::Offered| {
+        let id = offered.handoff_id;
+        Facts::default()
+            .with("handoff", id)
+            .with("task", offered.task_id)
+            .with("status", offered.status)
+            .with("sends again", letter)
+            .with("next", client.command(&format!("handoff wait {id}")))
+            .text()
+    })
+}
+
+#[derive(Args)]
+struct Reroute {
+    /// The handoff's id
+    handoff: HandoffId,
+    /// Who decides
+    #[arg(long, value_name = "AGENT")]
+    by: AgentId,
+    /// The agent that gets it
+    #[arg(long, value_name = "AGENT", required_unless_present = "to_capability")]
+    to: Option<AgentId>,
+    /// Anybody with this capability gets it
+    #[arg(long, value_name = "CAPABILITY", conflicts_with = "to")]
+    to_capability: Option<Capability>,
+}
+
+#[derive(Args)]
+struct Amend {
+    /// The handoff's id
+    handoff: HandoffId,
+    /// Who decides
+    #[arg(long, value_name = "AGENT")]
+    by: AgentId,
+    /// Another receiver
+    #[arg(long, value_name = "AGENT")]
+    to: Option<AgentId>,
+    /// Another payload: a JSON object with a `type`, in place, as @FILE, or - for stdin
+    #[arg(long, value_name = "JSON")]
+    payload: Option<String>,
+    /// What the receiver must do, in other words
+    #[arg(long, value_name = "TEXT")]
+    ask: Option<String>,
+    /// Other parts of the envelope, such as add_constraints or decisions: a JSON object
+    #[arg(long, value_name = "JSON")]
+    parts: Option<String>,
+}
+
+#[derive(Args)]
+struct Answer {
+    /// The handoff's id
+    handoff: HandoffId,
+    /// Who decides
+    #[arg(long, value_name = "AGENT")]
+    by: AgentId,
+    /// What is decided
+    #[arg(long, value_name = "TEXT")]
+    decision: String,
+    /// What it is about, such as database
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    why: Option<String>,
+}
+
+#[derive(Args)]
+struct Take {
+    /// The handoff's id
+    handoff: HandoffId,
+    /// Who decides
+    #[arg(long, value_name = "AGENT")]
+    by: AgentId,
+    /// For how long; 0s gives it back
+    #[arg(long = "for", value_name = "SPAN", value_parser = millis, default_value = "15m")]
+    span: u64,
+}
+
+#[derive(Args)]
+struct Decide {
+    /// The handoffs' ids
+    #[arg(value_name = "HANDOFF")]
+    handoffs: Vec<HandoffId>,
+    /// All that died of this, as `dlq groups` shows it
+    #[arg(long, value_name = "HASH")]
+    fingerprint: Option<Hash>,
+    /// Who decides
+    #[arg(long, value_name = "AGENT")]
+    by: AgentId,
+    /// Send them again as they were
+    #[arg(long, conflicts_with_all = ["to", "abort"], required_unless_present_any = ["to", "abort"])]
+    retry: bool,
+    /// Send them to this agent
+    #[arg(long, value_name = "AGENT", conflicts_with = "abort")]
+    to: Option<AgentId>,
+    /// Put them away, for this reason
+    #[arg(long, value_name = "REASON")]
+    abort: Option<String>,
+    /// Only say which ones it would be
+    #[arg(long)]
+    dry_run: bool,
+}
+
+async fn groups(client: &Client, output: Output) -> anyhow::Result<()> {
+    let reply = client.get("/v1/dead-letters/groups", &[]).await?;
+    output.reply(&reply, |all: wire::Groups| {
+        if all.groups.is_empty() {
+            return "no dead letters".to_owned();
+        }
+        let rows = all.groups.iter().map(|group| {
+            [
+                group.count.to_string(),
+                group.reason.clone(),
+                super::handoff::target(&group.to),
+                group.kind.clone().unwrap_or_default(),
+                group.message.clone().unwrap_or_default(),
+                group.hint.clone().unwrap_or_default(),
+                group.fingerprint.to_string(),
+            ]
+        });
+        table(["count", "reason", "to", "type", "message", "hint", "fingerprint"], rows)
+    })
+}
+
+impl Reroute {
+    async fn run(self, client: &Client, output: Output) -> anyhow::Result<()> {
+        let to = match (self.to, self.to_capability) {
+            (Some(agent), _) => Target::Agent(agent),
+            (None, Some(capability)) => Target::Capability(capability),
+            (None, None) => unreachable!("one of them is required"),
+        };
+        let path = format!("/v1/dead-letters/{}/reroute", self.handoff);
+        let reply = client.post(&path, &wire::Reroute { by: self.by, to }).await?;
+        again(client, output, &reply, self.handoff)
+    }
+}
+
+impl Amend {
+    async fn run(self, client: &Client, output: Output) -> anyhow::Result<()> {
+        let mut said: Said =
+            self.parts.map(|text| json("--parts", &text)).transpose()?.unwrap_or_default();
+        said.ask = self.ask.or(said.ask);
+        let body = wire::Amend {
+            by: self.by,
+            to: self.to.map(Target::Agent),
+            payload: self.payload.map(|text| json("--payload", &text)).transpose()?,
+            terms: None,
+            said,
+        };
+        let path = format!("/v1/dead-letters/{}/amend", self.handoff);
+        let reply = client.post(&path, &body).await?;
+        again(client, output, &reply, self.handoff)
+    }
+}
+
+impl Answer {
+    async fn run(self, client: &Client, output: Output) -> anyhow::Result<()> {
+        let body = serde_json::json!({
+            "by": self.by,
+            "decision": {"key": self.key, "decision": self.decision, "why": self.why},
+        });
+        let path = format!("/v1/dead-letters/{}/answer", self.handoff);
+        let reply = client.post(&path, &body).await?;
+        again(client, output, &reply, self.handoff)
+    }
+}
+
+impl Take {
+    async fn run(self, client: &Client, output: Output) -> anyhow::Result<()> {
+        let body = wire::TakeReview { by: self.by, for_ms: self.span };
+        let path = format!("/v1/dead-letters/{}/take", self.handoff);
+        let reply = client.post(&path, &body).await?;
+        output.reply(&reply, |handoff: wire::Handoff| details(&handoff).text())
+    }
+}
+
+impl Decide {
+    async fn run(self, client: &Client, output: Output) -> anyhow::Result<()> {
+        let decision = match (self.to, self.abort) {
+            (Some(agent), _) => wire::Ruling::Reroute(Target::Agent(agent)),
+            (None, Some(reason)) => wire::Ruling::Abort(reason),
+            (None, None) => wire::Ruling::Retry,
+        };
+        let body = wire::DecideMany {
+            by: self.by,
+            decision,
+            handoffs: self.handoffs,
+            fingerprint: self.fingerprint,
+            dry_run: self.dry_run,
+        };
+        let reply = client.post("/v1/dead-letters/decide", &body).await?;
+        output.reply(&reply, |decided: wire::DecidedMany| {
+            let rows = decided.results.iter().map(|one| {
+                let became = match (&one.error, one.to_handoff) {
+                    (Some(error), _) => error.message.clone(),
+                    (None, _) if decided.dry_run => "would be decided on".to_owned(),
+                    (None, Some(to)) => to.to_string(),
+                    (None, None) => String::new(),
+                };
+                [one.handoff_id.to_string(), became]
+            });
+            table(["dead letter", "became"], rows)
         })
     }
 }

@@ -2,6 +2,7 @@
 //! `tasuki envelope`: what exactly was passed, and what changed from one hop to the next.
 
 use clap::{Args, Subcommand};
+use tasuki_core::assembly::Tokenizer;
 use tasuki_core::envelope::diff::{Change, Diff, diff};
 use tasuki_core::envelope::{Envelope, chain};
 use tasuki_core::{Body, HandoffId, TaskId};
@@ -39,6 +40,9 @@ struct Two {
     old: HandoffId,
     /// The handoff with the later one
     new: HandoffId,
+    /// In whose tokens sizes are counted: a tokenizer or a model
+    #[arg(long, value_name = "NAME", default_value = "o200k_base")]
+    tokenizer: String,
 }
 
 impl EnvelopeArgs {
@@ -56,7 +60,8 @@ impl EnvelopeArgs {
             Verb::Diff(two) => {
                 let (old, _) = fetch(client, two.old).await?;
                 let (new, _) = fetch(client, two.new).await?;
-                output.found(&diff(&old, &new), differences)?;
+                let tokenizer = Tokenizer::named(&two.tokenizer);
+                output.found(&diff(&old, &new, tokenizer), differences)?;
             }
         }
         Ok(Exit::Done)
@@ -111,10 +116,16 @@ fn differences(diff: &Diff) -> String {
         .iter()
         .map(|moved| format!("{}: {:?} to {:?}", moved.id, moved.from, moved.to).to_lowercase())
         .collect();
-    facts
+    let facts = facts
         .maybe("context", (!context.is_empty()).then(|| context.join("; ")))
-        .maybe("also", (!diff.other.is_empty()).then(|| diff.other.join(", ")))
-        .text()
+        .maybe("also", (!diff.other.is_empty()).then(|| diff.other.join(", ")));
+    let row = |part: &str, from: u64, to: u64| {
+        let sign = if to < from { '-' } else { '+' };
+        [part.to_owned(), from.to_string(), to.to_string(), format!("{sign}{}", to.abs_diff(from))]
+    };
+    let all = row("all of it", diff.tokens_from, diff.tokens_to);
+    let rows = diff.tokens.iter().map(|one| row(&one.part, one.from, one.to)).chain([all]);
+    format!("{}\n{}", facts.text(), table(["tokens of", "before", "after", "change"], rows))
 }
 
 fn told(change: &Change) -> String {

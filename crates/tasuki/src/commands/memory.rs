@@ -4,7 +4,7 @@
 use clap::{Args, Subcommand};
 use tasuki_core::document::{Priority, Scope};
 use tasuki_core::ids::{IdempotencyKey, Project};
-use tasuki_core::{AgentId, DocumentId, TaskId};
+use tasuki_core::{AgentId, DocumentId, HandoffId, TaskId};
 use tasuki_http::wire;
 
 use crate::args::{text, words};
@@ -109,6 +109,9 @@ struct Show {
     /// How much of it
     #[arg(long, value_parser = words::<wire::Detail>(DETAILS), default_value = "full")]
     detail: wire::Detail,
+    /// The handoff in whose envelope it was found: if that passed less of it, the fetch is counted
+    #[arg(long, value_name = "HANDOFF")]
+    handoff: Option<HandoffId>,
 }
 
 #[derive(Args)]
@@ -267,6 +270,7 @@ impl Memory {
                 let query = [
                     ("revision", show.revision.map(|revision| revision.to_string())),
                     ("detail", detail.as_str().map(str::to_owned)),
+                    ("handoff", show.handoff.map(|handoff| handoff.to_string())),
                 ];
                 client.get(&at(&show.memory, ""), &query).await?
             }

@@ -12,6 +12,7 @@ use clap::Args;
 use serde::Serialize;
 use tasuki_core::identity::SecretKey;
 use tasuki_engine::{Engine, SystemIds};
+use tasuki_http::{Poster, SystemResolver};
 use tasuki_store::key::SigningKey;
 use tasuki_store::postgres::{self, DatabaseClock};
 use tasuki_store::{Postgres, PostgresOptions, Sqlite, SqliteOptions, Store, Sync, SystemClock};
@@ -19,6 +20,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
+use super::pipeline;
 use crate::config::{Config, Keys, LogFormat};
 use crate::exit::{Exit, Failure};
 use crate::output::{Facts, Output, tell};
@@ -49,11 +51,20 @@ impl Serve {
             // Nothing was promised to anybody yet.
             name = signals.next() => end_at_once(name),
         };
+        let key = Arc::new(SecretKey::from_seed(own_key(&config.data)?.to_bytes()));
         if !config.settings.open {
-            let key = own_key(&config.data)?;
-            config.settings.signer = Some(Arc::new(SecretKey::from_seed(key.to_bytes())));
+            config.settings.signer = Some(key.clone());
         }
+        let pipelines = config.pipelines.as_deref().map(pipeline::read).transpose()?;
+        config.settings.key = Some(key.public());
         let engine = Engine::start(store, Arc::new(SystemIds), config.settings.clone());
+        let guard = config.settings.guard.clone();
+        let poster = Poster::new(guard, Some(key), Arc::new(SystemResolver));
+        engine.start_deliveries(Arc::new(poster));
+        if let (Some(file), Some(pipelines)) = (config.pipelines.clone(), pipelines) {
+            engine.declare_routes(pipelines).map_err(anyhow::Error::msg)?;
+            tokio::spawn(follow(Arc::downgrade(&engine), file));
+        }
         let listener = match listen(config.listen).await {
             Ok(listener) => listener,
             Err(failure) => {
@@ -87,6 +98,31 @@ async fn open(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
         ..PostgresOptions::new(url, own_key(&config.data)?)
     };
     Ok(Arc::new(Postgres::open(options, DatabaseClock::start()).await?))
+}
+
+/// How often a file that may change is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Declares the pipelines of a file anew whenever it changes. A file with mistakes changes nothing;
+/// what is wrong with it stands in the log.
+async fn follow(engine: std::sync::Weak<Engine>, file: PathBuf) {
+    let changed = |file: &Path| std::fs::metadata(file).and_then(|it| it.modified()).ok();
+    let mut last = changed(&file);
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let now = changed(&file);
+        if now == last {
+            continue;
+        }
+        last = now;
+        let Some(engine) = engine.upgrade() else { return };
+        let declared = pipeline::read(&file)
+            .and_then(|read| engine.declare_routes(read).map_err(anyhow::Error::msg));
+        match declared {
+            Ok(()) => tracing::info!(file = %file.display(), "pipelines were declared anew"),
+            Err(error) => tracing::error!(%error, "pipelines stay as they were"),
+        }
+    }
 }
 
 /// The key that signs checkpoints is the broker's own, wherever its work is kept.

@@ -22,18 +22,26 @@ impl Stats {
 }
 
 fn for_people(stats: wire::Stats) -> String {
-    let live = format!("{} (about {})", stats.live_handoffs, bytes(stats.live_bytes));
-    Facts::default()
-        .with("version", stats.version)
-        .with("time", stats.now)
-        .with("events", format!("{} in all, {} since the start", stats.head, stats.events))
-        .with("commits", format!("{} (mean batch {:.1})", stats.commits, stats.mean_batch))
-        .with("commands", stats.commands)
+    let facts = Facts::default().with("version", stats.version).with("time", stats.now);
+    let disk = if stats.disk_full { "full: no new work is taken" } else { "has room" };
+    let Some(store) = stats.store else {
+        return facts
+            .maybe("tenant", stats.tenant)
+            .with("live handoffs", stats.live_handoffs)
+            .maybe("stored", stats.stored_bytes.map(bytes))
+            .with("disk", disk)
+            .text();
+    };
+    let live = format!("{} (about {})", stats.live_handoffs, bytes(store.live_bytes));
+    facts
+        .with("events", format!("{} in all, {} since the start", store.head, store.events))
+        .with("commits", format!("{} (mean batch {:.1})", store.commits, store.mean_batch))
+        .with("commands", store.commands)
         .with("live handoffs", live)
-        .with("waiting handoffs", stats.waiting_handoffs)
-        .with("idempotency keys", stats.idempotency_keys)
-        .with("projection lag", stats.projection_lag)
-        .maybe("memory", stats.resident_bytes.map(bytes))
-        .with("disk", if stats.disk_full { "full: no new work is taken" } else { "has room" })
+        .with("waiting handoffs", store.waiting_handoffs)
+        .with("idempotency keys", store.idempotency_keys)
+        .with("projection lag", store.projection_lag)
+        .maybe("memory", store.resident_bytes.map(bytes))
+        .with("disk", disk)
         .text()
 }

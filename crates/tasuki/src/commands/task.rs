@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `tasuki task`: pieces of work from the user's intent to their end.
 
+use std::path::PathBuf;
+
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use serde_json::Value;
-use tasuki_core::ids::{CorrelationId, IdempotencyKey};
-use tasuki_core::{AgentId, TaskId, TaskState};
+use tasuki_core::ids::{CorrelationId, IdempotencyKey, Project};
+use tasuki_core::{AgentId, Capability, HandoffId, Hash, Target, TaskId, TaskState};
 use tasuki_http::wire;
 
-use super::{audit, envelope, handoff};
+use super::{audit, chain, envelope, handoff};
 use crate::args::{millis, words};
 use crate::client::{Client, Connect};
 use crate::exit::Exit;
@@ -32,12 +34,52 @@ enum Verb {
     List(List),
     /// Cancel a task and the handoff under way
     Cancel(Cancel),
+    /// Lift a constraint of a task, from its next envelope on, whoever holds the task
+    Lift(Lift),
     /// Show everything that happened to a task
     Events(Named),
     /// Say which hop lost a fact: a text that some envelope of the task has
     Bisect(Bisect),
+    /// Write a task and those below it as one file that can be verified anywhere
+    Export(Export),
+    /// Begin anew from a hop, as a task of its own
+    Branch(Branch),
     /// Wait until tasks are at their end
     Wait(Wait),
+    /// Collect what the tasks below one have come to
+    Join(Join),
+    /// Say that a task may go on although something that it is built on no longer holds
+    ClearTaint(ClearTaint),
+}
+
+#[derive(Args)]
+struct Export {
+    /// The task's id
+    task: TaskId,
+    /// Where to write to; stdout without it
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct Branch {
+    /// The task's id
+    task: TaskId,
+    /// The hop whose content the new task begins with
+    #[arg(long, value_name = "N")]
+    hop: u32,
+    /// Who begins it, and owns it until somebody claims it
+    #[arg(long, value_name = "AGENT")]
+    by: AgentId,
+    /// Another agent than the hop was for
+    #[arg(long, value_name = "AGENT", conflicts_with = "to_capability")]
+    to: Option<AgentId>,
+    /// Any agent that can do this, instead of the one that the hop was for
+    #[arg(long, value_name = "CAPABILITY")]
+    to_capability: Option<Capability>,
+    /// The idempotency key: the same key and wish give the first answer again
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<IdempotencyKey>,
 }
 
 #[derive(Args)]
@@ -78,6 +120,12 @@ struct Open {
     /// Links everything that belongs to one request of the outside world
     #[arg(long, value_name = "ID")]
     correlation_id: Option<CorrelationId>,
+    /// Who decides about it when things go wrong, and is told of every failure
+    #[arg(long, value_name = "AGENT")]
+    coordinator: Option<AgentId>,
+    /// The project it belongs to; without it, its parent's
+    #[arg(long, value_name = "PROJECT")]
+    project: Option<Project>,
     /// The idempotency key: the same key and task give the first answer again
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<IdempotencyKey>,
@@ -94,6 +142,9 @@ struct List {
     /// Only tasks below this one
     #[arg(long, value_name = "TASK")]
     parent: Option<TaskId>,
+    /// Only tasks of this project
+    #[arg(long, value_name = "PROJECT")]
+    project: Option<Project>,
     /// Only tasks before this one: where the page before ended
     #[arg(long, value_name = "TASK")]
     before: Option<TaskId>,
@@ -119,6 +170,20 @@ struct Cancel {
 }
 
 #[derive(Args)]
+struct Lift {
+    /// The task's id
+    task: TaskId,
+    /// The constraint's id, as `envelope show` prints it
+    constraint: Hash,
+    /// Who lifts it: who issued it, or who opened the task
+    #[arg(long, value_name = "AGENT")]
+    by: AgentId,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+}
+
+#[derive(Args)]
 struct Wait {
     /// The tasks' ids
     #[arg(required = true, value_name = "TASK")]
@@ -138,6 +203,90 @@ struct Wait {
     timeout: u64,
 }
 
+#[derive(Args)]
+struct Join {
+    /// The task's id
+    task: TaskId,
+    /// One result is enough
+    #[arg(long, conflicts_with = "quorum")]
+    any: bool,
+    /// So many results are enough; all are needed without it
+    #[arg(long, value_name = "N")]
+    quorum: Option<u64>,
+    /// How long to wait for them, at most 60s
+    #[arg(long, value_name = "SPAN", value_parser = millis, default_value = "0s")]
+    wait: u64,
+}
+
+#[derive(Args)]
+struct ClearTaint {
+    /// The task's id
+    task: TaskId,
+    /// The task's coordinator
+    #[arg(long, value_name = "AGENT")]
+    by: AgentId,
+    /// The handoff that failed, or whose result was taken back
+    #[arg(long, value_name = "HANDOFF")]
+    source: HandoffId,
+    /// Why it may go on
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+}
+
+/// What came of it, as it is read; results are shown by `handoff show`.
+#[derive(serde::Deserialize)]
+struct Gathered {
+    satisfied: bool,
+    need: u64,
+    receivers: u64,
+    completed: u64,
+    failed: u64,
+    open: u64,
+    members: Vec<serde_json::Value>,
+}
+
+impl Join {
+    async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let need = match (self.any, self.quorum) {
+            (true, _) => wire::Need::Any,
+            (false, Some(number)) => wire::Need::Quorum(number),
+            (false, None) => wire::Need::All,
+        };
+        let body = wire::Gather { need, wait_ms: self.wait, ..wire::Gather::default() };
+        let path = format!("/v1/tasks/{}/join", self.task);
+        let reply = client.post_waiting(&path, &body, self.wait).await?;
+        let joined: Gathered = serde_json::from_str(&reply)?;
+        let satisfied = joined.satisfied;
+        output.reply(&reply, |joined: Gathered| {
+            let facts = Facts::default()
+                .with("enough", if joined.satisfied { "yes" } else { "no" })
+                .with("needed", joined.need)
+                .with("receivers", joined.receivers)
+                .with("completed", joined.completed)
+                .with("failed", joined.failed)
+                .with("open", joined.open);
+            let rows = joined.members.iter().map(|it| {
+                let text = |name: &str| it[name].as_str().unwrap_or_default().to_owned();
+                let to = it["to"].as_object().and_then(|to| to.values().next());
+                let to = to.and_then(|to| to.as_str()).unwrap_or_default();
+                [to.to_owned(), text("state"), text("handoff_id")]
+            });
+            format!("{}{}", facts.text(), table(["receiver", "state", "handoff"], rows))
+        })?;
+        Ok(if satisfied { Exit::Done } else { Exit::Nothing })
+    }
+}
+
+impl ClearTaint {
+    async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let body = wire::ClearTaint { by: self.by, source: self.source, reason: self.reason };
+        let path = format!("/v1/tasks/{}/clear-taint", self.task);
+        let reply = client.post(&path, &body).await?;
+        output.reply(&reply, |task: wire::Task| details(&task).text())?;
+        Ok(Exit::Done)
+    }
+}
+
 impl Task {
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<Exit> {
         let client = &self.connect.client()?;
@@ -147,10 +296,35 @@ impl Task {
             Verb::Show(wish) => show(client, output, wish.task).await,
             Verb::List(list) => list.run(client, output).await,
             Verb::Cancel(cancel) => cancel.run(client, output).await,
+            Verb::Lift(lift) => lift.run(client, output).await,
             Verb::Bisect(wish) => envelope::bisect(client, output, wish.task, &wish.fact).await,
             Verb::Events(named) => events(client, output, named.task).await,
+            Verb::Export(wish) => {
+                chain::export(client, output, wish.task, wish.to.as_deref()).await
+            }
+            Verb::Branch(branch) => branch.run(client, output).await,
             Verb::Wait(wait) => wait.run(client, output).await,
+            Verb::Join(join) => join.run(client, output).await,
+            Verb::ClearTaint(clear) => clear.run(client, output).await,
         }
+    }
+}
+
+impl Branch {
+    async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let to = self.to.map(Target::Agent).or(self.to_capability.map(Target::Capability));
+        let body =
+            wire::Branch { by: self.by, hop: self.hop, to, idempotency_key: self.idempotency_key };
+        let reply = client.post(&format!("/v1/tasks/{}/branch", self.task), &body).await?;
+        output.reply(&reply, |offered: wire::Offered| {
+            Facts::default()
+                .with("task", offered.task_id)
+                .with("handoff", offered.handoff_id)
+                .with("begins from", format!("hop {} of {}", self.hop, self.task))
+                .with("next", client.command(&format!("task show {}", offered.task_id)))
+                .text()
+        })?;
+        Ok(Exit::Done)
     }
 }
 
@@ -161,6 +335,8 @@ impl Open {
             intent: self.intent,
             correlation_id: self.correlation_id,
             parent_task_id: self.parent,
+            coordinator: self.coordinator.map(wire::Coordinator::Agent),
+            project: self.project,
             idempotency_key: self.idempotency_key,
         };
         let reply = client.post("/v1/tasks", &body).await?;
@@ -216,6 +392,7 @@ impl List {
             ("state", self.state),
             ("owner", self.owner.map(|agent| agent.to_string())),
             ("parent", self.parent.map(|task| task.to_string())),
+            ("project", self.project.map(|project| project.to_string())),
             ("before", self.before.map(|task| task.to_string())),
             ("limit", Some(self.limit.to_string())),
         ];
@@ -233,6 +410,16 @@ impl Cancel {
     async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
         let body = wire::Decide { by: self.by, reason: self.reason };
         let reply = client.post(&format!("/v1/tasks/{}/cancel", self.task), &body).await?;
+        output.reply(&reply, |task: wire::Task| details(&task).text())?;
+        Ok(Exit::Done)
+    }
+}
+
+impl Lift {
+    async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let body =
+            wire::LiftConstraint { by: self.by, constraint: self.constraint, reason: self.reason };
+        let reply = client.post(&format!("/v1/tasks/{}/lift", self.task), &body).await?;
         output.reply(&reply, |task: wire::Task| details(&task).text())?;
         Ok(Exit::Done)
     }
@@ -270,6 +457,7 @@ pub(super) fn details(task: &wire::Task) -> Facts {
         .with("opened by", &task.opened_by)
         .maybe("part of", task.parent_task_id)
         .maybe("correlation", task.correlation_id.as_ref())
+        .maybe("project", task.project.as_ref())
         .with("opened", task.opened_at)
         .maybe("ended", task.ended_at)
         .maybe("live handoff", task.live_handoff)

@@ -54,6 +54,16 @@ fn a_mistake_in_the_file_is_named_with_the_file() {
 }
 
 #[test]
+fn every_mistake_in_profiles_is_named_with_its_place() {
+    let stage = Stage::new();
+    let profiles = r#"{"auditor": {"raise": {"tags": [""]}, "terms": 5, "like": {}}}"#;
+    stage.write("mine.json", profiles);
+    let places = ["mine.json", "/auditor/raise/tags/0", "/auditor/terms", "/auditor/like"];
+    stage.run(&["serve", "--profiles", "mine.json"]).ends(2, &places);
+    stage.run(&["serve", "--profiles", "none.json"]).ends(2, &["none.json", "--profiles"]);
+}
+
+#[test]
 fn commands_on_data_find_the_directory_the_same_way() {
     let stage = Stage::new();
     stage.write("tasuki.toml", "data = \"from-file\"\nlisten = \"127.0.0.1:0\"\n");

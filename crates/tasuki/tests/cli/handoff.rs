@@ -63,7 +63,7 @@ fn what_nobody_could_do_waits_for_a_decision() {
     let talk = Talk { stage: &stage, broker: &broker };
     let handoff = talk.offer("--attempts 1");
     let (_, proof) = talk.claim();
-    let fail = "--type broken --message 'does not build' --class permanent";
+    let fail = "--type broken --message 'does not build' --class permanent --hint mend";
     talk.run(&format!("handoff fail {handoff} {proof} {fail}")).ok();
 
     talk.run(&format!("handoff wait {handoff}")).ends(1, &["dead_lettered", "tasuki dlq show"]);

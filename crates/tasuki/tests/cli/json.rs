@@ -42,6 +42,7 @@ fn every_command_prints_one_document() {
     the_road_of_a_handoff(&mut checked, &talk);
     what_others_decide(&mut checked, &talk);
     everything_about_tasks(&mut checked);
+    everything_about_chains(&mut checked, &talk);
     everything_about_agents(&mut checked);
     everything_about_documents(&mut checked, &talk);
     checked.run("ready");
@@ -76,6 +77,13 @@ fn the_road_of_a_handoff(checked: &mut Checked<'_>, talk: &Talk<'_>) {
     assert_eq!(shown["intent"], "x");
     let compared = checked.run(&format!("envelope diff {handoff} {handoff}"));
     assert_eq!(compared["same_intent"], true);
+    assert_eq!(compared["tokens"], serde_json::json!([]));
+    assert!(compared["tokens_from"].as_u64() > Some(50));
+    let bound = offer.replace("reviewer", "somebody");
+    let bound = checked.run(&format!("{bound} --constraint Never."));
+    let bound = checked.run(&format!("envelope show {}", text(&bound["handoff_id"])));
+    let (task, rule) = (text(&bound["task_id"]), text(&bound["constraints"][0]["id"]));
+    checked.run(&format!("task lift {task} {rule} --by coder --reason enough"));
     let found = checked.run(&format!("task bisect {} --fact x", text(&shown["task_id"])));
     assert_eq!(found["present"][0], 0);
     let put = checked.run("handoff assemble --from coder --intent x --ask y --max-tokens 900");
@@ -93,13 +101,17 @@ fn the_road_of_a_handoff(checked: &mut Checked<'_>, talk: &Talk<'_>) {
     checked.run(&format!("handoff wait {handoff}"));
     talk.offer("--attempts 1");
     let (handoff, proof) = talk.claim();
-    checked.run(&format!("handoff fail {handoff} {proof} --type x --message y --class permanent"));
+    checked.run(&format!(
+        "handoff fail {handoff} {proof} --type x --message y --class permanent --hint z"
+    ));
     checked.run("dlq list");
     checked.run(&format!("dlq show {handoff}"));
     checked.run(&format!("dlq redrive {handoff} --by coder"));
     let (handoff, proof) = talk.claim();
-    talk.run(&format!("handoff fail {handoff} {proof} --type x --message y --class permanent"))
-        .ok();
+    talk.run(&format!(
+        "handoff fail {handoff} {proof} --type x --message y --class permanent --hint z"
+    ))
+    .ok();
     checked.run(&format!("dlq discard {handoff} --by coder --reason enough"));
 }
 
@@ -129,6 +141,20 @@ fn everything_about_tasks(checked: &mut Checked<'_>) {
     assert_eq!(waited.code, 1);
     serde_json::from_str::<Value>(&waited.out).unwrap();
     checked.1.insert("task wait".into());
+}
+
+fn everything_about_chains(checked: &mut Checked<'_>, talk: &Talk<'_>) {
+    let handoff = talk.offer("");
+    let task = text(&talk.json(&format!("handoff show {handoff}"))["task_id"]);
+    checked.run(&format!("task export {task} --to chain-1.json"));
+    checked.run(&format!("task branch {task} --hop 0 --by coder"));
+    checked.run("chain verify chain-1.json");
+    checked.run("chain show chain-1.json");
+    let chain = text(&checked.run("chain import chain-1.json --by coder")["chain_id"]);
+    checked.run("chain list");
+    let fetched = checked.0.run(&format!("chain fetch {chain} --to chain-2.json --json"));
+    serde_json::from_str::<Value>(&fetched.ok()).unwrap();
+    checked.1.insert("chain fetch".into());
 }
 
 fn everything_about_agents(checked: &mut Checked<'_>) {

@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod agents;
+mod chain;
 mod config;
 mod data;
 mod doctor;

@@ -4,6 +4,7 @@
 use clap::Args;
 use serde_json::Value;
 use tasuki_core::Capability;
+use tasuki_core::ids::TenantId;
 use tasuki_http::wire;
 
 use crate::args::rules;
@@ -13,6 +14,9 @@ use crate::output::{Facts, Output, span, table};
 
 #[derive(Args)]
 pub(super) struct List {
+    /// Agents of another tenant, for an administrator of the default one
+    #[arg(long, value_name = "TENANT")]
+    tenant: Option<TenantId>,
     /// Only agents that can do this
     #[arg(long, value_name = "CAPABILITY")]
     capability: Option<Capability>,
@@ -27,6 +31,7 @@ pub(super) struct List {
 impl List {
     pub(super) async fn run(self, client: &Client, output: Output) -> anyhow::Result<()> {
         let query = [
+            ("tenant", self.tenant.map(|tenant| tenant.to_string())),
             ("capability", self.capability.map(|capability| capability.to_string())),
             ("tag", self.tag),
             ("live", self.live.then(|| "true".to_owned())),

@@ -75,7 +75,8 @@ impl Export {
         let client = connect.client()?;
         let stats = client.get("/v1/stats", &[]).await?;
         let stats: wire::Stats = serde_json::from_str(&stats)?;
-        let bar = progress("exporting", Some(stats.head.0.saturating_sub(self.after)));
+        let head = stats.store.map(|store| store.head.0);
+        let bar = progress("exporting", head.map(|head| head.saturating_sub(self.after)));
         let query = [("after", Some(self.after.to_string()))];
         let mut stream = client.stream("/v1/audit/export", &query).await?;
         let mut lines = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `tasuki bench assembly`: what assembling from many memories costs beside one synced append to the
-//! same disk, in interleaved rounds. The memories are prepared beforehand, as a broker keeps them;
-//! what preparing costs is printed too.
+//! same disk, in interleaved rounds. A broker keeps memories prepared, each revision once, so most
+//! assemblies find all of them so (warm); the first one after a start finds none (cold).
 
 use std::fs::File;
 use std::io::Write as _;
@@ -23,6 +23,8 @@ use crate::output::Output;
 
 /// How much one append writes.
 const APPEND_BYTES: usize = 4096;
+/// How many assemblies of a round find nothing prepared: they take long, and differ little.
+const COLD_CALLS: usize = 5;
 
 #[derive(Args)]
 pub(super) struct Assembly {
@@ -52,7 +54,10 @@ struct Report {
     memories_bytes: usize,
     budget: u64,
     token_count: u64,
+    /// All memories are prepared.
     assembly: Figures,
+    /// None is.
+    assembly_cold: Figures,
     sync: Figures,
     /// How often the p99 of assembly fits into the p50 of a sync.
     sync_p50_to_assembly_p99: f64,
@@ -74,13 +79,11 @@ impl Assembly {
         // The vocabulary is loaded before anything is timed.
         let _ = Tokenizer::O200k.count("warm");
         let began = Instant::now();
-        let prepared: Vec<Candidate> =
-            items.into_iter().map(|item| Prepared::new(item, Tokenizer::O200k).into()).collect();
+        let warm = request(prepared(&items), self.budget);
         let prepare = began.elapsed();
-        let request = request(prepared, self.budget);
-        let token_count = assemble(&request)?.receipt.token_count;
+        let token_count = assemble(&warm)?.receipt.token_count;
 
-        let (mut assembling, mut syncing) = (histogram(), histogram());
+        let (mut assembling, mut cold, mut syncing) = (histogram(), histogram(), histogram());
         let path = self.directory.join(format!(".tasuki-bench-{}", std::process::id()));
         let mut file = File::create(&path)
             .with_context(|| format!("cannot write in {}", self.directory.display()))?;
@@ -88,8 +91,14 @@ impl Assembly {
         for _ in 0..self.rounds {
             for _ in 0..self.calls {
                 let began = Instant::now();
-                let assembled = assemble(&request)?;
+                let assembled = assemble(&warm)?;
                 record(&mut assembling, began.elapsed());
+                std::hint::black_box(assembled);
+            }
+            for _ in 0..COLD_CALLS {
+                let began = Instant::now();
+                let assembled = assemble(&request(prepared(&items), self.budget))?;
+                record(&mut cold, began.elapsed());
                 std::hint::black_box(assembled);
             }
             for _ in 0..self.calls {
@@ -110,6 +119,7 @@ impl Assembly {
             sync_p50_to_assembly_p99: sync.p50_us / assembly.p99_us.max(0.001),
             sync_p99_to_assembly_p99: sync.p99_us / assembly.p99_us.max(0.001),
             assembly,
+            assembly_cold: Figures::of(&cold),
             sync,
             prepare_mean_us: prepare.as_secs_f64() * 1e6 / (self.memories.max(1) as f64),
         };
@@ -117,7 +127,12 @@ impl Assembly {
     }
 }
 
-/// Memories from the texts that came with this program, as many as are wanted.
+fn prepared(items: &[Item]) -> Vec<Candidate> {
+    items.iter().map(|item| Prepared::new(item.clone(), Tokenizer::O200k).into()).collect()
+}
+
+/// Memories from the texts that came with this program, as many as are wanted, in the order of their
+/// ids, as the broker gathers them.
 fn memories(number: usize) -> anyhow::Result<Vec<Item>> {
     let texts = messages()?;
     let memory = |at: usize| {
@@ -125,7 +140,7 @@ fn memories(number: usize) -> anyhow::Result<Vec<Item>> {
         let text: Vec<&str> =
             (0..3).map(|next| texts[(at * 3 + next) % texts.len()].as_str()).collect();
         Item {
-            id: format!("ms-{at}"),
+            id: format!("ms-{at:05}"),
             revision: 1,
             kind: "note".into(),
             title: format!("Memory {at}"),
@@ -175,6 +190,7 @@ impl Report {
              {:<30}{:>10}{:>10}\n\
              {:<30}{:>10.0}{:>10.0}\n\
              {:<30}{:>10.0}{:>10.0}\n\
+             {:<30}{:>10.0}{:>10.0}\n\
              a sync (p50) takes {:.2} times as long as an assembly (p99)\n\
              preparing a memory, once for each revision: {:.0} µs\n",
             self.memories,
@@ -184,9 +200,12 @@ impl Report {
             "",
             "p50 µs",
             "p99 µs",
-            "assembly",
+            "assembly, all prepared",
             self.assembly.p50_us,
             self.assembly.p99_us,
+            "assembly, nothing prepared",
+            self.assembly_cold.p50_us,
+            self.assembly_cold.p99_us,
             "append of 4 KiB and fdatasync",
             self.sync.p50_us,
             self.sync.p99_us,

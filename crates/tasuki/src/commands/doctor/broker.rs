@@ -61,19 +61,21 @@ fn state(stats: &wire::Stats) -> Vec<Check> {
         let next = "leases are safe; the next start of the broker takes over the wall clock";
         Check::warn("broker's clock", found, next)
     };
-    let lag = if stats.projection_lag <= LAG_MAX {
-        Check::ok("projection lag", format!("{} rows", stats.projection_lag))
-    } else {
-        let found = format!("{} rows wait to be written", stats.projection_lag);
-        Check::warn("projection lag", found, "lists take longer until it is worked off")
-    };
-    let live = format!("{} live handoffs, {}", stats.live_handoffs, bytes(stats.live_bytes));
+    let lag = stats.store.as_ref().map(|store| match store.projection_lag {
+        lag if lag <= LAG_MAX => Check::ok("projection lag", format!("{lag} rows")),
+        lag => {
+            let found = format!("{lag} rows wait to be written");
+            Check::warn("projection lag", found, "lists take longer until it is worked off")
+        }
+    });
+    let taken = stats.store.as_ref().map(|store| store.live_bytes).or(stats.stored_bytes);
+    let live = format!("{} live handoffs, {}", stats.live_handoffs, bytes(taken.unwrap_or(0)));
     let room = if stats.disk_full {
         Check::fail("room", "the disk is full, no new work is taken", "free some space")
     } else {
         Check::ok("room", live)
     };
-    vec![version, clock, lag, room]
+    [version, clock].into_iter().chain(lag).chain([room]).collect()
 }
 
 async fn dead_letters(client: &Client) -> Check {

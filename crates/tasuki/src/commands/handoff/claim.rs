@@ -2,6 +2,7 @@
 
 use clap::Args;
 use serde_json::value::RawValue;
+use tasuki_core::envelope::brief::brief;
 use tasuki_core::ids::RequestId;
 use tasuki_core::{AgentId, Capability, Envelope, HandoffId};
 use tasuki_http::wire;
@@ -160,5 +161,14 @@ fn carried(facts: Facts, envelope: &RawValue) -> Facts {
         return facts.with("envelope", envelope);
     };
     let payload = serde_json::to_string(&read.payload).unwrap_or_default();
-    facts.with("from", read.from_agent).with("intent", read.intent).with("payload", payload)
+    let brief = brief(&read.intent, &read.parts);
+    let rules = brief.constraints.iter();
+    let rules: Vec<_> = rules.map(|rule| format!("{}: {}", rule.kind, rule.text)).collect();
+    facts
+        .with("from", read.from_agent)
+        .with("intent", read.intent)
+        .maybe("constraints", (!rules.is_empty()).then(|| rules.join("\n")))
+        .maybe("ask", brief.ask)
+        .with("payload", payload)
+        .maybe("expected", brief.expected_output.map(|text| text.trim_end().to_owned()))
 }

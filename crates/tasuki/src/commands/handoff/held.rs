@@ -191,7 +191,13 @@ pub(super) struct Fail {
     /// What was attempted when it failed
     #[arg(long, value_name = "TEXT")]
     attempted: Option<String>,
-    /// What might fix it
+    /// How often it was tried before giving up
+    #[arg(long = "tries", value_name = "N")]
+    attempts: Option<u32>,
+    /// What led to it, repeated, the nearest cause first
+    #[arg(long = "cause", value_name = "TEXT")]
+    causes: Vec<String>,
+    /// What might fix it; a permanent failure must say it
     #[arg(long, value_name = "TEXT")]
     hint: Option<String>,
     /// Do not try again before this much time has passed
@@ -212,6 +218,8 @@ impl Fail {
             kind: self.kind,
             message: self.message,
             attempted: self.attempted,
+            attempts: self.attempts,
+            causes: self.causes,
             hint: self.hint,
             retry_after_ms: self.retry_after,
             details: details.unwrap_or_default(),

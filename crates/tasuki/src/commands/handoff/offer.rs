@@ -3,7 +3,7 @@
 use clap::{ArgGroup, Args};
 use tasuki_core::envelope::{Action, Control, Said, authored};
 use tasuki_core::identity::statement;
-use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey};
+use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey, Project};
 use tasuki_core::route::Policy;
 use tasuki_core::{AgentId, Capability, Target, TaskId, Timestamp};
 use tasuki_http::wire;
@@ -75,6 +75,12 @@ pub(super) struct Offer {
     /// Links everything that belongs to one request of the outside world
     #[arg(long, value_name = "ID")]
     correlation_id: Option<CorrelationId>,
+    /// Who decides about a new task when things go wrong, and is told of every failure
+    #[arg(long, value_name = "AGENT")]
+    coordinator: Option<AgentId>,
+    /// The project that a new task belongs to
+    #[arg(long, value_name = "PROJECT")]
+    project: Option<Project>,
     /// For monitoring only: a JSON object
     #[arg(long, value_name = "JSON")]
     metadata: Option<String>,
@@ -165,6 +171,12 @@ struct Terms {
     /// The longest pause before a retry, such as 30s
     #[arg(long, value_name = "SPAN", value_parser = millis)]
     backoff: Option<u64>,
+    /// How long it may wait to be claimed before it goes to the next one, such as 15s
+    #[arg(long, value_name = "SPAN", value_parser = millis)]
+    ack: Option<u64>,
+    /// Who is asked next if the receiver cannot or will not do it, repeated
+    #[arg(long = "fallback", value_name = "AGENT")]
+    fallbacks: Vec<AgentId>,
 }
 
 impl Terms {
@@ -175,8 +187,9 @@ impl Terms {
             attempts: self.attempts,
             losses: self.losses,
             backoff_ms: self.backoff,
+            ack_ms: self.ack,
         };
-        let says_something = self.lease.or(self.work).or(self.backoff).is_some()
+        let says_something = self.lease.or(self.work).or(self.backoff).or(self.ack).is_some()
             || self.attempts.or(self.losses).is_some();
         says_something.then_some(patch)
     }
@@ -200,6 +213,7 @@ impl Offer {
             metadata: metadata.unwrap_or_default(),
             priority: self.priority,
             terms: self.terms.patch(),
+            fallbacks: self.terms.fallbacks.into_iter().map(Target::Agent).collect(),
             capability: self.contract.capability,
             route: self.contract.route.map(|policy| wire::Route { policy, key: route_key }),
             output_schema: schema,
@@ -217,6 +231,8 @@ impl Offer {
             task_id: self.task,
             intent: self.intent,
             correlation_id: self.correlation_id,
+            coordinator: self.coordinator.map(wire::Coordinator::Agent),
+            project: self.project,
             idempotency_key: self.idempotency_key,
             hop,
         };

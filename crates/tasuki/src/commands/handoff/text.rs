@@ -73,6 +73,10 @@ pub(in crate::commands) fn details(handoff: &wire::Handoff) -> Facts {
     let counts = (handoff.failures + handoff.losses > 0)
         .then(|| format!("{} failed, {} lost the lease", handoff.failures, handoff.losses));
     let declined: Vec<_> = handoff.declined_by.iter().map(ToString::to_string).collect();
+    let lifted: Vec<_> =
+        handoff.lifted.iter().map(|one| format!("{} (by {})", one.constraint, one.by)).collect();
+    let missed: Vec<_> = handoff.trim_regret.iter().map(ToString::to_string).collect();
+    let missed = format!("{} fetched after all: {}", missed.len(), missed.join(", "));
     Facts::default()
         .with("handoff", handoff.handoff_id)
         .with("task", handoff.task_id)
@@ -90,6 +94,8 @@ pub(in crate::commands) fn details(handoff: &wire::Handoff) -> Facts {
         .maybe("ended", handoff.ended_at)
         .maybe("attempts", counts)
         .maybe("declined by", (!declined.is_empty()).then(|| declined.join(", ")))
+        .maybe("lifted since", (!lifted.is_empty()).then(|| lifted.join("\n")))
+        .maybe("trimmed", (!handoff.trim_regret.is_empty()).then_some(missed))
         .maybe("dead letter", dead)
         .maybe("sends again", handoff.redrive_of)
 }

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tasuki_core::Timestamp;
 use tasuki_core::assembly::{
-    Brief, Candidate, Carried, Entry, Item, Prepared, Priority, Request, Rule, Strategy, Tokenizer,
-    assemble,
+    Brief, Candidate, Carried, Entry, Item, Prepared, Priority, Receipt, Request, Rule, Strategy,
+    Tokenizer, assemble,
 };
 
 use super::baseline;
@@ -27,7 +27,7 @@ pub(super) enum Method {
     SummaryPerHop,
     /// The policy and the last messages that fit.
     LastMessages,
-    /// Ours; the broker assembles anew from everything that was passed in the task so far.
+    /// Ours; the broker assembles anew from everything that the envelope before has or refers to.
     Lazy,
     SummaryRefs,
     Priority,
@@ -138,13 +138,15 @@ pub(super) struct Passed {
     pub(super) refusals: u64,
 }
 
-/// Our way: each message is an item. An agent sees what it is passed and its own stage; the broker,
-/// which has every item, assembles from all of them, or, with `kept_only`, from what the last envelope
-/// kept and the new stage.
+/// Our way: each message is a memory. An agent sees what it is passed and its own stage; the broker
+/// assembles from what the last envelope had or refers to and from the new stage, as it does for
+/// every follow-up. With `kept_only`, from what the last envelope had and the new stage.
 fn ladder(scenario: &Scenario, strategy: Strategy, budget: Option<u64>, kept_only: bool) -> Passed {
     let mut passed = Passed::default();
     let mut stored: BTreeMap<String, Candidate> = BTreeMap::new();
     let mut kept: Vec<(String, u64, Carried)> = Vec::new();
+    // What the last envelope had or refers to.
+    let mut referred: Vec<String> = Vec::new();
     let mut inherited: Vec<Entry> = Vec::new();
     let mut time = 0;
     for stage in &scenario.stages[..STAGES - 1] {
@@ -156,7 +158,7 @@ fn ladder(scenario: &Scenario, strategy: Strategy, budget: Option<u64>, kept_onl
             };
             kept.iter().map(of).collect()
         } else {
-            stored.values().cloned().collect()
+            referred.iter().map(|id| stored[id].clone()).collect()
         };
         for message in stage {
             time += 1;
@@ -175,6 +177,8 @@ fn ladder(scenario: &Scenario, strategy: Strategy, budget: Option<u64>, kept_onl
             };
             let candidate = Candidate::from(Prepared::new(item, TOKENIZER));
             stored.insert(format!("m{time}"), candidate.clone());
+            // Whoever is refused still has its own stage.
+            referred.push(format!("m{time}"));
             items.push(candidate);
         }
         let request = Request {
@@ -188,6 +192,7 @@ fn ladder(scenario: &Scenario, strategy: Strategy, budget: Option<u64>, kept_onl
         };
         match assemble(&request) {
             Ok(assembled) => {
+                referred = has_or_refers_to(&assembled.receipt);
                 passed.texts.push(assembled.prompt);
                 kept = assembled.carried;
                 inherited = assembled.manifest;
@@ -201,6 +206,14 @@ fn ladder(scenario: &Scenario, strategy: Strategy, budget: Option<u64>, kept_onl
     let listed = inherited.iter().filter_map(|entry| stored.get(&entry.id));
     passed.reachable = listed.map(|it| it.prepared.item().text.clone()).collect();
     passed
+}
+
+/// What an envelope with this receipt has or refers to. Lines of the brief are no memories.
+fn has_or_refers_to(receipt: &Receipt) -> Vec<String> {
+    let kept = receipt.kept.iter().map(|one| &one.id);
+    let demoted = receipt.demoted.iter().map(|one| &one.id);
+    let dropped = receipt.dropped.iter().filter(|one| one.fetch.is_some()).map(|one| &one.id);
+    kept.chain(demoted).chain(dropped).cloned().collect()
 }
 
 fn brief(scenario: &Scenario) -> Brief {

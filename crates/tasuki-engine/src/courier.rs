@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Reacts to what was committed with commands of its own: lets go on what waits for other tasks, and
+//! tells coordinators what failed. The log is its list of things to do, and how far it got is written
+//! down, so nothing is forgotten by a restart; whatever it does twice has the effect of once.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tasuki_core::canonical::Body;
+use tasuki_core::command::Command;
+use tasuki_core::envelope::Action;
+use tasuki_core::event::{Event, Sealed};
+use tasuki_core::handoff::{Handoff, StateName};
+use tasuki_core::report::FailureReport;
+use tasuki_core::{AgentId, HandoffId, Position, State, Target, TaskId, TaskState};
+use tasuki_store::{Committed, HandoffFilter, PAGE_MAX};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::requests::{FollowUp, NewOffer};
+
+const NAME: &str = "courier";
+const KEEP_EVERY: Duration = Duration::from_secs(10);
+/// How many events are read at a time, and how many in all after a restart.
+const READ_MAX: usize = 1000;
+const BEHIND_MAX: u64 = 200_000;
+
+/// The agent in whose name the broker writes.
+const BROKER: &str = "broker";
+
+struct Courier {
+    /// Which handoffs wait for a task.
+    waiting: HashMap<TaskId, HashSet<HandoffId>>,
+    /// What may be able to go on.
+    ready: HashSet<HandoffId>,
+    /// What has just become a dead letter.
+    dead: Vec<HandoffId>,
+    at: Position,
+    kept: Instant,
+}
+
+pub(crate) async fn run(engine: Weak<Engine>, mut news: broadcast::Receiver<Arc<Committed>>) {
+    let mut courier = Courier {
+        waiting: HashMap::new(),
+        ready: HashSet::new(),
+        dead: Vec::new(),
+        at: Position(0),
+        kept: Instant::now(),
+    };
+    match engine.upgrade() {
+        Some(engine) => courier.begin(&engine).await,
+        None => return,
+    }
+    loop {
+        let told = news.recv().await;
+        let Some(engine) = engine.upgrade() else { return };
+        match told {
+            Ok(batch) if !batch.missed => {
+                let at = courier.at;
+                for event in batch.events.iter().filter(|event| event.position > at) {
+                    courier.note(event);
+                }
+                let last = batch.events.last().map(|event| event.position);
+                courier.act(&engine).await;
+                courier.at = courier.at.max(last.unwrap_or(courier.at));
+                courier.keep(&engine).await;
+            }
+            Ok(_) => {
+                courier.at = engine.store.head();
+                courier.look_at_all(&engine).await;
+            }
+            Err(RecvError::Lagged(_)) => courier.catch_up(&engine).await,
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+impl Courier {
+    async fn begin(&mut self, engine: &Engine) {
+        let kept = engine.store.kept(NAME).await.ok().flatten();
+        let behind = Position(engine.store.head().0.saturating_sub(BEHIND_MAX));
+        self.at = kept.map_or(behind, |(at, _)| at.max(behind));
+        self.look_at_all(engine).await;
+        self.catch_up(engine).await;
+    }
+
+    /// Everything that waits for other tasks.
+    async fn look_at_all(&mut self, engine: &Engine) {
+        let mut before = None;
+        loop {
+            let state = Some(StateName::Scheduled);
+            let filter = HandoffFilter { state, before, max: PAGE_MAX, ..HandoffFilter::default() };
+            let Ok(page) = engine.store.list_handoffs(filter).await else { return };
+            before = page.last().map(|handoff| handoff.id);
+            for handoff in &page {
+                if let Some(after) = &handoff.contract.after {
+                    self.wait_for(handoff.id, &after.tasks);
+                }
+            }
+            if page.len() < PAGE_MAX {
+                break;
+            }
+        }
+        self.act(engine).await;
+    }
+
+    async fn catch_up(&mut self, engine: &Engine) {
+        loop {
+            let Ok(entries) = engine.store.events(self.at, READ_MAX).await else { return };
+            let last = entries.last().map(|entry| entry.sealed.position);
+            for entry in &entries {
+                self.note(&entry.sealed);
+            }
+            self.act(engine).await;
+            self.at = self.at.max(last.unwrap_or(self.at));
+            if entries.len() < READ_MAX {
+                return;
+            }
+        }
+    }
+
+    fn wait_for(&mut self, handoff: HandoffId, tasks: &[TaskId]) {
+        for task in tasks {
+            self.waiting.entry(*task).or_default().insert(handoff);
+        }
+        self.ready.insert(handoff);
+    }
+
+    fn note(&mut self, event: &Sealed) {
+        let record = &event.record;
+        if let (Some(id), Some((offered, _))) = (record.handoff_id, record.event.offered())
+            && let Some(after) = &offered.contract.after
+        {
+            self.wait_for(id, &after.tasks);
+        }
+        if let (Some(id), Event::DeadLettered { .. }) = (record.handoff_id, &record.event) {
+            self.dead.push(id);
+        }
+        if ends_task(&record.event)
+            && let Some(waiting) = self.waiting.get(&record.task_id)
+        {
+            self.ready.extend(waiting);
+        }
+    }
+
+    async fn act(&mut self, engine: &Engine) {
+        for id in std::mem::take(&mut self.ready) {
+            match engine.let_go_on(id).await {
+                Ok(true) => self.waiting.retain(|_, all| {
+                    all.remove(&id);
+                    !all.is_empty()
+                }),
+                Ok(false) => {}
+                Err(error) => tracing::warn!(%error, handoff = %id, "it waits for longer"),
+            }
+        }
+        for id in std::mem::take(&mut self.dead) {
+            if let Err(error) = engine.tell_coordinator(id).await {
+                tracing::warn!(%error, handoff = %id, "its coordinator was not told");
+            }
+        }
+    }
+
+    async fn keep(&mut self, engine: &Engine) {
+        if self.kept.elapsed() < KEEP_EVERY {
+            return;
+        }
+        self.kept = Instant::now();
+        if let Err(error) = engine.store.keep(NAME, self.at, String::new()).await {
+            tracing::debug!(%error, "how far the courier got is written down later");
+        }
+    }
+}
+
+/// Whether a task may be at its end by this.
+fn ends_task(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Completed { next: None, .. }
+            | Event::DeadLettered { .. }
+            | Event::Cancelled { .. }
+            | Event::Aborted { .. }
+            | Event::Discarded { .. }
+            | Event::TaskCancelled { .. }
+    )
+}
+
+impl Engine {
+    /// Lets a handoff go on that waits for other tasks, if it may. Says whether it waits no longer.
+    async fn let_go_on(&self, id: HandoffId) -> Result<bool, Error> {
+        let Some(handoff) = self.store.handoff(id).await? else { return Ok(true) };
+        let waits = matches!(handoff.state, State::Scheduled { .. });
+        let Some(after) = handoff.contract.after.as_ref().filter(|_| waits) else {
+            return Ok(!matches!(handoff.state, State::AwaitingApproval));
+        };
+        let mut failed = Vec::new();
+        for task in &after.tasks {
+            let state = self.store.task(*task).await?.map(|task| task.state);
+            let lost = state.is_none_or(|it| it.is_terminal() || it == TaskState::DeadLettered);
+            if lost && state != Some(TaskState::Completed) {
+                failed.extend(self.newest_handoff(*task).await?.map(|last| last.id));
+            }
+        }
+        let join = Command::Join { handoff: id, tasks: after.tasks.clone(), failed };
+        let after = self.one_handoff(join).await?;
+        Ok(!matches!(after.state, State::Scheduled { .. }))
+    }
+
+    /// Hands a failure to whoever decides about the task, in the form of every other message. Where
+    /// nobody is named, the dead letters are the list of what has to be decided.
+    async fn tell_coordinator(&self, id: HandoffId) -> Result<(), Error> {
+        let handoff = self.handoff(id).await?;
+        let State::DeadLettered { reason, review: None, .. } = handoff.state else {
+            return Ok(());
+        };
+        let task = self.task(handoff.task_id).await?;
+        // A failure to tell of a failure is not told again.
+        let Some(coordinator) = task.coordinator.clone().filter(|_| handoff.from.name() != BROKER)
+        else {
+            return Ok(());
+        };
+        let report = self.last_failure(&handoff).await?;
+        let mut payload = json!({
+            "type": "failure",
+            "handoff_id": handoff.id,
+            "task_id": handoff.task_id,
+            "to": handoff.to,
+            "reason": reason.as_str(),
+            "attempts": handoff.claims,
+            "decisions": ["retry", "reroute", "amend", "abort"],
+        });
+        if let (Some(report), Some(into)) = (&report, payload.as_object_mut()) {
+            let said = [
+                ("class", json!(report.class)),
+                ("error_type", json!(report.kind)),
+                ("message", json!(report.message)),
+                ("attempted", json!(report.attempted)),
+                ("causes", json!(report.causes)),
+                ("hint", json!(report.hint)),
+                ("retry_after_ms", json!(report.retry_after_ms)),
+            ];
+            let known = said.into_iter().filter(|(_, value)| !value.is_null());
+            into.extend(known.map(|(name, value)| (name.to_owned(), value)));
+        }
+        let Ok(payload) = serde_json::from_value(payload) else { return Ok(()) };
+        let tenant = coordinator.tenant().parse();
+        let broker: AgentId = BROKER.parse().expect("a plain name");
+        let from = tenant.map_or(broker.clone(), |tenant| broker.seen_from(&tenant));
+        let mut hop = FollowUp::new(Target::Agent(coordinator), payload);
+        hop.action = Action::Failed;
+        let offer = NewOffer {
+            from,
+            task_id: None,
+            intent: Some(self.intent_of(&task).await?.to_string()),
+            correlation_id: task.correlation_id.clone(),
+            coordinator: None,
+            project: task.project.clone(),
+            hop,
+            idempotency_key: format!("failure:{id}").parse().ok(),
+        };
+        match self.offer(offer).await {
+            // It was told before, with other words.
+            Err(Error::Refused(tasuki_core::Refusal::IdempotencyConflict { .. })) | Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What the last attempt said about why it failed.
+    pub(crate) async fn last_failure(
+        &self,
+        handoff: &Handoff,
+    ) -> Result<Option<FailureReport>, Error> {
+        let reports = handoff.attempts.iter().rev().filter_map(|attempt| attempt.ended.as_ref());
+        let Some((at, _)) = reports.filter_map(|ended| ended.report).next() else {
+            return Ok(None);
+        };
+        let body: Option<Body> = self.store.bodies(vec![at]).await?.pop().flatten();
+        Ok(body.and_then(|body| serde_json::from_str(body.text()).ok()))
+    }
+}

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What people and coordinators do about what failed: look at it in groups, send it again as it is,
+//! to another, or with another envelope, answer the question that it stopped at, put it away; and
+//! take back a result on which others have built.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::json;
+use tasuki_core::canonical::{Body, Object};
+use tasuki_core::command::{Act, Command};
+use tasuki_core::envelope::said::NewDecision;
+use tasuki_core::envelope::{Control, Payload, Said};
+use tasuki_core::event::{DeadReason, TaintPolicy};
+use tasuki_core::ids::Resource;
+use tasuki_core::registry::rules::Permission;
+use tasuki_core::reserve::Reservation;
+use tasuki_core::{AgentId, Handoff, HandoffId, Hash, Refusal, State, Target, Task, TaskId, Terms};
+use tasuki_store::{HandoffFilter, PAGE_MAX};
+
+use crate::desk::Desk;
+use crate::engine::Engine;
+use crate::error::{Error, invalid};
+use crate::requests::{FollowUp, Proof};
+
+/// How long somebody may keep a dead letter to itself.
+const REVIEW_MS_MAX: u64 = 24 * 60 * 60 * 1000;
+/// How many dead letters one call may decide on, and how many are looked at for groups.
+pub const REVIEWED_MAX: usize = 1000;
+
+/// What a coordinator decides about a dead letter.
+#[derive(Debug, Clone)]
+pub enum Ruling {
+    /// Again, as it was.
+    Retry,
+    /// Again, to somebody else.
+    Reroute(Target),
+    /// Again, with another envelope.
+    Amend(Box<Amendment>),
+    /// No more.
+    Abort { reason: String },
+}
+
+/// What is different in an envelope that takes the place of a dead letter's.
+#[derive(Debug, Clone, Default)]
+pub struct Amendment {
+    pub to: Option<Target>,
+    pub payload: Option<Payload>,
+    pub terms: Option<Terms>,
+    pub said: Said,
+}
+
+/// Dead letters that died of the same thing.
+#[derive(Debug, Clone)]
+pub struct Group {
+    /// The address of what they have in common.
+    pub fingerprint: Hash,
+    pub reason: DeadReason,
+    pub to: Target,
+    /// The kind of error, and what it said the last time.
+    pub kind: Option<String>,
+    pub message: Option<String>,
+    pub hint: Option<String>,
+    pub count: u64,
+    pub handoffs: Vec<HandoffId>,
+}
+
+/// Which dead letters a decision is about.
+#[derive(Debug, Clone, Default)]
+pub struct Chosen {
+    pub handoffs: Vec<HandoffId>,
+    pub fingerprint: Option<Hash>,
+}
+
+impl Engine {
+    async fn fingerprint(&self, letter: &Handoff) -> Result<(Hash, Group), Error> {
+        let State::DeadLettered { reason, .. } = letter.state else {
+            let state = letter.state.name();
+            return Err(Refusal::NotDeadLettered { handoff: letter.id, state }.into());
+        };
+        let failure = self.last_failure(letter).await?;
+        let kind = failure.as_ref().map(|failure| failure.kind.clone());
+        let message = failure.as_ref().map(|failure| failure.message.clone());
+        let alike = message.as_deref().map(without_numbers);
+        let common = json!([reason.as_str(), letter.to, kind, alike]);
+        let fingerprint = Body::of(&common).hash;
+        let group = Group {
+            fingerprint,
+            reason,
+            to: letter.to.clone(),
+            kind,
+            message,
+            hint: failure.and_then(|failure| failure.hint),
+            count: 1,
+            handoffs: vec![letter.id],
+        };
+        Ok((fingerprint, group))
+    }
+
+    async fn groups(&self, letters: &[Arc<Handoff>]) -> Result<Vec<Group>, Error> {
+        let mut groups: BTreeMap<Hash, Group> = BTreeMap::new();
+        for letter in letters {
+            let (fingerprint, group) = self.fingerprint(letter).await?;
+            match groups.get_mut(&fingerprint) {
+                Some(known) => {
+                    known.count += 1;
+                    known.handoffs.push(letter.id);
+                }
+                None => drop(groups.insert(fingerprint, group)),
+            }
+        }
+        let mut groups: Vec<_> = groups.into_values().collect();
+        groups.sort_by_key(|group| (std::cmp::Reverse(group.count), group.fingerprint));
+        Ok(groups)
+    }
+
+    async fn carry_out_ruling(
+        &self,
+        id: HandoffId,
+        by: AgentId,
+        ruling: Ruling,
+    ) -> Result<Arc<Handoff>, Error> {
+        match ruling {
+            Ruling::Retry => self.redrive(id, by).await,
+            Ruling::Reroute(to) => {
+                let new = self.ids.handoff();
+                self.one_handoff(Command::Redrive { handoff: id, by, new, to: Some(to) }).await
+            }
+            Ruling::Abort { reason } => self.discard(id, by, reason).await,
+            Ruling::Amend(amendment) => self.amend(id, by, *amendment).await,
+        }
+    }
+
+    async fn amend(
+        &self,
+        id: HandoffId,
+        by: AgentId,
+        amendment: Amendment,
+    ) -> Result<Arc<Handoff>, Error> {
+        let letter = self.handoff(id).await?;
+        let State::DeadLettered { .. } = letter.state else {
+            let state = letter.state.name();
+            return Err(Refusal::NotDeadLettered { handoff: id, state }.into());
+        };
+        let before = self.envelope_at(letter.envelope_at).await?;
+        let before = before.ok_or_else(|| invalid("handoff", "its envelope was erased"))?;
+        let mut said = amendment.said;
+        said.ask = said.ask.or(before.parts.ask);
+        said.summary = said.summary.or(before.parts.summary);
+        if said.expected_output.is_none() {
+            said.expected_output = before.parts.expected_output;
+        }
+        let hop = FollowUp {
+            control: letter.control,
+            action: before.action,
+            metadata: Object::default(),
+            priority: Some(letter.priority),
+            terms: Some(amendment.terms.unwrap_or(letter.terms)),
+            capability: letter.contract.capability.clone(),
+            fallbacks: letter.contract.fallbacks.clone(),
+            stage: letter.contract.stage.clone(),
+            said,
+            expires_in_ms: Some(letter.expires_at.ms_after(letter.offered_at).max(1)),
+            ordering_key: letter.ordering_key.clone(),
+            ..FollowUp::new(
+                amendment.to.unwrap_or_else(|| letter.to.clone()),
+                amendment.payload.unwrap_or(before.payload),
+            )
+        };
+        debug_assert!(matches!(hop.control, Control::Passed | Control::Awaited));
+        let offer = Box::new(self.amended(&letter, &by, hop).await?);
+        self.one_handoff(Command::Amend { handoff: id, by, offer }).await
+    }
+}
+
+/// Messages that differ in numbers and ids only are about the same thing.
+fn without_numbers(text: &str) -> String {
+    let words = text
+        .split_whitespace()
+        .map(|word| if word.chars().any(|c| c.is_ascii_digit()) { "#" } else { word });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+impl Desk {
+    pub async fn rule(
+        &self,
+        id: HandoffId,
+        by: &AgentId,
+        ruling: Ruling,
+    ) -> Result<Arc<Handoff>, Error> {
+        let by = self.decides(Permission::Redrive, id, by).await?;
+        let ruling = match ruling {
+            Ruling::Reroute(to) => Ruling::Reroute(self.sendable(&to)?),
+            Ruling::Amend(mut amendment) => {
+                amendment.to = amendment.to.map(|to| self.sendable(&to)).transpose()?;
+                Ruling::Amend(amendment)
+            }
+            other => other,
+        };
+        self.engine.carry_out_ruling(id, by, ruling).await
+    }
+
+    /// Adds a decision to the log of the task, and lets the work go on with it.
+    pub async fn answer(
+        &self,
+        id: HandoffId,
+        by: &AgentId,
+        decision: NewDecision,
+    ) -> Result<Arc<Handoff>, Error> {
+        let said = Said { decisions: vec![decision], ..Said::default() };
+        let amendment = Amendment { said, ..Amendment::default() };
+        self.rule(id, by, Ruling::Amend(Box::new(amendment))).await
+    }
+
+    fn sendable(&self, to: &Target) -> Result<Target, Error> {
+        let to = self.caller.target(to);
+        if to.tenant() != self.caller.tenant().as_str() {
+            return Err(Refusal::OtherTenant.into());
+        }
+        self.caller.must(Permission::Send, Some(to.name()))?;
+        Ok(to)
+    }
+
+    /// Keeps others from deciding for a while; with no time at all, no longer.
+    pub async fn take_review(
+        &self,
+        id: HandoffId,
+        by: &AgentId,
+        for_ms: u64,
+    ) -> Result<Arc<Handoff>, Error> {
+        let by = self.decides(Permission::Redrive, id, by).await?;
+        if for_ms > REVIEW_MS_MAX {
+            let problem = format!("is {for_ms}, expected at most {REVIEW_MS_MAX}");
+            return Err(invalid("for_ms", problem));
+        }
+        let until = (for_ms > 0).then(|| self.now().plus_ms(for_ms));
+        self.engine.one_handoff(Command::TakeReview { handoff: id, by, until }).await
+    }
+
+    pub async fn dead_letter_groups(&self) -> Result<Vec<Group>, Error> {
+        let letters = self.unreviewed().await?;
+        self.engine.groups(&letters).await
+    }
+
+    async fn unreviewed(&self) -> Result<Vec<Arc<Handoff>>, Error> {
+        let filter = HandoffFilter {
+            unreviewed: true,
+            max: REVIEWED_MAX.min(PAGE_MAX),
+            ..Default::default()
+        };
+        Ok(self.dead_letters(filter).await?.items)
+    }
+
+    /// Decides on many dead letters, each on its own; as a dry run, says which ones it would be.
+    pub async fn rule_many(
+        &self,
+        chosen: Chosen,
+        by: &AgentId,
+        ruling: &Ruling,
+        dry_run: bool,
+    ) -> Result<Vec<(HandoffId, Result<Arc<Handoff>, Error>)>, Error> {
+        let mut letters = Vec::new();
+        for id in &chosen.handoffs {
+            letters.push(self.handoff(*id).await?);
+        }
+        if let Some(wanted) = chosen.fingerprint {
+            for letter in self.unreviewed().await? {
+                if self.engine.fingerprint(&letter).await?.0 == wanted {
+                    letters.push(letter);
+                }
+            }
+        }
+        if letters.is_empty() || letters.len() > REVIEWED_MAX {
+            let problem =
+                format!("{} dead letters fit, expected 1 to {REVIEWED_MAX}", letters.len());
+            return Err(invalid("handoffs", problem));
+        }
+        let mut decided = Vec::with_capacity(letters.len());
+        for letter in letters {
+            let outcome = if dry_run {
+                self.decides(Permission::Redrive, letter.id, by).await.and_then(|_| {
+                    match &letter.state {
+                        State::DeadLettered { review: None, .. } => Ok(letter.clone()),
+                        State::DeadLettered { .. } => Err(Refusal::AlreadyReviewed {
+                            handoff: letter.id,
+                            decided: "decided on",
+                        }
+                        .into()),
+                        state => {
+                            let state = state.name();
+                            Err(Refusal::NotDeadLettered { handoff: letter.id, state }.into())
+                        }
+                    }
+                })
+            } else {
+                self.rule(letter.id, by, ruling.clone()).await
+            };
+            decided.push((letter.id, outcome));
+        }
+        Ok(decided)
+    }
+
+    /// Takes a result back. What is built on it is tainted, in this task and in the one above it.
+    pub async fn retract(
+        &self,
+        id: HandoffId,
+        by: &AgentId,
+        reason: String,
+        policy: TaintPolicy,
+    ) -> Result<Arc<Handoff>, Error> {
+        let by = self.caller.speaks_for(by)?;
+        let handoff = self.handoff(id).await?;
+        if reason.trim().is_empty() {
+            return Err(invalid("reason", "expected why the result no longer holds"));
+        }
+        let reason = self.engine.note(Some(reason))?.expect("a reason was given");
+        let task = self.engine.task(handoff.task_id).await?;
+        let retract = Command::Retract { handoff: id, by: by.clone(), reason, policy };
+        let taint = task.parent_task_id.map(|task| Command::Taint { task, by, source: id, policy });
+        let mut commands = vec![retract];
+        commands.extend(taint);
+        let replies = self.engine.execute(commands).await?;
+        crate::engine::first_handoff(replies.into_iter().next())
+    }
+
+    pub async fn clear_taint(
+        &self,
+        task: TaskId,
+        by: &AgentId,
+        source: HandoffId,
+        reason: String,
+    ) -> Result<Arc<Task>, Error> {
+        let by = self.caller.speaks_for(by)?;
+        self.task(task).await?;
+        if reason.trim().is_empty() {
+            return Err(invalid("reason", "expected why the task may go on"));
+        }
+        let reason = self.engine.note(Some(reason))?.expect("a reason was given");
+        let done = self.engine.one(Command::ClearTaint { task, by, source, reason }).await?;
+        done.task.ok_or(Error::Store(tasuki_store::Error::Unknown))
+    }
+
+    /// Takes resources for the holder of a claim, or gives them up.
+    pub async fn reserve(
+        &self,
+        id: HandoffId,
+        proof: Proof,
+        resources: Vec<Resource>,
+        wanted: bool,
+    ) -> Result<Option<Arc<Reservation>>, Error> {
+        self.may_report(id).await?;
+        if resources.is_empty() {
+            return Err(invalid("resources", "expected at least one"));
+        }
+        let act = if wanted { Act::Reserve { resources } } else { Act::Unreserve { resources } };
+        let by = self.holder(None);
+        self.engine.one_handoff(Command::Held { handoff: id, proof, by, act }).await?;
+        Ok(self.engine.registry().reservations.get(&id).cloned())
+    }
+
+    /// What holders of the caller's tenant have for themselves.
+    pub fn reservations(&self) -> Result<Vec<Arc<Reservation>>, Error> {
+        self.caller.must(Permission::Read, None)?;
+        let tenant = self.caller.tenant();
+        let registry = self.engine.registry();
+        let own = registry.reservations.values();
+        Ok(own.filter(|it| it.agent.tenant() == tenant.as_str()).cloned().collect())
+    }
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Declared routes. The file is read by whoever starts the broker, and again when it changes; what
+//! runs goes on by the version that it began with, as long as that is known.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, RwLock};
+
+use tasuki_core::command::Offer;
+use tasuki_core::contract::After;
+use tasuki_core::envelope::{Action, Control, Payload};
+use tasuki_core::ids::TenantId;
+use tasuki_core::pipeline::{Next, Pipeline, Pipelines, Stage, StageRef};
+use tasuki_core::registry::rules::Permission;
+use tasuki_core::{AgentId, HandoffId};
+
+use crate::desk::Desk;
+use crate::engine::Engine;
+use crate::error::{Error, invalid};
+use crate::requests::{FollowUp, NewOffer, Offered};
+
+/// How many versions of one pipeline are remembered.
+const VERSIONS_MAX: usize = 16;
+
+#[derive(Default)]
+pub(crate) struct Routes {
+    known: RwLock<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    now: Arc<Pipelines>,
+    /// Every version that was declared since the start.
+    versions: BTreeMap<(String, u32), Arc<Pipeline>>,
+}
+
+impl Routes {
+    fn now(&self) -> Arc<Pipelines> {
+        self.known.read().expect("no holder of this lock panics").now.clone()
+    }
+
+    fn version(&self, at: &StageRef) -> Option<Arc<Pipeline>> {
+        let known = self.known.read().expect("no holder of this lock panics");
+        let exact = known.versions.get(&(at.pipeline.clone(), at.version)).cloned();
+        exact.or_else(|| known.now.get(&at.pipeline).cloned().map(Arc::new))
+    }
+
+    /// What is declared from now on. A version that says something else than before is refused.
+    fn declare(&self, pipelines: Pipelines) -> Result<(), String> {
+        let mut known = self.known.write().expect("no holder of this lock panics");
+        for pipeline in &pipelines.pipelines {
+            let key = (pipeline.name.clone(), pipeline.version);
+            if known.versions.get(&key).is_some_and(|before| **before != *pipeline) {
+                return Err(format!(
+                    "pipeline {:?} changed, and still calls itself version {}; raise its version",
+                    pipeline.name, pipeline.version
+                ));
+            }
+        }
+        for pipeline in &pipelines.pipelines {
+            let key = (pipeline.name.clone(), pipeline.version);
+            known.versions.insert(key, Arc::new(pipeline.clone()));
+            let of_name: Vec<_> =
+                known.versions.keys().filter(|(name, _)| *name == pipeline.name).cloned().collect();
+            for old in of_name.iter().rev().skip(VERSIONS_MAX) {
+                known.versions.remove(old);
+            }
+        }
+        known.now = Arc::new(pipelines);
+        Ok(())
+    }
+}
+
+impl Engine {
+    /// Declares routes, in place of those before.
+    pub fn declare_routes(&self, pipelines: Pipelines) -> Result<(), String> {
+        self.routes.declare(pipelines)
+    }
+
+    /// What is declared now.
+    #[must_use]
+    pub fn declared_routes(&self) -> Arc<Pipelines> {
+        self.routes.now()
+    }
+
+    async fn start_pipeline(&self, name: &str, mut new: NewOffer) -> Result<Offered, Error> {
+        let now = self.routes.now();
+        let Some(pipeline) = now.get(name) else {
+            let known: Vec<_> = now.pipelines.iter().map(|it| it.name.as_str()).collect();
+            let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+            return Err(invalid(
+                "pipeline",
+                format!("there is no {name:?}; declared are: {known}"),
+            ));
+        };
+        let first = pipeline.first().ok_or_else(|| invalid("pipeline", "has no first stage"))?;
+        let tenant = tenant_of(&new.from)?;
+        let hop = self.hop_to(pipeline, first, new.hop.payload.clone(), new.hop.action, &tenant);
+        new.hop = FollowUp {
+            to: hop.to,
+            fallbacks: hop.fallbacks,
+            stage: hop.stage,
+            terms: new.hop.terms.or(hop.terms),
+            budget_tokens: new.hop.budget_tokens.or(hop.budget_tokens),
+            needs_approval: new.hop.needs_approval || hop.needs_approval,
+            said: if new.hop.said.ask.is_none() {
+                tasuki_core::envelope::Said { ask: hop.said.ask, ..new.hop.said }
+            } else {
+                new.hop.said
+            },
+            ..new.hop
+        };
+        self.offer(new).await
+    }
+
+    /// What follows a stage of a pipeline that ended with this result, where its agent names no
+    /// successor itself.
+    pub(crate) async fn next_stages(
+        &self,
+        id: HandoffId,
+        by: Option<&AgentId>,
+        action: Action,
+        payload: &Payload,
+    ) -> Result<Vec<Offer>, Error> {
+        if !self.contracts.load(std::sync::atomic::Ordering::Acquire) {
+            return Ok(Vec::new());
+        }
+        let Ok(handoff) = self.held_handoff(id, by).await else { return Ok(Vec::new()) };
+        let Some(at) = handoff.contract.stage.as_ref().filter(|at| !at.branch) else {
+            return Ok(Vec::new());
+        };
+        let gone = || {
+            let problem = format!(
+                "stage {:?} of pipeline {:?} is no longer declared; name a follow-up, or declare it",
+                at.stage, at.pipeline
+            );
+            invalid("follow_ups", problem)
+        };
+        let pipeline = self.routes.version(at).ok_or_else(gone)?;
+        let tenant = tenant_of(&handoff.from)?;
+        let next = pipeline.next(&at.stage, action, payload).ok_or_else(gone)?;
+        let hop = |stage: &Stage| self.hop_to(&pipeline, stage, payload.clone(), action, &tenant);
+        match next {
+            Next::End => Ok(Vec::new()),
+            Next::Stage(stage) => self.follow_ups(id, by, vec![hop(stage)]).await,
+            Next::Fan { stages, join, need, deadline_ms } => {
+                let branch = |stage: &&Stage| {
+                    let mut hop = hop(stage);
+                    hop.control = Control::Awaited;
+                    hop.stage = hop.stage.map(|at| StageRef { branch: true, ..at });
+                    hop
+                };
+                let branches = stages.iter().map(branch).collect();
+                let mut offers = self.follow_ups(id, by, branches).await?;
+                let tasks = offers.iter().map(|offer| offer.task.id()).collect();
+                let mut last = hop(join);
+                last.after = Some(After { tasks, need });
+                last.start_in_ms = deadline_ms;
+                offers.extend(self.follow_ups(id, by, vec![last]).await?);
+                Ok(offers)
+            }
+        }
+    }
+
+    fn hop_to(
+        &self,
+        pipeline: &Pipeline,
+        stage: &Stage,
+        payload: Payload,
+        action: Action,
+        tenant: &TenantId,
+    ) -> FollowUp {
+        let mut hop = FollowUp::new(stage.to.seen_from(tenant), payload);
+        hop.action = action;
+        hop.fallbacks = stage.fallbacks.iter().map(|to| to.seen_from(tenant)).collect();
+        hop.said.ask.clone_from(&stage.ask);
+        hop.budget_tokens = stage.budget_tokens;
+        hop.needs_approval = stage.needs_approval;
+        hop.stage = Some(StageRef {
+            pipeline: pipeline.name.clone(),
+            version: pipeline.version,
+            stage: stage.name.clone(),
+            branch: false,
+        });
+        let usual = self.settings.terms;
+        if stage.timeout_ms.or(stage.ack_ms).is_some() || stage.attempts.is_some() {
+            hop.terms = Some(tasuki_core::Terms {
+                work_ms: stage.timeout_ms.unwrap_or(usual.work_ms),
+                ack_ms: stage.ack_ms.or(usual.ack_ms),
+                attempts: stage.attempts.unwrap_or(usual.attempts),
+                ..usual
+            });
+        }
+        hop
+    }
+}
+
+fn tenant_of(agent: &AgentId) -> Result<TenantId, Error> {
+    agent.tenant().parse().map_err(|_| invalid("from_agent", "has no tenant"))
+}
+
+impl Desk {
+    /// Begins a task along a declared route.
+    pub async fn start_pipeline(&self, name: &str, new: NewOffer) -> Result<Offered, Error> {
+        let from = self.caller.speaks_for(&new.from)?;
+        self.caller.must_to(Permission::Send, name, new.project.as_ref())?;
+        self.engine.start_pipeline(name, NewOffer { from, ..new }).await
+    }
+
+    #[must_use]
+    pub fn pipelines(&self) -> Arc<Pipelines> {
+        self.engine.routes.now()
+    }
+}
