@@ -24,6 +24,7 @@ URL = os.environ.get("TASUKI_URL", "http://127.0.0.1:8788")
 VARIES = (
     "envelope_version",
     "task_id",
+    "handoff_id",
     "created_at",
     "previous",
     "at",

@@ -41,7 +41,11 @@ def test_every_operation_of_the_api_is_called() -> None:
 
 # What each of these takes is made in `_offers.py`, from typed dictionaries.
 COMPOSED = {
-    "HANDOFF_OFFER": _offers.Hop,
+    "HANDOFF_OFFER": _offers.Offer,
+    "HANDOFF_SEND": _offers.Offer,
+    "CHANNEL_PUBLISH": _offers.Telling,
+    "PIPELINE_START": _offers.Said,
+    "DEAD_LETTER_AMEND": _offers.Said,
     "ASSEMBLE": _offers.Assembly,
 }
 #: Parts whose names differ in Python, and those that the SDK fills in by itself.
@@ -77,6 +81,7 @@ def uses() -> dict[str, set[str]]:
             if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 continue
             words = {arg.arg for arg in (*node.args.args, *node.args.kwonlyargs)}
+            words |= {node.args.vararg.arg} if node.args.vararg else set()
             names: set[str] = set()
             for inner in ast.walk(node):
                 if isinstance(inner, ast.Constant) and isinstance(inner.value, str):

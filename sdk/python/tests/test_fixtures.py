@@ -64,10 +64,10 @@ def test_the_walk_goes_as_written_and_every_message_fits_its_schema(
     for envelope in received:
         message.validate(envelope)
     context.validate(dict(answers)["context-read"])
-    # What the user said, and what binds, is the same for the first and for the last.
+    # What the user said is the same for everybody, and so is what binds those who do the work.
     assert len({envelope["intent"] for envelope in received}) == 1
-    assert len({json.dumps(envelope["constraints"]) for envelope in received}) == 1
-    assert len(received) == 6
+    assert len({json.dumps(one["constraints"]) for one in received if "constraints" in one}) == 1
+    assert len(received) == 7
 
 
 def test_the_two_failures_fit_their_schema() -> None:

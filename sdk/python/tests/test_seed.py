@@ -95,9 +95,9 @@ def test_a_broadcast_reaches_every_receiver_once(ran: dict[str, Any], client: Cl
     assert {one.status for one in again} == {"stored; nobody is listening"}
     for one in again:
         waiting = client.handoffs.peek(agent=one.receiver, max=100)
-        mine = [w for w in waiting if w.task_id == one.handoff.task_id]
-        assert [w.handoff_id for w in mine] == [one.handoff.id]
-        client.tasks.cancel(one.handoff.task_id, by="memory-spine")
+        mine = [w for w in waiting if w.task_id == one.task_id]
+        assert [w.handoff_id for w in mine] == [one.handoff_id]
+        client.tasks.cancel(one.task_id, by="memory-spine")
     assert any("2026-01-30" in text for text in ran["told"])
 
 

@@ -197,6 +197,8 @@ def fields(schema: Schema, schemas: dict[str, Schema]) -> dict[str, tuple[Schema
     if not inline:
         return own or None
     resolved = [schemas[f["$ref"].rsplit("/", 1)[-1]] if "$ref" in f else f for f in forms]
+    if not all("properties" in form or "oneOf" in form for form in resolved):
+        return own or None
     every = [fields(form, schemas) or {} for form in resolved]
     for form in every:
         for name, (part, _) in form.items():

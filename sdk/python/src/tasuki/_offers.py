@@ -52,6 +52,10 @@ class Hop(Said, total=False):
     action: m.Action
     capability: str | None
     route: m.Policy | m.Route | JsonObject | None
+    #: Who is asked next, in this order: names of agents, or `{"capability": …}`.
+    fallbacks: Sequence[str | m.Target | JsonObject]
+    #: Tasks that must have a result before this can be claimed.
+    after: m.After | JsonObject | None
     priority: int | None
     deadline: datetime | str | None
     expires_in: Span | None
@@ -66,6 +70,30 @@ class Hop(Said, total=False):
     metadata: JsonObject
     envelope_version: str | None
     majors: Sequence[int]
+
+
+class Offer(Hop, total=False):
+    """What a sender can say of a new task."""
+
+    #: Who decides when things go wrong, and is told of every failure: an agent, or `{"role": …}`.
+    coordinator: str | m.Coordinator | JsonObject | None
+    project: str | None
+
+
+class Telling(Said, total=False):
+    """What a sender can say of a publication beside what is in it."""
+
+    action: m.Action
+    priority: int | None
+    terms: m.TermsPatch | JsonObject | None
+    deadline: datetime | str | None
+    expires_in: Span | None
+    needs_approval: bool
+    ordering_key: str | None
+    metadata: JsonObject
+    coordinator: str | m.Coordinator | JsonObject | None
+    project: str | None
+    assembled: m.AssembleReply | None
 
 
 class Assembly(Said, total=False):
@@ -105,6 +133,11 @@ def said(parts: Mapping[str, Any]) -> dict[str, Any]:
             body[f"{name}_ms"] = milliseconds(body.pop(name))
     if isinstance(body.get("route"), str):
         body["route"] = {"policy": body["route"]}
+    if isinstance(body.get("coordinator"), str):
+        body["coordinator"] = {"agent": body["coordinator"]}
+    if body.get("fallbacks"):
+        others: Iterable[Any] = body["fallbacks"]
+        body["fallbacks"] = [{"agent": one} if isinstance(one, str) else one for one in others]
     # False is the broker's default, and an older broker may not know the member.
     for name in ("read_back", "needs_approval"):
         if body.get(name) is False:

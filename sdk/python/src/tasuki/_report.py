@@ -132,12 +132,11 @@ def derived_key(handoff_id: str, body: Mapping[str, Any], seen: dict[str, int]) 
     return f"{handoff_id}:{digest}:{seen[digest]}"
 
 
-def _causes(error: BaseException) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = []
+def _causes(error: BaseException) -> list[str]:
+    found: list[str] = []
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     while cause is not None and len(found) < _CAUSES_MAX:
-        message = _shorten(str(cause) or type(cause).__name__)
-        found.append({"type": _snake(type(cause).__name__), "message": message})
+        found.append(_shorten(f"{type(cause).__name__}: {cause}", 500))
         cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
     return found
 
@@ -163,8 +162,8 @@ def _place(error: BaseException) -> str:
     return f"{last.filename.rsplit('/', 1)[-1]}:{last.lineno} ({last.name})"
 
 
-def _shorten(text: str) -> str:
-    return text if len(text) <= _TEXT_CHARS_MAX else text[: _TEXT_CHARS_MAX - 1] + "…"
+def _shorten(text: str, most: int = _TEXT_CHARS_MAX) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _snake(name: str) -> str:

@@ -22,7 +22,7 @@ AGENT_LIST: Route[m.Agents] = Route(
     "GET",
     "/v1/agents",
     m.Agents,
-    query=("capability", "limit", "live", "reliability", "role", "tag", "version"),
+    query=("capability", "limit", "live", "reliability", "role", "tag", "tenant", "version"),
     body=(),
 )
 AGENT_PUBLISH: Route[m.Agent] = Route(
@@ -43,6 +43,7 @@ AGENT_SEARCH: Route[m.Agents] = Route(
         "reliability",
         "role",
         "tags",
+        "tenant",
         "version",
     ),
 )
@@ -91,6 +92,67 @@ ASSEMBLE: Route[m.AssembleReply] = Route(
 )
 AUDIT_EXPORT: Route[object] = Route("GET", "/v1/audit/export", object, query=("after",), body=())
 AUDIT_VERIFY: Route[m.Verdict] = Route("GET", "/v1/audit/verify", m.Verdict, query=(), body=())
+CHAIN_IMPORT: Route[m.ImportedChain] = Route(
+    "POST", "/v1/chains", m.ImportedChain, query=(), body=("by", "file", "project")
+)
+CHAIN_LIST: Route[m.ImportedChains] = Route(
+    "GET", "/v1/chains", m.ImportedChains, query=("before", "limit"), body=()
+)
+CHAIN_SHOW: Route[m.ImportedChainWithFile] = Route(
+    "GET", "/v1/chains/{id}", m.ImportedChainWithFile, query=(), body=()
+)
+CHANNEL_MESSAGES: Route[m.Messages] = Route(
+    "GET", "/v1/channels/{name}/messages", m.Messages, query=("after", "limit"), body=()
+)
+CHANNEL_PUBLISH: Route[m.Published] = Route(
+    "POST",
+    "/v1/channels/{name}/publish",
+    m.Published,
+    query=(),
+    body=(
+        "action",
+        "add_constraints",
+        "ask",
+        "assumptions",
+        "constraints",
+        "context",
+        "context_manifest",
+        "coordinator",
+        "correlation_id",
+        "deadline",
+        "decisions",
+        "expected_output",
+        "expires_in_ms",
+        "from_agent",
+        "gaps",
+        "history",
+        "idempotency_key",
+        "intent",
+        "lift_constraints",
+        "memory_refs",
+        "metadata",
+        "needs_approval",
+        "open_decisions",
+        "ordering_key",
+        "payload",
+        "priority",
+        "project",
+        "read_back",
+        "receivers",
+        "resolved_gaps",
+        "state",
+        "summary",
+        "terms",
+        "tried",
+    ),
+)
+CHANNEL_SHOW: Route[m.Channel] = Route("GET", "/v1/channels/{name}", m.Channel, query=(), body=())
+CHANNEL_SUBSCRIBE: Route[m.Channel] = Route(
+    "POST", "/v1/channels/{name}/subscribe", m.Channel, query=(), body=("agent",)
+)
+CHANNEL_UNSUBSCRIBE: Route[m.Channel] = Route(
+    "POST", "/v1/channels/{name}/unsubscribe", m.Channel, query=(), body=("agent",)
+)
 CONTEXT_DECIDE: Route[m.SharedContext] = Route(
     "POST",
     "/v1/projects/{project}/decisions",
@@ -108,8 +170,51 @@ CONTEXT_WRITE: Route[m.SharedContext] = Route(
     query=(),
     body=("by", "constraints", "revision", "state"),
 )
+DEAD_LETTER_AMEND: Route[m.OfferReply] = Route(
+    "POST",
+    "/v1/dead-letters/{id}/amend",
+    m.OfferReply,
+    query=(),
+    body=(
+        "add_constraints",
+        "ask",
+        "assumptions",
+        "by",
+        "constraints",
+        "context",
+        "context_manifest",
+        "decisions",
+        "expected_output",
+        "gaps",
+        "history",
+        "lift_constraints",
+        "memory_refs",
+        "open_decisions",
+        "payload",
+        "read_back",
+        "resolved_gaps",
+        "state",
+        "summary",
+        "terms",
+        "to",
+        "tried",
+    ),
+)
+DEAD_LETTER_ANSWER: Route[m.OfferReply] = Route(
+    "POST", "/v1/dead-letters/{id}/answer", m.OfferReply, query=(), body=("by", "decision")
+)
+DEAD_LETTER_DECIDE_MANY: Route[m.DecidedMany] = Route(
+    "POST",
+    "/v1/dead-letters/decide",
+    m.DecidedMany,
+    query=(),
+    body=("by", "decision", "dry_run", "fingerprint", "handoffs"),
+)
 DEAD_LETTER_DISCARD: Route[m.Moved] = Route(
     "POST", "/v1/dead-letters/{id}/discard", m.Moved, query=(), body=("by", "reason")
+)
+DEAD_LETTER_GROUPS: Route[m.Groups] = Route(
+    "GET", "/v1/dead-letters/groups", m.Groups, query=(), body=()
 )
 DEAD_LETTER_LIST: Route[m.Handoffs] = Route(
     "GET", "/v1/dead-letters", m.Handoffs, query=("all", "before", "limit"), body=()
@@ -117,8 +222,14 @@ DEAD_LETTER_LIST: Route[m.Handoffs] = Route(
 DEAD_LETTER_REDRIVE: Route[m.OfferReply] = Route(
     "POST", "/v1/dead-letters/{id}/redrive", m.OfferReply, query=(), body=("by",)
 )
+DEAD_LETTER_REROUTE: Route[m.OfferReply] = Route(
+    "POST", "/v1/dead-letters/{id}/reroute", m.OfferReply, query=(), body=("by", "to")
+)
 DEAD_LETTER_SHOW: Route[m.DeadLetter] = Route(
     "GET", "/v1/dead-letters/{id}", m.DeadLetter, query=(), body=()
+)
+DEAD_LETTER_TAKE: Route[m.Handoff] = Route(
+    "POST", "/v1/dead-letters/{id}/take", m.Handoff, query=(), body=("by", "for_ms")
 )
 EVENT_STREAM: Route[object] = Route(
     "GET", "/v1/events", object, query=("after", "handoff", "task"), body=()
@@ -193,6 +304,8 @@ HANDOFF_FAIL: Route[m.Moved] = Route(
     query=(),
     body=(
         "attempted",
+        "attempts",
+        "causes",
         "claim_id",
         "class",
         "details",
@@ -222,6 +335,7 @@ HANDOFF_OFFER: Route[m.OfferReply] = Route(
     body=(
         "action",
         "add_constraints",
+        "after",
         "ask",
         "assumptions",
         "budget_tokens",
@@ -230,12 +344,14 @@ HANDOFF_OFFER: Route[m.OfferReply] = Route(
         "context",
         "context_manifest",
         "control",
+        "coordinator",
         "correlation_id",
         "deadline",
         "decisions",
         "envelope_version",
         "expected_output",
         "expires_in_ms",
+        "fallbacks",
         "from_agent",
         "gaps",
         "history",
@@ -251,6 +367,7 @@ HANDOFF_OFFER: Route[m.OfferReply] = Route(
         "output_schema",
         "payload",
         "priority",
+        "project",
         "read_back",
         "resolved_gaps",
         "route",
@@ -286,6 +403,72 @@ HANDOFF_REJECT: Route[m.Moved] = Route(
 HANDOFF_RELEASE: Route[m.Moved] = Route(
     "POST", "/v1/handoffs/{id}/release", m.Moved, query=(), body=("claim_id", "fence")
 )
+HANDOFF_RESERVE: Route[m.Reservations] = Route(
+    "POST",
+    "/v1/handoffs/{id}/reserve",
+    m.Reservations,
+    query=(),
+    body=("claim_id", "fence", "resources"),
+)
+HANDOFF_RETRACT: Route[m.Handoff] = Route(
+    "POST", "/v1/handoffs/{id}/retract", m.Handoff, query=(), body=("by", "policy", "reason")
+)
+HANDOFF_SEND: Route[m.Sent] = Route(
+    "POST",
+    "/v1/handoffs/send",
+    m.Sent,
+    query=(),
+    body=(
+        "action",
+        "add_constraints",
+        "after",
+        "ask",
+        "assumptions",
+        "budget_tokens",
+        "capability",
+        "constraints",
+        "context",
+        "context_manifest",
+        "control",
+        "coordinator",
+        "correlation_id",
+        "deadline",
+        "decisions",
+        "envelope_version",
+        "expected_output",
+        "expires_in_ms",
+        "fallbacks",
+        "from_agent",
+        "gaps",
+        "history",
+        "idempotency_key",
+        "intent",
+        "lift_constraints",
+        "majors",
+        "memory_refs",
+        "metadata",
+        "needs_approval",
+        "open_decisions",
+        "ordering_key",
+        "output_schema",
+        "payload",
+        "priority",
+        "project",
+        "read_back",
+        "resolved_gaps",
+        "route",
+        "signed",
+        "start_in_ms",
+        "state",
+        "summary",
+        "task_id",
+        "terms",
+        "timeout_ms",
+        "to",
+        "tried",
+        "until",
+    ),
+)
 HANDOFF_SETTLE: Route[m.Handoff] = Route(
     "POST", "/v1/handoffs/{id}/settle", m.Handoff, query=(), body=("accept", "agent", "by")
 )
@@ -299,6 +482,13 @@ HANDOFF_START: Route[m.Moved] = Route(
     query=(),
     body=("claim_id", "fence", "read_back", "signed"),
 )
+HANDOFF_UNRESERVE: Route[m.Reservations] = Route(
+    "POST",
+    "/v1/handoffs/{id}/unreserve",
+    m.Reservations,
+    query=(),
+    body=("claim_id", "fence", "resources"),
+)
 HANDOFF_WAIT: Route[m.Waited] = Route(
     "POST",
     "/v1/wait",
@@ -307,6 +497,9 @@ HANDOFF_WAIT: Route[m.Waited] = Route(
     body=("handoffs", "mode", "tasks", "timeout_ms", "until"),
 )
 HEALTH: Route[m.Health] = Route("GET", "/healthz", m.Health, query=(), body=())
+HEALTH_TARGETS: Route[m.TargetsHealth] = Route(
+    "GET", "/v1/health/targets", m.TargetsHealth, query=(), body=()
+)
 KEY_ENROLL: Route[m.Agent] = Route(
     "POST", "/v1/agents/{id}/keys", m.Agent, query=(), body=("key", "rules")
 )
@@ -374,7 +567,7 @@ MEMORY_PIN: Route[m.Memory] = Route(
     "POST", "/v1/memories/{id}/pin", m.Memory, query=(), body=("by",)
 )
 MEMORY_SHOW: Route[m.Memory] = Route(
-    "GET", "/v1/memories/{id}", m.Memory, query=("detail", "revision"), body=()
+    "GET", "/v1/memories/{id}", m.Memory, query=("detail", "handoff", "revision"), body=()
 )
 MEMORY_SUPERSEDE: Route[m.Memory] = Route(
     "POST", "/v1/memories/{id}/supersede", m.Memory, query=(), body=("by", "successor")
@@ -382,22 +575,91 @@ MEMORY_SUPERSEDE: Route[m.Memory] = Route(
 MEMORY_UNPIN: Route[m.Memory] = Route(
     "POST", "/v1/memories/{id}/unpin", m.Memory, query=(), body=("by",)
 )
+PIPELINE_LIST: Route[m.Pipelines] = Route("GET", "/v1/pipelines", m.Pipelines, query=(), body=())
+PIPELINE_START: Route[m.OfferReply] = Route(
+    "POST",
+    "/v1/pipelines/{name}/start",
+    m.OfferReply,
+    query=(),
+    body=(
+        "add_constraints",
+        "ask",
+        "assumptions",
+        "constraints",
+        "context",
+        "context_manifest",
+        "coordinator",
+        "correlation_id",
+        "deadline",
+        "decisions",
+        "expected_output",
+        "from_agent",
+        "gaps",
+        "history",
+        "idempotency_key",
+        "intent",
+        "lift_constraints",
+        "memory_refs",
+        "open_decisions",
+        "payload",
+        "project",
+        "read_back",
+        "resolved_gaps",
+        "state",
+        "summary",
+        "tried",
+    ),
+)
 READY: Route[m.Health] = Route("GET", "/readyz", m.Health, query=(), body=())
+RESERVATION_LIST: Route[m.Reservations] = Route(
+    "GET", "/v1/reservations", m.Reservations, query=(), body=()
+)
 SECURITY_SHOW: Route[m.Refusals] = Route("GET", "/v1/security", m.Refusals, query=(), body=())
 STATS_SHOW: Route[m.Stats] = Route("GET", "/v1/stats", m.Stats, query=(), body=())
+TASK_BRANCH: Route[m.OfferReply] = Route(
+    "POST",
+    "/v1/tasks/{id}/branch",
+    m.OfferReply,
+    query=(),
+    body=("by", "hop", "idempotency_key", "to"),
+)
 TASK_CANCEL: Route[m.Task] = Route(
     "POST", "/v1/tasks/{id}/cancel", m.Task, query=(), body=("by", "reason")
 )
+TASK_CLEAR_TAINT: Route[m.Task] = Route(
+    "POST", "/v1/tasks/{id}/clear-taint", m.Task, query=(), body=("by", "reason", "source")
+)
 TASK_EVENTS: Route[m.Events] = Route("GET", "/v1/tasks/{id}/events", m.Events, query=(), body=())
+TASK_EXPORT: Route[m.ChainFile] = Route(
+    "GET", "/v1/tasks/{id}/export", m.ChainFile, query=(), body=()
+)
+TASK_JOIN: Route[m.Gathered] = Route(
+    "POST", "/v1/tasks/{id}/join", m.Gathered, query=(), body=("before", "limit", "need", "wait_ms")
+)
+TASK_LIFT: Route[m.Task] = Route(
+    "POST", "/v1/tasks/{id}/lift", m.Task, query=(), body=("by", "constraint", "reason")
+)
 TASK_LIST: Route[m.Tasks] = Route(
-    "GET", "/v1/tasks", m.Tasks, query=("before", "limit", "owner", "parent", "state"), body=()
+    "GET",
+    "/v1/tasks",
+    m.Tasks,
+    query=("before", "limit", "owner", "parent", "project", "state"),
+    body=(),
 )
 TASK_OPEN: Route[m.Task] = Route(
     "POST",
     "/v1/tasks",
     m.Task,
     query=(),
-    body=("correlation_id", "from_agent", "idempotency_key", "intent", "parent_task_id"),
+    body=(
+        "coordinator",
+        "correlation_id",
+        "from_agent",
+        "idempotency_key",
+        "intent",
+        "parent_task_id",
+        "project",
+    ),
 )
 TASK_SHOW: Route[m.TaskWithParts] = Route(
     "GET", "/v1/tasks/{id}", m.TaskWithParts, query=(), body=()

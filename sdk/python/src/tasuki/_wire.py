@@ -34,7 +34,9 @@ WAIT_S_MAX = 20.0
 ANSWER_S = 10.0
 CONNECT_S = 5.0
 
-# Asking again with a new signature is all that these need.
+#: Conflicts may pass, too, but when is a matter of what others do: the program decides.
+_TOLD = {409}
+#: Asking again with a new signature is all that these need.
 _SIGN_AGAIN = {"signature_too_early", "signature_expired", "signature_replayed"}
 
 
@@ -99,7 +101,8 @@ class Attempts(Generic[T]):
         if response.is_success:
             return None
         final = refusal_of(response, self.core.base_url, content)
-        again = final.retryable or final.code in _SIGN_AGAIN
+        again = final.retryable and response.status_code not in _TOLD
+        again = again or final.code in _SIGN_AGAIN
         # An answer that the broker itself did not finish does not say what became of the request.
         again = again and (self.repeat or final.code not in ("outcome_unknown", "http_502"))
         return self._next(final, again, _retry_after(response.headers), None)

@@ -45,7 +45,7 @@ class AssembledHandoff:
     assembled: m.AssembleReply = field(repr=False)
     #: What tells it from every other one.
     key: str = field(default_factory=new_key, repr=False)
-    _sent: list[Handoff] = field(default_factory=list[Handoff], repr=False, compare=False)
+    _sent: dict[str, str] = field(default_factory=dict[str, str], repr=False, compare=False)
 
     @property
     def receipt(self) -> m.Receipt:
@@ -77,7 +77,8 @@ class Published:
     """What became of an envelope for one receiver."""
 
     receiver: str
-    handoff: Handoff
+    handoff_id: str
+    task_id: str
     #: `stored`, or `stored; nobody is listening` if no such agent was heard of lately.
     status: str
 
@@ -173,14 +174,12 @@ class MemorySpine:
         """Puts an envelope that nobody took among the dead letters, where somebody has to decide on
         it. Offers of it that nobody has taken yet are taken back. Returns the id of the dead
         letter, or of the handoff that somebody took after all."""
-        open_offers = [one for one in envelope._sent if _is_open(one)]
-        if envelope._sent and not open_offers:
-            return envelope._sent[-1].id
-        if not open_offers:
-            open_offers = [self._offer(envelope, envelope.target_agent or self._agent)]
-        for handoff in open_offers:
-            self._park(envelope, handoff, reason)
-        return open_offers[-1].id
+        if not envelope._sent:
+            self._offer(envelope, envelope.target_agent or self._agent)
+        for handoff_id, target in list(envelope._sent.items()):
+            if self.client.handoffs.get(handoff_id).state in ("pending", "scheduled"):
+                self._park(envelope, handoff_id, target, reason)
+        return list(envelope._sent)[-1]
 
     @property
     def _agent(self) -> str:
@@ -195,20 +194,19 @@ class MemorySpine:
             idempotency_key=envelope._key("to", target),
             assembled=envelope.assembled,
         )
-        envelope._sent.append(handoff)
+        envelope._sent[handoff.id] = target
         return handoff
 
-    def _park(self, envelope: AssembledHandoff, handoff: Handoff, reason: str) -> None:
+    def _park(self, envelope: AssembledHandoff, handoff_id: str, target: str, reason: str) -> None:
         """Makes a dead letter of an offer: it is declined in the name of the one who is not there.
         Where one agent may not speak for another, the sender claims it from itself and fails."""
-        target = handoff.offered.to.agent or self._agent
         try:
-            self.client.handoffs.decline(handoff.id, agent=target, reason=reason)
+            self.client.handoffs.decline(handoff_id, agent=target, reason=reason)
             return
         except errors.Conflict:
             return  # Somebody took it after all.
         except (errors.NotPermitted, errors.NotFound):
-            handoff.cancel(reason=reason)
+            self.client.handoffs.cancel(handoff_id, reason=reason)
         own = self._offer(envelope, self._agent)
         with self.client.claim_handoff(own.id, agent=self._agent) as claim:
             hint = f"deliver it to {target} once it is there"
@@ -242,15 +240,12 @@ class Channel:
             assembled=envelope.assembled,
         )
         published: list[Published] = []
-        for receiver, handoff in publication.handoffs.items():
-            envelope._sent.append(handoff)
-            status = "stored" if handoff.listening else "stored; nobody is listening"
-            published.append(Published(receiver, handoff, status))
+        for receiver in dict.fromkeys(receivers):
+            told = publication.handoffs[receiver]
+            envelope._sent[told.handoff_id] = receiver
+            status = "stored" if told.listening else "stored; nobody is listening"
+            published.append(Published(receiver, told.handoff_id, told.task_id, status))
         return published
-
-
-def _is_open(handoff: Handoff) -> bool:
-    return handoff.status().state in ("pending", "scheduled")
 
 
 def _named_memories(text: str) -> list[str]:

@@ -26,7 +26,15 @@ ConstraintKind: TypeAlias = Literal[
 ]
 Control: TypeAlias = Literal["passed", "awaited"]
 DeadReason: TypeAlias = Literal[
-    "attempts_exhausted", "permanent_failure", "poison", "declined", "expired", "rejected"
+    "attempts_exhausted",
+    "permanent_failure",
+    "poison",
+    "declined",
+    "expired",
+    "rejected",
+    "unacknowledged",
+    "hop_limit",
+    "cycle",
 ]
 Detail: TypeAlias = Literal["full", "stub", "summary"]
 Effect: TypeAlias = Literal["allow", "deny"]
@@ -34,7 +42,7 @@ FailureClass: TypeAlias = Literal["retryable", "permanent", "unknown"]
 Form: TypeAlias = Literal["stub", "summary", "full"]
 Format: TypeAlias = Literal["text", "markdown", "json"]
 Freshness: TypeAlias = Literal["pinned", "latest", "both"]
-Kind: TypeAlias = Literal["memory", "context"]
+Kind: TypeAlias = Literal["memory", "context", "chain"]
 LossCause: TypeAlias = Literal["silence", "hard_deadline", "restored", "revoked"]
 Mode: TypeAlias = Literal["all", "any"]
 Permission: TypeAlias = Literal[
@@ -55,6 +63,7 @@ Reason: TypeAlias = Literal["only_choice", "best", "turn", "key", "no_key", "las
 Rung: TypeAlias = Literal["full", "listed", "stub", "summary"]
 Standing: TypeAlias = Literal["active", "deregistered", "draining"]
 Strategy: TypeAlias = Literal["full", "lazy", "summary_refs", "priority"]
+TaintPolicy: TypeAlias = Literal["flag", "block"]
 Until: TypeAlias = Literal["claimed", "settled"]
 WarningCode: TypeAlias = Literal[
     "raw_log", "finished_reasoning", "copy_of_source", "large_base", "inexact_count"
@@ -66,6 +75,7 @@ AnyEnvelope: TypeAlias = "Envelope | Flat"
 AnyFollowUp: TypeAlias = "FollowUp | Flat"
 AnyOffer: TypeAlias = "Offer | Flat"
 Capability: TypeAlias = str
+ChannelId: TypeAlias = str
 ClaimId: TypeAlias = str
 CorrelationId: TypeAlias = str
 DecisionKey: TypeAlias = str
@@ -75,6 +85,7 @@ HandoffId: TypeAlias = str
 Hash: TypeAlias = str
 IdempotencyKey: TypeAlias = str
 KeyId: TypeAlias = str
+Need: TypeAlias = str | dict[str, Any]
 Nothing: TypeAlias = dict[str, Any]
 Object: TypeAlias = dict[str, Any]
 OrderingKey: TypeAlias = str
@@ -83,6 +94,8 @@ Position: TypeAlias = int
 Project: TypeAlias = str
 PublicKey: TypeAlias = str
 RequestId: TypeAlias = str
+Resource: TypeAlias = str
+Ruling: TypeAlias = str | dict[str, Any]
 Signature: TypeAlias = str
 TaskId: TypeAlias = str
 TenantId: TypeAlias = str
@@ -111,6 +124,14 @@ class Acknowledged(Model):
     signed: Signed
 
 
+class After(Model):
+    """Other tasks that come first."""
+
+    need: int
+    """How many of them must have a result."""
+    tasks: list[TaskId]
+
+
 class Agent(Model):
     """An agent as others may see it."""
 
@@ -136,6 +157,56 @@ class Agent(Model):
 
 class Agents(Model):
     agents: list[Agent]
+
+
+class Amend(Model):
+    """Sends a dead letter on its way again with a new envelope, linked to the old one."""
+
+    add_constraints: Any = None
+    """Adds to what binds, as a list or a map."""
+    ask: str | None = None
+    """What this receiver must do."""
+    assumptions: list[str] = Field(default_factory=list)
+    by: AgentId
+    constraints: Any = None
+    """What binds everybody from here on. Without it, what bound before still does. A list says
+    all of it: one that leaves out or rewords what bound before is refused. A plain map,
+    such as `{"language": "python", "max_tokens": 4000}`, adds to it."""
+    context: list[ContextItem] = Field(default_factory=list)
+    context_manifest: Hash | None = None
+    decisions: list[SaidDecision] = Field(default_factory=list)
+    """Decisions that are new."""
+    expected_output: ExpectedOutput | None = None
+    gaps: list[str | NewGap] = Field(default_factory=list)
+    """References that could not be resolved."""
+    history: list[NewStep] = Field(default_factory=list)
+    """What was done and is not in the history yet."""
+    lift_constraints: list[Lift] = Field(default_factory=list)
+    """Ends constraints. Only who issued one, or the task's coordinator, can do that."""
+    memory_refs: list[MemoryRef] = Field(default_factory=list)
+    open_decisions: list[str | Question] = Field(default_factory=list)
+    """Questions that are new and that somebody must decide."""
+    payload: dict[str, Any] | None = Field(default_factory=dict)
+    """Another payload; the same one without it."""
+    read_back: bool | None = None
+    """Lets the claim count only once the receiver has repeated what binds it."""
+    resolved_gaps: list[str] = Field(default_factory=list)
+    """References of gaps that are resolved now."""
+    state: TaskProgress | None = None
+    summary: str | None = None
+    """What the task is about now, in a few sentences."""
+    terms: TermsPatch | None = None
+    to: Target | None = None
+    """Another receiver; the same one without it."""
+    tried: list[str] = Field(default_factory=list)
+
+
+class Answer(Model):
+    """Answers the question that a dead letter stopped at: the decision goes into the task's
+    log, and the work goes on with it."""
+
+    by: AgentId
+    decision: SaidDecision
 
 
 class Approve(Model):
@@ -235,6 +306,15 @@ class Attempt(Model):
     started_at: Timestamp | None = None
 
 
+class BadEntry(Model):
+    """The first entry that is not as it should be."""
+
+    index: int | None = None
+    """The how-manieth event of its task, from 0."""
+    problem: str
+    task_id: TaskId | None = None
+
+
 class BatchOfMoved(Model):
     """The answers of a batch, in the order of its parts: each is a result or an error."""
 
@@ -253,6 +333,27 @@ class Beat(Model):
     work_left_ms: int
 
 
+class Branch(Model):
+    """Begins anew from a hop of a task, as a task of its own."""
+
+    by: AgentId
+    """Who begins it, and owns it until somebody claims it."""
+    hop: int
+    """The hop whose content the first envelope carries."""
+    idempotency_key: IdempotencyKey | None = None
+    to: Target | None = None
+    """Another target than the hop's own."""
+
+
+class BranchOf(Model):
+    """Where a task that begins anew comes from."""
+
+    envelope: Hash
+    """The envelope of that hop."""
+    hop: int
+    task_id: TaskId
+
+
 class Catalogue(Model):
     """Who can be reached here, for programs that look around."""
 
@@ -269,6 +370,61 @@ class CatalogueEntry(Model):
     live: bool
     url: str
     """Where the agent's page is on this broker."""
+
+
+class ChainEvent(Model):
+    body: dict[str, Any] | None = Field(default_factory=dict)
+    """Absent if there was none, or if it was erased."""
+    hash: Hash
+    position: Position
+    record: Record
+    """The exact bytes that the hash covers."""
+
+
+class ChainFile(Model):
+    checkpoint: LogCheckpoint | None = None
+    """The first signed checkpoint of the whole log that covers all of it."""
+    exported_at: Timestamp
+    format: str
+    """`tasuki-chain`."""
+    keys: list[ChainSigner] = Field(default_factory=list)
+    """The public keys of those who signed something in here."""
+    seal: ChainSeal | None = None
+    """The broker's word that the chains ended so."""
+    task_id: TaskId
+    """The task that was asked for."""
+    tasks: list[TaskChain]
+    """That task first, then those below it."""
+    version: int
+
+
+class ChainSeal(Model):
+    key: PublicKey
+    signature: Signature
+
+
+class ChainSigner(Model):
+    agent: AgentId
+    key: PublicKey
+
+
+class ChainVerdict(Model):
+    """What was found in a file."""
+
+    bodies: int
+    erased: list[ErasedBody]
+    """Bodies that were erased on purpose, by task and place."""
+    events: int
+    first_bad: BadEntry | None = None
+    hops: list[TaskHop]
+    """Every hop whose envelope is there."""
+    intact: bool
+    sealed_by: PublicKey | None = None
+    """The key that sealed the file."""
+    signatures: int
+    """Signatures that are right, and those for which the file has no key."""
+    signatures_unchecked: int
+    tasks: int
 
 
 class Change(Model):
@@ -296,10 +452,16 @@ class Change(Model):
     secret: Hash | None = None
     """The hash of the secret."""
     quotas: Quotas | None = None
+    channel: ChannelId | None = None
     code: str | None = None
     """The error's code."""
     operation: str | None = None
     """The request, such as `POST /v1/handoffs`."""
+
+
+class Channel(Model):
+    channel: ChannelId
+    subscribers: list[Subscriber]
 
 
 class Claim(Model):
@@ -348,6 +510,9 @@ class ClaimReply(Model):
     lease_left_ms: int
     """How much of the lease is left, counted from before the request was sent."""
     lease_ms: int
+    taints: list[HandoffId] = Field(default_factory=list)
+    """What the task is built on and no longer holds, also if that came out after the envelope
+    was made."""
     task_id: TaskId
     work_left_ms: int
     """How much of the attempt's time is left, whatever heartbeats are sent."""
@@ -367,6 +532,15 @@ class Claimed(Model):
 
 class Claims(Model):
     claims: list[ClaimReply]
+
+
+class ClearTaint(Model):
+    """Says that a task may go on although something that it is built on no longer holds."""
+
+    by: AgentId
+    """The task's coordinator."""
+    reason: str
+    source: HandoffId
 
 
 class Complete(Model):
@@ -430,12 +604,21 @@ class ContextItem(Model):
 
 
 class Contract(Model):
+    after: After | None = None
+    """What must be done before it can be claimed."""
     budget_tokens: int | None = None
     """How many tokens the work may use."""
     capability: Capability | None = None
     """What is to be done. The receiver's manifest says what goes in and what comes out."""
+    diverted_from: Target | None = None
+    """Whom the sender asked, if nothing is sent there at present."""
     expected_output: Hash | None = None
     """The address of what is wanted back, which is in the envelope."""
+    fallbacks: list[Target] = Field(default_factory=list)
+    """Who is asked next, in this order, if the receiver cannot or will not do it."""
+    fill: Fill | None = None
+    """How full the receiver's budget was, and how much of what there was got in, as the sender
+    was told when it put the envelope together."""
     majors: list[int] = Field(default_factory=list)
     """Which majors of the envelope the sender can give; without any, the broker's own."""
     output_schema: Hash | None = None
@@ -444,6 +627,15 @@ class Contract(Model):
     """What the receiver must repeat before its claim counts: the address of what binds it."""
     routed: Why | None = None
     """How the receiver was chosen, if the broker chose it."""
+    stage: StageRef | None = None
+    """Where in a declared route this is."""
+
+
+class Coordinator(Model):
+    """Who decides about a task: an agent, or one whose manifest names a role."""
+
+    agent: AgentId | None = None
+    role: str | None = None
 
 
 class Counter(Model):
@@ -483,6 +675,8 @@ class CriterionReport(Model):
 
 
 class DeadLetter(Model):
+    ack_left_ms: int | None = None
+    """How much time is left for somebody to claim it."""
     attempts: list[Attempt]
     contract: Contract | None = None
     """What was agreed besides the terms."""
@@ -505,6 +699,8 @@ class DeadLetter(Model):
     handoff_id: HandoffId
     holder: Holder | None = None
     hop: int
+    lifted: list[LiftedConstraint] = Field(default_factory=list)
+    """Constraints that were lifted since the envelope was made; they do not bind the next one."""
     losses: int
     """Leases that were lost."""
     offered_at: Timestamp
@@ -515,12 +711,33 @@ class DeadLetter(Model):
     """What the attempts reported."""
     result: Hash | None = None
     """The address of the result."""
+    retracted: bool | None = None
+    """Whether its result was taken back."""
+    reviewer: AgentId | None = None
+    """Who decides on this dead letter just now."""
     state: str
     status: str
     """`stored`, `delivered`, `claimed`, `in_progress` or `done`: what the sender may rely on."""
     task_id: TaskId
     terms: Terms
     to: Target
+    tried: list[Target] = Field(default_factory=list)
+    """Targets that could not or would not do it, the first one first."""
+    trim_regret: list[DocumentId] = Field(default_factory=list)
+    """Memories that the receiver fetched because the envelope had passed less of them: what
+    was trimmed and missed."""
+
+
+class DeadLetterGroup(Model):
+    count: int
+    fingerprint: Hash
+    handoffs: list[HandoffId]
+    """Some of them, the newest first."""
+    hint: str | None = None
+    message: str | None = None
+    reason: str
+    to: Target
+    type: str | None = None
 
 
 class DeadLetterReason(Model):
@@ -534,6 +751,32 @@ class Decide(Model):
 
     by: AgentId
     reason: str | None = None
+
+
+class DecideMany(Model):
+    """What is decided about many dead letters."""
+
+    by: AgentId
+    decision: Ruling
+    dry_run: bool | None = None
+    """Only say which ones it would be."""
+    fingerprint: Hash | None = None
+    """Which ones, by what they died of."""
+    handoffs: list[HandoffId] = Field(default_factory=list)
+    """Which ones, by their ids."""
+
+
+class DecidedMany(Model):
+    dry_run: bool
+    results: list[DecidedOne]
+
+
+class DecidedOne(Model):
+    error: Problem | None = None
+    handoff_id: HandoffId
+    """The dead letter."""
+    to_handoff: HandoffId | None = None
+    """Where it goes on, or where it stays."""
 
 
 class Decision(Model):
@@ -673,6 +916,8 @@ class Envelope(Model):
     open_decisions: list[OpenDecision] = Field(default_factory=list)
     """Questions that nobody has decided yet. Inherited until somebody does."""
     parent_task_id: TaskId | None = None
+    path: list[Passed] = Field(default_factory=list)
+    """The hops before this one."""
     payload: dict[str, Any]
     previous: Hash | None = None
     """The address of the envelope before this one."""
@@ -681,6 +926,8 @@ class Envelope(Model):
     state: TaskProgress | None = None
     summary: str | None = None
     """What the task is about now, in a few sentences."""
+    taints: list[Taint] = Field(default_factory=list)
+    """What this is built on and no longer holds."""
     task_id: TaskId
     to: Target
     tried: list[str] = Field(default_factory=list)
@@ -741,6 +988,11 @@ class Erased(Model):
     tenant: TenantId
 
 
+class ErasedBody(Model):
+    index: int
+    task_id: TaskId
+
+
 class Event(Model):
     """An audit event where it stands in the log."""
 
@@ -770,18 +1022,44 @@ class ExpectedOutput(Model):
 
 class Fail(Model):
     attempted: str | None = None
+    """What was attempted when it failed."""
+    attempts: int | None = None
+    """How often the agent tried before it gave up."""
+    causes: list[str] = Field(default_factory=list)
+    """What led to it, the nearest cause first."""
     claim_id: ClaimId
     class_: FailureClass | str = Field(alias="class")
     details: dict[str, Any] = Field(default_factory=dict)
     fence: Fence
     hint: str | None = None
-    """What might fix it."""
+    """What might fix it; a permanent failure must say it."""
     message: str
     retry_after_ms: int | None = None
+    """When to try again at the earliest; for retryable failures only."""
     signed: Signed | None = None
     """The holder's signature over its failure."""
     type: str
     """A short name for the kind of error, such as `rate_limited`."""
+
+
+class Fan(Model):
+    """Several stages at once, each with a task of its own below this one."""
+
+    deadline_ms: int | None = None
+    """When it goes on in any case, with what there is by then."""
+    join: str
+    """The stage that goes on with what they found."""
+    need: int | None = None
+    """How many of them must have a result; all without it."""
+    stages: list[str]
+
+
+class Fill(Model):
+    """What a receipt of assembly says, for those who watch."""
+
+    budget: int
+    completeness_per_mille: int
+    token_count: int
 
 
 class Finding(Model):
@@ -813,6 +1091,8 @@ class FollowUp(Model):
     action: Action | str = "request"
     add_constraints: Any = None
     """Adds to what binds, as a list or a map."""
+    after: After | None = None
+    """Tasks that must have a result before this can be claimed."""
     ask: str | None = None
     """What this receiver must do."""
     assumptions: list[str] = Field(default_factory=list)
@@ -839,6 +1119,9 @@ class FollowUp(Model):
     expected_output: ExpectedOutput | None = None
     expires_in_ms: int | None = None
     """The same as a span from now. The earlier of the two counts; 24 hours by default."""
+    fallbacks: list[Target] = Field(default_factory=list)
+    """Who is asked next, in this order, if the receiver cannot or will not do it: by name, or
+    anybody with a capability."""
     gaps: list[str | NewGap] = Field(default_factory=list)
     """References that could not be resolved."""
     history: list[NewStep] = Field(default_factory=list)
@@ -886,7 +1169,51 @@ class Gap(Model):
     """What could not be resolved: the id of a memory, a path, a name."""
 
 
+class Gather(Model):
+    """Collects what the tasks below one have come to."""
+
+    before: TaskId | None = None
+    """Only members before this task: where the page before ended."""
+    limit: int | None = None
+    """How many members are listed, up to 1000."""
+    need: Need = "all"
+    wait_ms: int = 0
+    """How long to wait for enough of them, at most 60 seconds."""
+
+
+class Gathered(Model):
+    completed: int
+    failed: int
+    """Ended without a result."""
+    members: list[GatheredMember]
+    need: int
+    next: TaskId | None = None
+    open: int
+    """Neither: still under way."""
+    receivers: int
+    satisfied: bool
+    """Whether as many as needed have a result."""
+    task_id: TaskId
+
+
+class GatheredMember(Model):
+    handoff_id: HandoffId | None = None
+    output: ResultReport | None = None
+    state: str
+    """`completed`, `open`, `dead_lettered`, `failed` or `cancelled`."""
+    task_id: TaskId
+    to: Target | None = None
+
+
+class Groups(Model):
+    """Dead letters by what they died of, the largest group first."""
+
+    groups: list[DeadLetterGroup]
+
+
 class Handoff(Model):
+    ack_left_ms: int | None = None
+    """How much time is left for somebody to claim it."""
     attempts: list[Attempt]
     contract: Contract | None = None
     """What was agreed besides the terms."""
@@ -907,6 +1234,8 @@ class Handoff(Model):
     handoff_id: HandoffId
     holder: Holder | None = None
     hop: int
+    lifted: list[LiftedConstraint] = Field(default_factory=list)
+    """Constraints that were lifted since the envelope was made; they do not bind the next one."""
     losses: int
     """Leases that were lost."""
     offered_at: Timestamp
@@ -915,17 +1244,28 @@ class Handoff(Model):
     redrive_of: HandoffId | None = None
     result: Hash | None = None
     """The address of the result."""
+    retracted: bool | None = None
+    """Whether its result was taken back."""
+    reviewer: AgentId | None = None
+    """Who decides on this dead letter just now."""
     state: str
     status: str
     """`stored`, `delivered`, `claimed`, `in_progress` or `done`: what the sender may rely on."""
     task_id: TaskId
     terms: Terms
     to: Target
+    tried: list[Target] = Field(default_factory=list)
+    """Targets that could not or would not do it, the first one first."""
+    trim_regret: list[DocumentId] = Field(default_factory=list)
+    """Memories that the receiver fetched because the envelope had passed less of them: what
+    was trimmed and missed."""
 
 
 class HandoffWithResult(Model):
     """A handoff, and its result if it has one."""
 
+    ack_left_ms: int | None = None
+    """How much time is left for somebody to claim it."""
     attempts: list[Attempt]
     contract: Contract | None = None
     """What was agreed besides the terms."""
@@ -946,6 +1286,8 @@ class HandoffWithResult(Model):
     handoff_id: HandoffId
     holder: Holder | None = None
     hop: int
+    lifted: list[LiftedConstraint] = Field(default_factory=list)
+    """Constraints that were lifted since the envelope was made; they do not bind the next one."""
     losses: int
     """Leases that were lost."""
     offered_at: Timestamp
@@ -957,12 +1299,21 @@ class HandoffWithResult(Model):
     redrive_of: HandoffId | None = None
     result: Hash | None = None
     """The address of the result."""
+    retracted: bool | None = None
+    """Whether its result was taken back."""
+    reviewer: AgentId | None = None
+    """Who decides on this dead letter just now."""
     state: str
     status: str
     """`stored`, `delivered`, `claimed`, `in_progress` or `done`: what the sender may rely on."""
     task_id: TaskId
     terms: Terms
     to: Target
+    tried: list[Target] = Field(default_factory=list)
+    """Targets that could not or would not do it, the first one first."""
+    trim_regret: list[DocumentId] = Field(default_factory=list)
+    """Memories that the receiver fetched because the envelope had passed less of them: what
+    was trimmed and missed."""
 
 
 class Handoffs(Model):
@@ -990,6 +1341,51 @@ class Holder(Model):
     fence: Fence
     lease_left_ms: int
     work_left_ms: int
+
+
+class ImportChain(Model):
+    """Keeps a chain that another broker exported, for reading."""
+
+    by: AgentId
+    file: str
+    """The exact text of the file, since its hashes cover bytes."""
+    project: Project | None = None
+    """Who may read it: those who read the project; without one, whoever imports it."""
+
+
+class ImportedChain(Model):
+    """An imported chain. It is no task here."""
+
+    chain_id: DocumentId
+    events: int | None = None
+    imported_at: Timestamp
+    imported_by: Actor
+    scope: Scope
+    task_id: TaskId | None = None
+    """The task that it is about, at the broker that exported it; absent if it was erased."""
+    tasks: int | None = None
+
+
+class ImportedChainWithFile(Model):
+    """An imported chain. It is no task here."""
+
+    chain_id: DocumentId
+    events: int | None = None
+    file: str | None = None
+    """The exact text of the file."""
+    imported_at: Timestamp
+    imported_by: Actor
+    scope: Scope
+    task_id: TaskId | None = None
+    """The task that it is about, at the broker that exported it; absent if it was erased."""
+    tasks: int | None = None
+    verdict: ChainVerdict | None = None
+
+
+class ImportedChains(Model):
+    chains: list[ImportedChain]
+    next: Position | None = None
+    """Give this as `before` to get the next page."""
 
 
 class IssueToken(Model):
@@ -1054,6 +1450,16 @@ class Lift(Model):
     reason: str
 
 
+class LiftConstraint(Model):
+    """Ends a constraint of a task, from its next envelope on."""
+
+    by: AgentId
+    """Who issued it, or who opened the task."""
+    constraint: Hash
+    """The id of the constraint."""
+    reason: str
+
+
 class Lifted(Model):
     by: AgentId
     hop: int
@@ -1061,6 +1467,34 @@ class Lifted(Model):
     id: Hash
     reason: str
     text: str
+
+
+class LiftedConstraint(Model):
+    """A constraint that does not bind the next envelope any more."""
+
+    by: AgentId
+    constraint: Hash
+
+
+class LogCheckpoint(Model):
+    at: Timestamp
+    key: str
+    """In hex."""
+    log_hash: Hash
+    position: Position
+    signature: str
+
+
+class Member(Model):
+    """What a member of the payload must be."""
+
+    at_least: float | None = None
+    at_most: float | None = None
+    equals: Any = None
+    exists: bool | None = None
+    one_of: list[Any] = Field(default_factory=list)
+    path: str
+    """Where it is, as a JSON pointer."""
 
 
 class Memories(Model):
@@ -1103,6 +1537,25 @@ class MemoryRef(Model):
     id: str
     revision: int | None = None
     title: str | None = None
+
+
+class Message(Model):
+    from_agent: AgentId
+    intent: str
+    """The user's own words."""
+    payload: dict[str, Any] | None = Field(default_factory=dict)
+    """What was told, as one of the receivers got it."""
+    position: Position
+    published_at: Timestamp
+    task_id: TaskId
+
+
+class Messages(Model):
+    """What was told on a channel."""
+
+    messages: list[Message]
+    next: Position
+    """Give this as `after` to read on."""
 
 
 class Moved(Model):
@@ -1184,6 +1637,8 @@ class Offer(Model):
     action: Action | str = "request"
     add_constraints: Any = None
     """Adds to what binds, as a list or a map."""
+    after: After | None = None
+    """Tasks that must have a result before this can be claimed."""
     ask: str | None = None
     """What this receiver must do."""
     assumptions: list[str] = Field(default_factory=list)
@@ -1200,6 +1655,8 @@ class Offer(Model):
     context_manifest: Hash | None = None
     control: Control | str = "passed"
     """`passed` transfers the task; `awaited` calls: the work is a task below the sender's own."""
+    coordinator: Coordinator | None = None
+    """Who decides about a new task when things go wrong, and is told of every failure."""
     correlation_id: CorrelationId | None = None
     deadline: Timestamp | None = None
     """When the work must be finished; past it the handoff is dead-lettered."""
@@ -1211,6 +1668,9 @@ class Offer(Model):
     expected_output: ExpectedOutput | None = None
     expires_in_ms: int | None = None
     """The same as a span from now. The earlier of the two counts; 24 hours by default."""
+    fallbacks: list[Target] = Field(default_factory=list)
+    """Who is asked next, in this order, if the receiver cannot or will not do it: by name, or
+    anybody with a capability."""
     from_agent: AgentId
     gaps: list[str | NewGap] = Field(default_factory=list)
     """References that could not be resolved."""
@@ -1238,6 +1698,8 @@ class Offer(Model):
     payload: dict[str, Any]
     priority: int | None = None
     """0 to 9; higher is claimed first. 5 by default."""
+    project: Project | None = None
+    """What a new task belongs to. Tasks below it belong there too."""
     read_back: bool | None = None
     """Lets the claim count only once the receiver has repeated what binds it."""
     resolved_gaps: list[str] = Field(default_factory=list)
@@ -1288,6 +1750,8 @@ class OfferReply(Model):
 class Offered(Model):
     """The facts a handoff starts with."""
 
+    amends: HandoffId | None = None
+    """The dead letter that this handoff takes the place of, with an envelope of its own."""
     contract: Contract | None = None
     envelope: Hash
     expires_at: Timestamp
@@ -1302,6 +1766,8 @@ class Offered(Model):
     """Present if this offer also opened its task."""
     ordering_key: OrderingKey | None = None
     priority: int
+    probe: bool | None = None
+    """Whether it is let through to see how its target fares."""
     redrive_of: Redrive | None = None
     """The dead letter that this handoff sends on its way again, and where its envelope is
     kept."""
@@ -1320,6 +1786,9 @@ class OpenDecision(Model):
 class OpenTask(Model):
     """Opens a task that its owner keeps for now."""
 
+    coordinator: Coordinator | None = None
+    """Who decides about it when things go wrong, and is told of every failure; its owner
+    without it."""
     correlation_id: CorrelationId | None = None
     from_agent: AgentId
     """Who opens the task and owns it until somebody claims it."""
@@ -1328,16 +1797,25 @@ class OpenTask(Model):
     """The user's own words. They reach every agent of the chain unchanged."""
     parent_task_id: TaskId | None = None
     """The task this one is part of; `from_agent` must own it."""
+    project: Project | None = None
+    """What the task belongs to; without it, what its parent belongs to."""
 
 
 class Opened(Model):
     """The facts a task starts with."""
 
+    branch_of: BranchOf | None = None
+    """The hop of another task from which this one begins anew."""
+    channel: ChannelId | None = None
+    """The channel on which it was told to many."""
+    coordinator: AgentId | None = None
+    """Who decides about it when things go wrong; without one, its opener does."""
     correlation_id: CorrelationId | None = None
     intent: Hash
     key: Key | None = None
     owner: AgentId
     parent_task_id: TaskId | None = None
+    project: Project | None = None
 
 
 class PartOfMoved(Model):
@@ -1366,6 +1844,16 @@ class PartOfOfferReply(Model):
     error: Problem | None = None
 
 
+class Passed(Model):
+    """One hop of the way."""
+
+    from_: AgentId = Field(alias="from")
+    hop: int
+    payload: Hash
+    """The address of what was passed."""
+    to: Target
+
+
 class Peek(Model):
     """Looks at what waits, without claiming."""
 
@@ -1378,6 +1866,21 @@ class Peek(Model):
 
 class Peeked(Model):
     waiting: list[Waiting]
+
+
+class Pipeline(Model):
+    first: str
+    """The stage that a task begins with."""
+    name: str
+    stages: list[Stage]
+    version: int
+    """Rises with every change, so that a chain can tell by which one it runs."""
+
+
+class Pipelines(Model):
+    """A file of pipelines."""
+
+    pipelines: list[Pipeline]
 
 
 class Problem(Model):
@@ -1438,8 +1941,67 @@ class Prompt(Model):
 
     exact: bool
     """Whether that is the count itself and not an upper bound."""
+    fetch: list[str] = Field(default_factory=list)
+    """Where the rest of what the envelope did not pass whole is. Fetches from here are counted
+    as the handoff's `trim_regret`."""
     prompt: str
     token_count: int
+
+
+class Publication(Model):
+    """Tells something to many: each receiver gets a handoff of its own, all in one step."""
+
+    action: Action | str = "request"
+    add_constraints: Any = None
+    """Adds to what binds, as a list or a map."""
+    ask: str | None = None
+    """What this receiver must do."""
+    assumptions: list[str] = Field(default_factory=list)
+    constraints: Any = None
+    """What binds everybody from here on. Without it, what bound before still does. A list says
+    all of it: one that leaves out or rewords what bound before is refused. A plain map,
+    such as `{"language": "python", "max_tokens": 4000}`, adds to it."""
+    context: list[ContextItem] = Field(default_factory=list)
+    context_manifest: Hash | None = None
+    coordinator: Coordinator | None = None
+    correlation_id: CorrelationId | None = None
+    deadline: Timestamp | None = None
+    decisions: list[SaidDecision] = Field(default_factory=list)
+    """Decisions that are new."""
+    expected_output: ExpectedOutput | None = None
+    expires_in_ms: int | None = None
+    from_agent: AgentId
+    gaps: list[str | NewGap] = Field(default_factory=list)
+    """References that could not be resolved."""
+    history: list[NewStep] = Field(default_factory=list)
+    """What was done and is not in the history yet."""
+    idempotency_key: IdempotencyKey | None = None
+    """The same key with the same body gives the first reply again."""
+    intent: str
+    """The user's own words."""
+    lift_constraints: list[Lift] = Field(default_factory=list)
+    """Ends constraints. Only who issued one, or the task's coordinator, can do that."""
+    memory_refs: list[MemoryRef] = Field(default_factory=list)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    needs_approval: bool | None = None
+    open_decisions: list[str | Question] = Field(default_factory=list)
+    """Questions that are new and that somebody must decide."""
+    ordering_key: OrderingKey | None = None
+    payload: dict[str, Any]
+    priority: int | None = None
+    project: Project | None = None
+    """What the task belongs to."""
+    read_back: bool | None = None
+    """Lets the claim count only once the receiver has repeated what binds it."""
+    receivers: list[AgentId] | None = Field(default_factory=list)
+    """Who gets it; without them, whoever subscribes to the channel."""
+    resolved_gaps: list[str] = Field(default_factory=list)
+    """References of gaps that are resolved now."""
+    state: TaskProgress | None = None
+    summary: str | None = None
+    """What the task is about now, in a few sentences."""
+    terms: TermsPatch | None = None
+    tried: list[str] = Field(default_factory=list)
 
 
 class Publish(Model):
@@ -1451,6 +2013,16 @@ class Publish(Model):
     """The agent's signature over the manifest; needed if the agent has a key."""
     version: int | None = None
     """Publish only if the manifest so far has this version; 0 if there must be none."""
+
+
+class Published(Model):
+    channel: ChannelId
+    handoffs: list[Told]
+    position: Position
+    repeated: bool
+    """Whether this had been told before, by a request with the same key."""
+    task_id: TaskId
+    """The task of whoever publishes; each receiver has one below it."""
 
 
 class Question(Model):
@@ -1541,13 +2113,22 @@ class Record(Model):
     of the event is."""
     v: int
     """The version of this stored form."""
+    branch_of: BranchOf | None = None
+    """The hop of another task from which this one begins anew."""
+    channel: ChannelId | None = None
+    """The channel on which it was told to many."""
+    coordinator: AgentId | None = None
+    """Who decides about it when things go wrong; without one, its opener does."""
     correlation_id: CorrelationId | None = None
     intent: Hash | None = None
     key: Key | None = None
     owner: AgentId | None = None
     parent_task_id: TaskId | None = None
+    project: Project | None = None
     kind: str | None = None
     reason: Hash | None = None
+    amends: HandoffId | None = None
+    """The dead letter that this handoff takes the place of, with an envelope of its own."""
     contract: Contract | None = None
     envelope: Hash | None = None
     expires_at: Timestamp | None = None
@@ -1561,6 +2142,8 @@ class Record(Model):
     """Present if this offer also opened its task."""
     ordering_key: OrderingKey | None = None
     priority: int | None = None
+    probe: bool | None = None
+    """Whether it is let through to see how its target fares."""
     redrive_of: Redrive | None = None
     """The dead letter that this handoff sends on its way again, and where its envelope is
     kept."""
@@ -1587,12 +2170,21 @@ class Record(Model):
     """Calls that were made in the same step."""
     next: HandoffId | None = None
     """The transfer by which the task goes on; without it the task is completed too."""
+    recovers: Target | None = None
+    """The target that had failed before and works again."""
     result: Hash | None = None
     class_: FailureClass | str | None = Field(default=None, alias="class")
     failure: Hash | None = None
     cause: LossCause | str | None = None
     due: Timestamp | None = None
+    against: Target | None = None
+    """The target that used up its tries."""
+    policy: TaintPolicy | str | None = None
+    source: HandoffId | None = None
     report: Hash | None = None
+    by: AgentId | None = None
+    until: Timestamp | None = None
+    resources: list[Resource] = Field(default_factory=list)
     epoch: int | None = None
     change: str | None = None
     manifest: Hash | None = None
@@ -1602,7 +2194,6 @@ class Record(Model):
     """The join token that was spent."""
     new: PublicKey | None = None
     old: KeyId | None = None
-    until: Timestamp | None = None
     rules: list[Rule] = Field(default_factory=list)
     ended_at: Timestamp | None = None
     """Spent or revoked."""
@@ -1623,12 +2214,13 @@ class Record(Model):
     scope: Scope | None = None
     settles: Settled | None = None
     """The decision that this revision of a shared context adds to its log."""
-    by: DocumentId | None = None
     bytes: int | None = None
     """How many bytes were freed, and whose they were."""
     position: Position | None = None
     """The event that the body came with."""
     tenant: TenantId | None = None
+    constraint: Hash | None = None
+    memory: DocumentId | None = None
 
 
 class Redrive(Model):
@@ -1661,6 +2253,34 @@ class Report(Model):
     report: dict[str, Any]
 
 
+class Reroute(Model):
+    """Sends a dead letter to another target."""
+
+    by: AgentId
+    to: Target
+
+
+class Reservation(Model):
+    agent: AgentId
+    fence: Fence
+    """The fence of the claim: what guards the resource can refuse an older one."""
+    handoff_id: HandoffId
+    resources: list[Resource]
+
+
+class Reservations(Model):
+    reservations: list[Reservation]
+
+
+class Reserve(Model):
+    """Takes resources for the holder of a claim, or gives them up."""
+
+    claim_id: ClaimId
+    fence: Fence
+    resources: list[Resource]
+    """Paths and patterns of paths: `*` within a step, `**` for any number of steps."""
+
+
 class ResultReport(Model):
     """What a completed handoff produced."""
 
@@ -1675,6 +2295,16 @@ class ResultReport(Model):
     payload: dict[str, Any]
     verified: list[str] = Field(default_factory=list)
     """What the broker checked of it."""
+
+
+class Retract(Model):
+    """Takes back what a completed handoff produced."""
+
+    by: AgentId
+    policy: TaintPolicy | str = "flag"
+    """What becomes of work that was built on it: `flag` tells everybody, `block` holds it back
+    until somebody has approved."""
+    reason: str
 
 
 class Rotate(Model):
@@ -1707,6 +2337,13 @@ class Rule(Model):
     targets: list[str] = Field(default_factory=list)
     """Patterns of agents' and capabilities' names, without their tenant: `*` stands for any
     characters, `?` for one."""
+
+
+class Rule2(Model):
+    when: When | None = None
+    """When it fits; always without it."""
+    to: str | None = None
+    fan: Fan | None = None
 
 
 class Said(Model):
@@ -1776,7 +2413,163 @@ class Search(Model):
     """The least share of the last attempts that ended in a result, in percent."""
     role: str | None = None
     tags: list[str] = Field(default_factory=list)
+    tenant: TenantId | None = None
+    """Whose agents; those of one's own tenant without it. Only an administrator of the default
+    tenant looks elsewhere."""
     version: str | None = None
+
+
+class Send(Model):
+    """Offers work and waits until the receiver has accepted it, or until there is a result."""
+
+    action: Action | str = "request"
+    add_constraints: Any = None
+    """Adds to what binds, as a list or a map."""
+    after: After | None = None
+    """Tasks that must have a result before this can be claimed."""
+    ask: str | None = None
+    """What this receiver must do."""
+    assumptions: list[str] = Field(default_factory=list)
+    budget_tokens: int | None = None
+    """How many tokens the work may use."""
+    capability: Capability | None = None
+    """What is to be done, where `to` names an agent: its manifest says what goes in and comes
+    out."""
+    constraints: Any = None
+    """What binds everybody from here on. Without it, what bound before still does. A list says
+    all of it: one that leaves out or rewords what bound before is refused. A plain map,
+    such as `{"language": "python", "max_tokens": 4000}`, adds to it."""
+    context: list[ContextItem] = Field(default_factory=list)
+    context_manifest: Hash | None = None
+    control: Control | str = "passed"
+    """`passed` transfers the task; `awaited` calls: the work is a task below the sender's own."""
+    coordinator: Coordinator | None = None
+    """Who decides about a new task when things go wrong, and is told of every failure."""
+    correlation_id: CorrelationId | None = None
+    deadline: Timestamp | None = None
+    """When the work must be finished; past it the handoff is dead-lettered."""
+    decisions: list[SaidDecision] = Field(default_factory=list)
+    """Decisions that are new."""
+    envelope_version: str | None = None
+    """The version that the sender speaks. Members that are not known here are kept if it is a
+    newer minor, and are a mistake otherwise."""
+    expected_output: ExpectedOutput | None = None
+    expires_in_ms: int | None = None
+    """The same as a span from now. The earlier of the two counts; 24 hours by default."""
+    fallbacks: list[Target] = Field(default_factory=list)
+    """Who is asked next, in this order, if the receiver cannot or will not do it: by name, or
+    anybody with a capability."""
+    from_agent: AgentId
+    gaps: list[str | NewGap] = Field(default_factory=list)
+    """References that could not be resolved."""
+    history: list[NewStep] = Field(default_factory=list)
+    """What was done and is not in the history yet."""
+    idempotency_key: IdempotencyKey | None = None
+    """The same key with the same body gives the first reply again; with another body, a
+    conflict."""
+    intent: str | None = None
+    """The user's own words. Needed for a new task; from then on the broker carries them."""
+    lift_constraints: list[Lift] = Field(default_factory=list)
+    """Ends constraints. Only who issued one, or the task's coordinator, can do that."""
+    majors: list[int] = Field(default_factory=list)
+    """Which majors of the envelope the sender can give."""
+    memory_refs: list[MemoryRef] = Field(default_factory=list)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    """For monitoring only."""
+    needs_approval: bool | None = None
+    """Hold it back until somebody other than the sender approves."""
+    open_decisions: list[str | Question] = Field(default_factory=list)
+    """Questions that are new and that somebody must decide."""
+    ordering_key: OrderingKey | None = None
+    output_schema: Any = None
+    """A JSON Schema that the result must fit: `expected_output.schema` in short."""
+    payload: dict[str, Any]
+    priority: int | None = None
+    """0 to 9; higher is claimed first. 5 by default."""
+    project: Project | None = None
+    """What a new task belongs to. Tasks below it belong there too."""
+    read_back: bool | None = None
+    """Lets the claim count only once the receiver has repeated what binds it."""
+    resolved_gaps: list[str] = Field(default_factory=list)
+    """References of gaps that are resolved now."""
+    route: Route | None = None
+    """How one of the agents with the capability is chosen. Without it, all of them may claim."""
+    signed: Signed | None = None
+    """The sender's signature over what it says, which travels in the envelope."""
+    start_in_ms: int | None = None
+    """Do not let it be claimed before this much time has passed."""
+    state: TaskProgress | None = None
+    summary: str | None = None
+    """What the task is about now, in a few sentences."""
+    task_id: TaskId | None = None
+    """The task to hand on (`control: passed`) or to do the work for (`control: awaited`).
+    Without it a new task is opened."""
+    terms: TermsPatch | None = None
+    timeout_ms: int = 15000
+    """How long to wait, 15 seconds by default. Work that nobody has claimed by then goes to
+    the next of `fallbacks`, or to the dead letters, unless the terms give another `ack_ms`."""
+    to: Target
+    tried: list[str] = Field(default_factory=list)
+    until: Until | str = "claimed"
+    """What to wait for: `claimed` or `settled`."""
+
+
+class Sent(Model):
+    """What has become of it."""
+
+    ack_left_ms: int | None = None
+    """How much time is left for somebody to claim it."""
+    attempts: list[Attempt]
+    contract: Contract | None = None
+    """What was agreed besides the terms."""
+    control: Control | str
+    counters: list[CounterOffer] = Field(default_factory=list)
+    """On which other terms agents would take it."""
+    dead_letter: DeadLetterReason | None = None
+    declined_by: list[AgentId] = Field(default_factory=list)
+    delivered_at: Timestamp | None = None
+    due_at: Timestamp | None = None
+    """When a scheduled handoff becomes claimable."""
+    ended_at: Timestamp | None = None
+    envelope: Hash
+    expires_at: Timestamp
+    failures: int
+    """Attempts that ended in a declared failure."""
+    from_agent: AgentId
+    handoff_id: HandoffId
+    holder: Holder | None = None
+    hop: int
+    lifted: list[LiftedConstraint] = Field(default_factory=list)
+    """Constraints that were lifted since the envelope was made; they do not bind the next one."""
+    listening: bool
+    """Whether somebody is there who takes work for it. If not, it is stored and waits."""
+    losses: int
+    """Leases that were lost."""
+    offered_at: Timestamp
+    ordering_key: OrderingKey | None = None
+    output: ResultReport | None = None
+    """The result, if there is one."""
+    priority: int
+    reached: bool
+    """Whether it came as far as was waited for, by somebody who accepted it or with a result."""
+    redrive_of: HandoffId | None = None
+    result: Hash | None = None
+    """The address of the result."""
+    retracted: bool | None = None
+    """Whether its result was taken back."""
+    reviewer: AgentId | None = None
+    """Who decides on this dead letter just now."""
+    state: str
+    status: str
+    """`stored`, `delivered`, `claimed`, `in_progress` or `done`: what the sender may rely on."""
+    task_id: TaskId
+    terms: Terms
+    to: Target
+    tried: list[Target] = Field(default_factory=list)
+    """Targets that could not or would not do it, the first one first."""
+    trim_regret: list[DocumentId] = Field(default_factory=list)
+    """Memories that the receiver fetched because the envelope had passed less of them: what
+    was trimmed and missed."""
 
 
 class SetRules(Model):
@@ -1827,6 +2620,37 @@ class Signed(Model):
     signature: Signature
 
 
+class Stage(Model):
+    ack_ms: int | None = None
+    """How long it may wait to be claimed."""
+    ask: str | None = None
+    """What this stage must do, in words."""
+    attempts: int | None = None
+    """How many attempts may fail."""
+    budget_tokens: int | None = None
+    """How many tokens its work may use."""
+    fallbacks: list[Target] = Field(default_factory=list)
+    """Who is asked next if that one cannot or will not do it."""
+    name: str
+    needs_approval: bool | None = None
+    """Whether somebody has to approve before it begins."""
+    next: list[Rule2]
+    """What comes next: the first rule that fits. The last one must fit everything."""
+    timeout_ms: int | None = None
+    """How long one attempt may take."""
+    to: Target
+
+
+class StageRef(Model):
+    """Where in a pipeline a handoff is."""
+
+    branch: bool | None = None
+    """Whether it is one of several at once, so that nothing follows from it alone."""
+    pipeline: str
+    stage: str
+    version: int
+
+
 class Start(Model):
     """Says that work has begun."""
 
@@ -1838,25 +2662,78 @@ class Start(Model):
     """The holder's signature over its acceptance."""
 
 
+class StartPipeline(Model):
+    """Begins a task along a declared route."""
+
+    add_constraints: Any = None
+    """Adds to what binds, as a list or a map."""
+    ask: str | None = None
+    """What this receiver must do."""
+    assumptions: list[str] = Field(default_factory=list)
+    constraints: Any = None
+    """What binds everybody from here on. Without it, what bound before still does. A list says
+    all of it: one that leaves out or rewords what bound before is refused. A plain map,
+    such as `{"language": "python", "max_tokens": 4000}`, adds to it."""
+    context: list[ContextItem] = Field(default_factory=list)
+    context_manifest: Hash | None = None
+    coordinator: Coordinator | None = None
+    correlation_id: CorrelationId | None = None
+    deadline: Timestamp | None = None
+    decisions: list[SaidDecision] = Field(default_factory=list)
+    """Decisions that are new."""
+    expected_output: ExpectedOutput | None = None
+    from_agent: AgentId
+    gaps: list[str | NewGap] = Field(default_factory=list)
+    """References that could not be resolved."""
+    history: list[NewStep] = Field(default_factory=list)
+    """What was done and is not in the history yet."""
+    idempotency_key: IdempotencyKey | None = None
+    intent: str
+    """The user's own words."""
+    lift_constraints: list[Lift] = Field(default_factory=list)
+    """Ends constraints. Only who issued one, or the task's coordinator, can do that."""
+    memory_refs: list[MemoryRef] = Field(default_factory=list)
+    open_decisions: list[str | Question] = Field(default_factory=list)
+    """Questions that are new and that somebody must decide."""
+    payload: dict[str, Any]
+    project: Project | None = None
+    """What the task belongs to."""
+    read_back: bool | None = None
+    """Lets the claim count only once the receiver has repeated what binds it."""
+    resolved_gaps: list[str] = Field(default_factory=list)
+    """References of gaps that are resolved now."""
+    state: TaskProgress | None = None
+    summary: str | None = None
+    """What the task is about now, in a few sentences."""
+    tried: list[str] = Field(default_factory=list)
+
+
 class Stats(Model):
-    commands: int
-    commits: int
+    """How much there is: of the whole store for whoever looks after all of it, and otherwise
+    of the caller's tenant."""
+
+    commands: int | None = None
+    commits: int | None = None
     disk_full: bool
-    events: int
-    head: Position
+    events: int | None = None
+    head: Position | None = None
     """The position of the last event."""
-    idempotency_keys: int
-    live_bytes: int
-    """About how much memory they take."""
+    idempotency_keys: int | None = None
+    live_bytes: int | None = None
+    """About how much memory the live handoffs take."""
     live_handoffs: int
-    mean_batch: float
+    mean_batch: float | None = None
     """Events for each commit since the start: above 1 where commits are shared."""
     now: Timestamp
-    projection_lag: int
+    projection_lag: int | None = None
     resident_bytes: int | None = None
     """How much memory the process takes, where the system can say."""
+    stored_bytes: int | None = None
+    """Bytes of bodies that the tenant has stored."""
+    tenant: TenantId | None = None
+    """Whose figures these are; absent if they are those of the whole store."""
     version: str
-    waiting_handoffs: int
+    waiting_handoffs: int | None = None
 
 
 class Step(Model):
@@ -1868,11 +2745,47 @@ class Step(Model):
     why: str | None = None
 
 
+class Subscribe(Model):
+    """Begins or ends hearing what is told on a channel."""
+
+    agent: AgentId
+
+
+class Subscriber(Model):
+    agent: AgentId
+    since: Position
+    """What was told after this reached it."""
+
+
 class Supersede(Model):
     """Says that another memory has taken the place of this one."""
 
     by: AgentId
     successor: DocumentId
+
+
+class Taint(Model):
+    """Something that the task is built on and that no longer holds."""
+
+    policy: TaintPolicy | str
+    source: HandoffId
+    """The handoff that failed, or whose result was taken back."""
+    task_id: TaskId
+    """The task that is tainted by it: this one, or one above it."""
+
+
+class TaintedBy(Model):
+    policy: TaintPolicy | str
+    source: HandoffId
+    """The handoff that failed, or whose result was taken back."""
+
+
+class TakeReview(Model):
+    """Keeps others from deciding on a dead letter for a while."""
+
+    by: AgentId
+    for_ms: int
+    """For how long, at most a day; 0 gives it back."""
 
 
 class Target(Model):
@@ -1882,7 +2795,37 @@ class Target(Model):
     capability: Capability | None = None
 
 
+class TargetHealth(Model):
+    breaker: str
+    """`closed`, `open` or `half_open`."""
+    completeness_per_mille: int | None = None
+    """How complete what was passed was on average, in thousandths, where senders said so."""
+    exhausted_in_row: int
+    """Handoffs in a row that used up their tries."""
+    failures_in_row: int
+    """Attempts in a row that failed or were lost."""
+    hops: list[int]
+    """How many offers came after 0, 1, 2 … hops; the last number is for all beyond."""
+    live: bool
+    offers: int
+    reset_in_ms: int | None = None
+    """When something is sent there again."""
+    target: Target
+    utilisation_per_mille: int | None = None
+    """How much of the budgets was used, in thousandths, where senders said so."""
+
+
+class TargetsHealth(Model):
+    """How targets fare."""
+
+    targets: list[TargetHealth]
+
+
 class Task(Model):
+    channel: ChannelId | None = None
+    """The channel on which it was told to many."""
+    coordinator: AgentId | None = None
+    """Who decides about it when things go wrong, if that is not its opener."""
     correlation_id: CorrelationId | None = None
     ended_at: Timestamp | None = None
     events: int
@@ -1896,7 +2839,37 @@ class Task(Model):
     opened_by: AgentId
     owner: AgentId
     parent_task_id: TaskId | None = None
+    project: Project | None = None
+    """What it belongs to."""
     state: str
+    taints: list[TaintedBy] = Field(default_factory=list)
+    """What it is built on and no longer holds."""
+    task_id: TaskId
+
+
+class TaskChain(Model):
+    events: list[ChainEvent]
+    task_id: TaskId
+
+
+class TaskHop(Model):
+    """What one hop did to what it was given."""
+
+    altered_constraints: list[str]
+    """Texts of constraints that are not what their id says."""
+    bytes: int
+    constraints: int
+    facts: int
+    """Of the facts in the envelope before: how many there were, and how many are still here."""
+    facts_kept: int
+    from_agent: str
+    gaps: int
+    hop: int
+    linked: bool
+    """Whether it names the envelope before it, and has the same intent."""
+    lost_constraints: list[str]
+    """Texts of constraints that bound before, bind no longer, and were not lifted."""
+    same_intent: bool
     task_id: TaskId
 
 
@@ -1911,7 +2884,11 @@ class TaskProgress(Model):
 class TaskWithParts(Model):
     """A task with its handoffs and the tasks below it."""
 
+    channel: ChannelId | None = None
+    """The channel on which it was told to many."""
     children: list[Task]
+    coordinator: AgentId | None = None
+    """Who decides about it when things go wrong, if that is not its opener."""
     correlation_id: CorrelationId | None = None
     ended_at: Timestamp | None = None
     events: int
@@ -1927,7 +2904,11 @@ class TaskWithParts(Model):
     opened_by: AgentId
     owner: AgentId
     parent_task_id: TaskId | None = None
+    project: Project | None = None
+    """What it belongs to."""
     state: str
+    taints: list[TaintedBy] = Field(default_factory=list)
+    """What it is built on and no longer holds."""
     task_id: TaskId
 
 
@@ -1953,6 +2934,9 @@ class Tenants(Model):
 
 
 class Terms(Model):
+    ack_ms: int | None = None
+    """How long it may wait to be claimed before it goes to the next one, or to the dead
+    letters."""
     attempts: int = 3
     """How many attempts may end in a declared failure before the handoff is dead-lettered."""
     backoff_ms: int = 30000
@@ -1969,6 +2953,9 @@ class Terms(Model):
 class TermsPatch(Model):
     """Terms that differ from the broker's defaults."""
 
+    ack_ms: int | None = None
+    """How long it may wait to be claimed before it goes to the next one, or to the dead
+    letters."""
     attempts: int | None = None
     """How many attempts may fail before it is dead-lettered."""
     backoff_ms: int | None = None
@@ -2014,6 +3001,13 @@ class TokenInfo(Model):
 
 class Tokens(Model):
     tokens: list[TokenInfo]
+
+
+class Told(Model):
+    handoff_id: HandoffId
+    listening: bool
+    task_id: TaskId
+    to: Target
 
 
 class Tombstone(Model):
@@ -2078,6 +3072,13 @@ class Waiting(Model):
     handoff_id: HandoffId
     priority: int
     task_id: TaskId
+
+
+class When(Model):
+    action: list[Action | str] = Field(default_factory=list)
+    """One of these actions."""
+    payload: list[Member] = Field(default_factory=list)
+    """All of these members of the payload."""
 
 
 class Why(Model):

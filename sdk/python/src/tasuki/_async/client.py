@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Iterable, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Any
 
@@ -16,7 +17,7 @@ from typing_extensions import Self, Unpack
 from .. import _routes as routes
 from .. import errors
 from .. import models as m
-from .._offers import Assembly, Control, Hop, JsonObject, Span, new_key, offer, said
+from .._offers import Assembly, Control, JsonObject, Offer, Said, Span, new_key, offer, said
 from .._report import Classify
 from .._report import payload as as_payload
 from .._wire import ANSWER_S, Core, Deadline, Retry, milliseconds, read, seconds
@@ -24,10 +25,10 @@ from ..keys import Key
 from .base import AsyncWire
 from .channels import AsyncChannel
 from .claims import WORK_S, AsyncClaim, AsyncClaiming, take
-from .handoffs import AsyncHandoff, result_of, wait_for
+from .handoffs import ACKNOWLEDGED_S, AsyncHandoff, result_of, wait_for
 from .knowledge import AsyncMemories, AsyncProject
 from .people import AsyncAgents, AsyncKeys, AsyncTenants, AsyncTokens
-from .work import AsyncAudit, AsyncDeadLetters, AsyncHandoffs, AsyncTasks
+from .work import AsyncAudit, AsyncChains, AsyncDeadLetters, AsyncHandoffs, AsyncTasks
 
 
 class AsyncClient:
@@ -67,6 +68,7 @@ class AsyncClient:
         self.tokens = AsyncTokens(self._wire)
         self.tenants = AsyncTenants(self._wire)
         self.audit = AsyncAudit(self._wire)
+        self.chains = AsyncChains(self._wire)
 
     @property
     def url(self) -> str:
@@ -107,7 +109,7 @@ class AsyncClient:
         from_agent: str | None = None,
         correlation_id: str | None = None,
         idempotency_key: str | None = None,
-        **hop: Unpack[Hop],
+        **hop: Unpack[Offer],
     ) -> AsyncHandoff:
         """Offers work, to an agent or to any agent with a capability. Returns once it is stored.
 
@@ -142,7 +144,7 @@ class AsyncClient:
         correlation_id: str | None = None,
         idempotency_key: str | None = None,
         timeout: Span | None = None,
-        **hop: Unpack[Hop],
+        **hop: Unpack[Offer],
     ) -> m.ResultReport:
         """Has somebody do something, and waits for the result. The caller stays the owner of its
         own task. Raises `TimedOut` after `timeout`; the work goes on all the same."""
@@ -159,6 +161,74 @@ class AsyncClient:
             **hop,
         )
         return await called.result(timeout)
+
+    async def send(
+        self,
+        *,
+        to: str | None = None,
+        to_capability: str | None = None,
+        payload: Any = None,
+        intent: str | None = None,
+        task_id: str | None = None,
+        control: Control = "passed",
+        from_agent: str | None = None,
+        correlation_id: str | None = None,
+        idempotency_key: str | None = None,
+        until: m.Until = "claimed",
+        timeout: Span = ACKNOWLEDGED_S,
+        **hop: Unpack[Offer],
+    ) -> m.Sent:
+        """Offers work and waits until somebody has accepted it, or until there is a result. What
+        nobody claims in `timeout` goes to the next of `fallbacks`, and then to the dead letters:
+        unlike `handoff`, this does not wait for an agent that may come later."""
+        body = offer(
+            self._wire.core,
+            from_agent=from_agent,
+            to=to,
+            to_capability=to_capability,
+            payload=payload,
+            intent=intent,
+            task_id=task_id,
+            control=control,
+            correlation_id=correlation_id,
+            idempotency_key=idempotency_key,
+            hop=hop,
+        )
+        wait = seconds(timeout) or 0.0
+        body = {**body, "until": until, "timeout_ms": milliseconds(timeout)}
+        return await self._wire.send(routes.HANDOFF_SEND, body=body, wait=wait)
+
+    async def pipelines(self) -> m.Pipelines:
+        """The routes that are declared."""
+        return await self._wire.send(routes.PIPELINE_LIST)
+
+    async def start_pipeline(
+        self,
+        name: str,
+        *,
+        intent: str,
+        payload: Any = None,
+        from_agent: str | None = None,
+        correlation_id: str | None = None,
+        coordinator: str | m.Coordinator | JsonObject | None = None,
+        project: str | None = None,
+        deadline: datetime | str | None = None,
+        idempotency_key: str | None = None,
+        **parts: Unpack[Said],
+    ) -> AsyncHandoff:
+        """Begins a task along a declared route."""
+        body = {
+            **said({**parts, "coordinator": coordinator}),
+            "from_agent": self._wire.core.who(from_agent, "from_agent"),
+            "intent": intent,
+            "payload": as_payload(payload, default="request"),
+            "correlation_id": correlation_id,
+            "project": project,
+            "deadline": deadline,
+            "idempotency_key": idempotency_key or new_key(),
+        }
+        started = await self._wire.send(routes.PIPELINE_START, path={"name": name}, body=body)
+        return AsyncHandoff(self._wire, started)
 
     async def handoff_many(
         self, offers: Iterable[JsonObject]
@@ -365,7 +435,7 @@ class AsyncClient:
 
     def channel(self, name: str) -> AsyncChannel:
         """A name on which something goes to several receivers at once."""
-        return AsyncChannel(self, name)
+        return AsyncChannel(self._wire, name)
 
     def project(self, name: str) -> AsyncProject:
         """A project's shared context."""
@@ -382,6 +452,7 @@ class AsyncClient:
         live: bool | None = None,
         reliability: int | None = None,
         version: str | None = None,
+        tenant: str | None = None,
         limit: int | None = None,
     ) -> list[m.Agent]:
         """Finds agents by what they can do: by name, by what they take and by what they give."""
@@ -394,6 +465,7 @@ class AsyncClient:
             "live": live,
             "reliability": reliability,
             "version": version,
+            "tenant": tenant,
             "limit": limit,
         }
         return (await self._wire.send(routes.AGENT_SEARCH, body=body)).agents
@@ -430,6 +502,14 @@ class AsyncClient:
                     await response.aclose()
             except httpx.TransportError as error:
                 await asyncio.sleep(attempts.fault(error))
+
+    async def reservations(self) -> list[m.Reservation]:
+        """What holders have for themselves."""
+        return (await self._wire.send(routes.RESERVATION_LIST)).reservations
+
+    async def targets(self) -> list[m.TargetHealth]:
+        """How targets fare: failures in a row, breakers, hops, and how full budgets were."""
+        return (await self._wire.send(routes.HEALTH_TARGETS)).targets
 
     async def health(self) -> m.Health:
         """Whether the broker runs."""

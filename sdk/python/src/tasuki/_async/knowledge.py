@@ -51,10 +51,16 @@ class AsyncMemories:
         return await self._wire.send(routes.MEMORY_ADD, body=body)
 
     async def get(
-        self, id: str, *, revision: int | None = None, detail: m.Detail | None = None
+        self,
+        id: str,
+        *,
+        revision: int | None = None,
+        detail: m.Detail | None = None,
+        handoff: str | None = None,
     ) -> m.Memory:
-        """Fetches one, in as much detail as is wanted."""
-        query = {"revision": revision, "detail": detail}
+        """Fetches one, in as much detail as is wanted. `handoff` says for which work: it is counted
+        there that its envelope had passed less than was needed."""
+        query = {"revision": revision, "detail": detail, "handoff": handoff}
         return await self._wire.send(routes.MEMORY_SHOW, path={"id": id}, query=query)
 
     async def page(

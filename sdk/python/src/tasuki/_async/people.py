@@ -43,6 +43,7 @@ class AsyncAgents:
         live: bool | None = None,
         reliability: int | None = None,
         version: str | None = None,
+        tenant: str | None = None,
         limit: int | None = None,
     ) -> list[m.Agent]:
         """Lists those that fit."""
@@ -53,6 +54,7 @@ class AsyncAgents:
             "live": live,
             "reliability": reliability,
             "version": version,
+            "tenant": tenant,
             "limit": limit,
         }
         return (await self._wire.send(routes.AGENT_LIST, query=query)).agents

@@ -5,13 +5,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from typing import Any, Literal
+
+from typing_extensions import Unpack
 
 from .. import _routes as routes
 from .. import models as m
-from .._offers import JsonObject, new_key
+from .._offers import JsonObject, Said, Span, new_key, said, target
+from .._report import payload as as_payload
 from .._wire import milliseconds, refusal_of
 from .base import AsyncWire
+from .channels import Need, join
+from .handoffs import AsyncHandoff
 
 
 class AsyncTasks:
@@ -26,6 +31,8 @@ class AsyncTasks:
         *,
         parent_task_id: str | None = None,
         correlation_id: str | None = None,
+        coordinator: str | m.Coordinator | JsonObject | None = None,
+        project: str | None = None,
         from_agent: str | None = None,
         idempotency_key: str | None = None,
     ) -> m.Task:
@@ -35,6 +42,8 @@ class AsyncTasks:
             "intent": intent,
             "parent_task_id": parent_task_id,
             "correlation_id": correlation_id,
+            "coordinator": said({"coordinator": coordinator})["coordinator"],
+            "project": project,
             "idempotency_key": idempotency_key or new_key(),
         }
         return await self._wire.send(routes.TASK_OPEN, body=body)
@@ -49,6 +58,7 @@ class AsyncTasks:
         owner: str | None = None,
         state: str | None = None,
         parent: str | None = None,
+        project: str | None = None,
         limit: int | None = None,
         before: str | None = None,
     ) -> m.Tasks:
@@ -57,6 +67,7 @@ class AsyncTasks:
             "owner": owner,
             "state": state,
             "parent": parent,
+            "project": project,
             "limit": limit,
             "before": before,
         }
@@ -66,6 +77,58 @@ class AsyncTasks:
         """Ends one, and what is under way of it."""
         body = {"by": self._wire.core.who(by, "by"), "reason": reason}
         return await self._wire.send(routes.TASK_CANCEL, path={"id": id}, body=body)
+
+    async def join(
+        self,
+        id: str,
+        *,
+        need: Need = "all",
+        timeout: Span | None = None,
+        limit: int | None = None,
+        before: str | None = None,
+    ) -> m.Gathered:
+        """Collects what the tasks below one have come to, and says who is missing. `need` is how
+        many must have a result: `all`, `any`, or a number."""
+        options: dict[str, Any] = {"limit": limit, "before": before}
+        return await join(self._wire, id, need=need, timeout=timeout, **options)
+
+    async def lift(self, id: str, constraint: str, *, reason: str, by: str | None = None) -> m.Task:
+        """Ends a constraint from the next envelope on. Only who issued it, or opened the task, can
+        do that."""
+        body = {"by": self._wire.core.who(by, "by"), "constraint": constraint, "reason": reason}
+        return await self._wire.send(routes.TASK_LIFT, path={"id": id}, body=body)
+
+    async def clear_taint(
+        self, id: str, source: str, *, reason: str, by: str | None = None
+    ) -> m.Task:
+        """Lets a task go on although something that it is built on no longer holds."""
+        body = {"by": self._wire.core.who(by, "by"), "source": source, "reason": reason}
+        return await self._wire.send(routes.TASK_CLEAR_TAINT, path={"id": id}, body=body)
+
+    async def branch(
+        self,
+        id: str,
+        *,
+        hop: int,
+        to: str | None = None,
+        to_capability: str | None = None,
+        by: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> AsyncHandoff:
+        """Begins anew from a hop, as a task of its own."""
+        body = {
+            "by": self._wire.core.who(by, "by"),
+            "hop": hop,
+            "to": target(to, to_capability) if to or to_capability else None,
+            "idempotency_key": idempotency_key or new_key(),
+        }
+        offered = await self._wire.send(routes.TASK_BRANCH, path={"id": id}, body=body)
+        return AsyncHandoff(self._wire, offered)
+
+    async def export(self, id: str) -> str:
+        """A task and those below it, as one file that can be verified anywhere, and read by another
+        broker (`client.chains.add`)."""
+        return (await self._wire.exchange(routes.TASK_EXPORT, {"id": id})).decode()
 
     async def events(self, id: str) -> list[m.Event]:
         """All that happened to one, in order."""
@@ -167,6 +230,14 @@ class AsyncHandoffs:
         body = {"by": self._wire.core.who(by, "by"), "reason": reason}
         return await self._wire.send(routes.HANDOFF_ABORT, path={"id": id}, body=body)
 
+    async def retract(
+        self, id: str, *, reason: str, policy: m.TaintPolicy = "flag", by: str | None = None
+    ) -> m.Handoff:
+        """Takes back what a completed one produced. What is built on it is tainted: flagged, or
+        held back until somebody has approved (`block`)."""
+        body = {"by": self._wire.core.who(by, "by"), "reason": reason, "policy": policy}
+        return await self._wire.send(routes.HANDOFF_RETRACT, path={"id": id}, body=body)
+
     async def erase(self, id: str, *, reason: str, by: str | None = None) -> m.Moved:
         """Removes what one carried for good, once its task is at its end."""
         body = {"by": self._wire.core.who(by, "by"), "reason": reason}
@@ -227,10 +298,105 @@ class AsyncDeadLetters:
         body = {"by": self._wire.core.who(by, "by")}
         return await self._wire.send(routes.DEAD_LETTER_REDRIVE, path={"id": id}, body=body)
 
+    async def reroute(
+        self,
+        id: str,
+        *,
+        to: str | None = None,
+        to_capability: str | None = None,
+        by: str | None = None,
+    ) -> m.OfferReply:
+        """Sends it to somebody else."""
+        body = {"by": self._wire.core.who(by, "by"), "to": target(to, to_capability)}
+        return await self._wire.send(routes.DEAD_LETTER_REROUTE, path={"id": id}, body=body)
+
+    async def amend(
+        self,
+        id: str,
+        *,
+        to: str | None = None,
+        to_capability: str | None = None,
+        payload: Any = None,
+        terms: m.TermsPatch | JsonObject | None = None,
+        by: str | None = None,
+        **parts: Unpack[Said],
+    ) -> m.OfferReply:
+        """Sends it on its way again with a new envelope, which is linked to the old one and held to
+        the same constraints. What is not said stays as it was."""
+        body = {
+            **said(parts),
+            "by": self._wire.core.who(by, "by"),
+            "to": target(to, to_capability) if to or to_capability else None,
+            "payload": None if payload is None else as_payload(payload, default="request"),
+            "terms": terms,
+        }
+        return await self._wire.send(routes.DEAD_LETTER_AMEND, path={"id": id}, body=body)
+
+    async def answer(
+        self, id: str, decision: m.SaidDecision | JsonObject, *, by: str | None = None
+    ) -> m.OfferReply:
+        """Decides what it stopped at, and lets the work go on with the decision."""
+        body = {"by": self._wire.core.who(by, "by"), "decision": decision}
+        return await self._wire.send(routes.DEAD_LETTER_ANSWER, path={"id": id}, body=body)
+
+    async def take(self, id: str, *, span: Span = 600.0, by: str | None = None) -> m.Handoff:
+        """Keeps others from deciding on it for a while; 0 gives it back."""
+        body = {"by": self._wire.core.who(by, "by"), "for_ms": milliseconds(span)}
+        return await self._wire.send(routes.DEAD_LETTER_TAKE, path={"id": id}, body=body)
+
+    async def groups(self) -> list[m.DeadLetterGroup]:
+        """Those that wait, by what they died of."""
+        return (await self._wire.send(routes.DEAD_LETTER_GROUPS)).groups
+
+    async def decide_many(
+        self,
+        decision: Literal["retry"] | JsonObject,
+        *,
+        handoffs: Sequence[str] = (),
+        fingerprint: str | None = None,
+        dry_run: bool = False,
+        by: str | None = None,
+    ) -> m.DecidedMany:
+        """Decides on many at once: `"retry"`, `{"reroute": {"agent": …}}` or `{"abort": reason}`.
+        With `dry_run` it only says which ones it would be."""
+        body = {
+            "by": self._wire.core.who(by, "by"),
+            "decision": decision,
+            "handoffs": list(handoffs),
+            "fingerprint": fingerprint,
+            "dry_run": dry_run or None,
+        }
+        return await self._wire.send(routes.DEAD_LETTER_DECIDE_MANY, body=body)
+
     async def discard(self, id: str, *, reason: str, by: str | None = None) -> m.Moved:
         """Puts one away for good."""
         body = {"by": self._wire.core.who(by, "by"), "reason": reason}
         return await self._wire.send(routes.DEAD_LETTER_DISCARD, path={"id": id}, body=body)
+
+
+class AsyncChains:
+    """Chains that other brokers exported, for reading."""
+
+    def __init__(self, wire: AsyncWire) -> None:
+        self._wire = wire
+
+    async def add(
+        self, file: str, *, project: str | None = None, by: str | None = None
+    ) -> m.ImportedChain:
+        """Keeps what `client.tasks.export` wrote elsewhere."""
+        body = {"by": self._wire.core.who(by, "by"), "file": file, "project": project}
+        return await self._wire.send(routes.CHAIN_IMPORT, body=body)
+
+    async def get(self, id: str) -> m.ImportedChainWithFile:
+        """Shows one with its file, and whether it is whole."""
+        return await self._wire.send(routes.CHAIN_SHOW, path={"id": id})
+
+    async def page(
+        self, *, limit: int | None = None, before: int | None = None
+    ) -> m.ImportedChains:
+        """Lists them, the last one first."""
+        query = {"limit": limit, "before": before}
+        return await self._wire.send(routes.CHAIN_LIST, query=query)
 
 
 class AsyncAudit:

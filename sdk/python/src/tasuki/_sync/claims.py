@@ -77,6 +77,8 @@ class Claim:
         #: The how manieth try this is.
         self.attempt = reply.attempt
         self.envelope_hash = reply.envelope_hash
+        #: Handoffs on which this is built and whose results no longer hold.
+        self.taints = reply.taints
         #: The envelope exactly as it came; `envelope` is the same as a model.
         self.raw_envelope: dict[str, Any] = dict(raw)
         self.envelope = m.Envelope.model_validate(self.raw_envelope)
@@ -189,20 +191,44 @@ class Claim:
         type: str = "error",
         hint: str | None = None,
         attempted: str | None = None,
+        attempts: int | None = None,
+        causes: Sequence[str] = (),
         retry_after: Span | None = None,
         details: JsonObject | None = None,
     ) -> m.Moved:
-        """Says that the work failed: `retryable` will be tried again, `permanent` will not."""
+        """Says that the work failed: `retryable` will be tried again, perhaps not before
+        `retry_after`; `permanent` will not, and must have a `hint` at what would mend it. `causes`
+        is what led to it, the nearest first."""
         body = {
             "class": kind,
             "type": type,
             "message": message,
             "hint": hint,
             "attempted": attempted,
+            "attempts": attempts,
+            "causes": list(causes),
             "retry_after_ms": milliseconds(retry_after),
             "details": dict(details or {}),
         }
         return self._end(routes.HANDOFF_FAIL, body)
+
+    def reserve(self, *resources: str) -> list[m.Reservation]:
+        """Takes files or other resources for this claim: paths, or patterns (`*` within a step,
+        `**` for any number). They are free again when the claim ends. Raises `Conflict` if another
+        holder has one."""
+        return self._reserve(routes.HANDOFF_RESERVE, resources)
+
+    def unreserve(self, *resources: str) -> list[m.Reservation]:
+        """Gives some up before the claim ends."""
+        return self._reserve(routes.HANDOFF_UNRESERVE, resources)
+
+    def _reserve(
+        self, route: Route[m.Reservations], resources: Sequence[str]
+    ) -> list[m.Reservation]:
+        self.check()
+        held = {"claim_id": self.claim_id, "fence": self.fence, "resources": list(resources)}
+        found = self._wire.send(route, path={"id": self.handoff_id}, body=held)
+        return found.reservations
 
     def release(self) -> m.Moved:
         """Gives the work back unfinished, for somebody else."""
@@ -260,6 +286,14 @@ class Claim:
         )
         return Handoff(self._wire, self._wire.send(routes.HANDOFF_OFFER, body=body))
 
+    def memory(
+        self, id: str, *, revision: int | None = None, detail: m.Detail | None = None
+    ) -> m.Memory:
+        """Fetches more of a memory than the envelope passed; the broker counts what was missed."""
+        return self._client.memories.get(
+            id, revision=revision, detail=detail, handoff=self.handoff_id
+        )
+
     def prompt(self, *, tokenizer: str | None = None) -> m.Prompt:
         """The envelope as a model reads it, and how many tokens that is."""
         path, query = {"id": self.handoff_id}, {"tokenizer": tokenizer}
@@ -310,11 +344,7 @@ class Claim:
             log.warning("cannot report what became of %s: %s", self.handoff_id, unheard)
 
     def _fail(self, error: BaseException) -> None:
-        report = failure(error, self._classify)
-        causes = report.pop("causes")
-        if causes:
-            report["details"] = {**report["details"], "causes": causes}
-        self._end(routes.HANDOFF_FAIL, report)
+        self._end(routes.HANDOFF_FAIL, failure(error, self._classify))
 
     def _act(self, route: Route[m.Moved], body: Mapping[str, Any]) -> m.Moved:
         held = {**body, "claim_id": self.claim_id, "fence": self.fence}

@@ -8,6 +8,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Any
 
@@ -17,7 +18,7 @@ from typing_extensions import Self, Unpack
 from .. import _routes as routes
 from .. import errors
 from .. import models as m
-from .._offers import Assembly, Control, Hop, JsonObject, Span, new_key, offer, said
+from .._offers import Assembly, Control, JsonObject, Offer, Said, Span, new_key, offer, said
 from .._report import Classify
 from .._report import payload as as_payload
 from .._wire import ANSWER_S, Core, Deadline, Retry, milliseconds, read, seconds
@@ -25,10 +26,10 @@ from ..keys import Key
 from .base import Wire
 from .channels import Channel
 from .claims import WORK_S, Claim, Claiming, take
-from .handoffs import Handoff, result_of, wait_for
+from .handoffs import ACKNOWLEDGED_S, Handoff, result_of, wait_for
 from .knowledge import Memories, Project
 from .people import Agents, Keys, Tenants, Tokens
-from .work import Audit, DeadLetters, Handoffs, Tasks
+from .work import Audit, Chains, DeadLetters, Handoffs, Tasks
 
 
 class Client:
@@ -68,6 +69,7 @@ class Client:
         self.tokens = Tokens(self._wire)
         self.tenants = Tenants(self._wire)
         self.audit = Audit(self._wire)
+        self.chains = Chains(self._wire)
 
     @property
     def url(self) -> str:
@@ -108,7 +110,7 @@ class Client:
         from_agent: str | None = None,
         correlation_id: str | None = None,
         idempotency_key: str | None = None,
-        **hop: Unpack[Hop],
+        **hop: Unpack[Offer],
     ) -> Handoff:
         """Offers work, to an agent or to any agent with a capability. Returns once it is stored.
 
@@ -143,7 +145,7 @@ class Client:
         correlation_id: str | None = None,
         idempotency_key: str | None = None,
         timeout: Span | None = None,
-        **hop: Unpack[Hop],
+        **hop: Unpack[Offer],
     ) -> m.ResultReport:
         """Has somebody do something, and waits for the result. The caller stays the owner of its
         own task. Raises `TimedOut` after `timeout`; the work goes on all the same."""
@@ -160,6 +162,74 @@ class Client:
             **hop,
         )
         return called.result(timeout)
+
+    def send(
+        self,
+        *,
+        to: str | None = None,
+        to_capability: str | None = None,
+        payload: Any = None,
+        intent: str | None = None,
+        task_id: str | None = None,
+        control: Control = "passed",
+        from_agent: str | None = None,
+        correlation_id: str | None = None,
+        idempotency_key: str | None = None,
+        until: m.Until = "claimed",
+        timeout: Span = ACKNOWLEDGED_S,
+        **hop: Unpack[Offer],
+    ) -> m.Sent:
+        """Offers work and waits until somebody has accepted it, or until there is a result. What
+        nobody claims in `timeout` goes to the next of `fallbacks`, and then to the dead letters:
+        unlike `handoff`, this does not wait for an agent that may come later."""
+        body = offer(
+            self._wire.core,
+            from_agent=from_agent,
+            to=to,
+            to_capability=to_capability,
+            payload=payload,
+            intent=intent,
+            task_id=task_id,
+            control=control,
+            correlation_id=correlation_id,
+            idempotency_key=idempotency_key,
+            hop=hop,
+        )
+        wait = seconds(timeout) or 0.0
+        body = {**body, "until": until, "timeout_ms": milliseconds(timeout)}
+        return self._wire.send(routes.HANDOFF_SEND, body=body, wait=wait)
+
+    def pipelines(self) -> m.Pipelines:
+        """The routes that are declared."""
+        return self._wire.send(routes.PIPELINE_LIST)
+
+    def start_pipeline(
+        self,
+        name: str,
+        *,
+        intent: str,
+        payload: Any = None,
+        from_agent: str | None = None,
+        correlation_id: str | None = None,
+        coordinator: str | m.Coordinator | JsonObject | None = None,
+        project: str | None = None,
+        deadline: datetime | str | None = None,
+        idempotency_key: str | None = None,
+        **parts: Unpack[Said],
+    ) -> Handoff:
+        """Begins a task along a declared route."""
+        body = {
+            **said({**parts, "coordinator": coordinator}),
+            "from_agent": self._wire.core.who(from_agent, "from_agent"),
+            "intent": intent,
+            "payload": as_payload(payload, default="request"),
+            "correlation_id": correlation_id,
+            "project": project,
+            "deadline": deadline,
+            "idempotency_key": idempotency_key or new_key(),
+        }
+        started = self._wire.send(routes.PIPELINE_START, path={"name": name}, body=body)
+        return Handoff(self._wire, started)
 
     def handoff_many(self, offers: Iterable[JsonObject]) -> list[Handoff | errors.Refused]:
         """Offers many things at once, each on its own: what is refused does not hinder the rest.
@@ -364,7 +434,7 @@ class Client:
 
     def channel(self, name: str) -> Channel:
         """A name on which something goes to several receivers at once."""
-        return Channel(self, name)
+        return Channel(self._wire, name)
 
     def project(self, name: str) -> Project:
         """A project's shared context."""
@@ -381,6 +451,7 @@ class Client:
         live: bool | None = None,
         reliability: int | None = None,
         version: str | None = None,
+        tenant: str | None = None,
         limit: int | None = None,
     ) -> list[m.Agent]:
         """Finds agents by what they can do: by name, by what they take and by what they give."""
@@ -393,6 +464,7 @@ class Client:
             "live": live,
             "reliability": reliability,
             "version": version,
+            "tenant": tenant,
             "limit": limit,
         }
         return (self._wire.send(routes.AGENT_SEARCH, body=body)).agents
@@ -429,6 +501,14 @@ class Client:
                     response.close()
             except httpx.TransportError as error:
                 time.sleep(attempts.fault(error))
+
+    def reservations(self) -> list[m.Reservation]:
+        """What holders have for themselves."""
+        return (self._wire.send(routes.RESERVATION_LIST)).reservations
+
+    def targets(self) -> list[m.TargetHealth]:
+        """How targets fare: failures in a row, breakers, hops, and how full budgets were."""
+        return (self._wire.send(routes.HEALTH_TARGETS)).targets
 
     def health(self) -> m.Health:
         """Whether the broker runs."""

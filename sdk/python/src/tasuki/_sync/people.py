@@ -44,6 +44,7 @@ class Agents:
         live: bool | None = None,
         reliability: int | None = None,
         version: str | None = None,
+        tenant: str | None = None,
         limit: int | None = None,
     ) -> list[m.Agent]:
         """Lists those that fit."""
@@ -54,6 +55,7 @@ class Agents:
             "live": live,
             "reliability": reliability,
             "version": version,
+            "tenant": tenant,
             "limit": limit,
         }
         return (self._wire.send(routes.AGENT_LIST, query=query)).agents
