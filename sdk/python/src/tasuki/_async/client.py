@@ -1,0 +1,545 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client: handing work over, taking it, and everything around."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Iterable, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Any
+
+import httpx
+from typing_extensions import Self, Unpack
+
+from .. import _routes as routes
+from .. import errors
+from .. import models as m
+from .._offers import Assembly, Control, JsonObject, Offer, Said, Span, new_key, offer, said
+from .._report import Classify
+from .._report import payload as as_payload
+from .._wire import ANSWER_S, Core, Deadline, Retry, milliseconds, read, seconds
+from ..keys import Key
+from .base import AsyncWire
+from .channels import AsyncChannel
+from .claims import WORK_S, AsyncClaim, AsyncClaiming, take
+from .handoffs import ACKNOWLEDGED_S, AsyncHandoff, result_of, wait_for
+from .knowledge import AsyncMemories, AsyncProject
+from .people import AsyncAgents, AsyncKeys, AsyncTenants, AsyncTokens
+from .work import AsyncAudit, AsyncChains, AsyncDeadLetters, AsyncHandoffs, AsyncTasks
+
+
+class AsyncClient:
+    """A way to a broker.
+
+    `url` is its address (`TASUKI_URL`, or the one on this machine). `agent` is in whose name things
+    are done where nothing else is said. Who asks is shown by `key` (a `Key`, or the path of a key
+    file; `TASUKI_KEY`) or by `token` (`TASUKI_TOKEN`); a broker on this machine asks nobody.
+
+    Every call can be repeated safely, and is repeated with growing pauses as long as `retry` says
+    when the broker does not answer or asks for patience.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        agent: str | None = None,
+        token: str | None = None,
+        key: Key | str | os.PathLike[str] | None = None,
+        timeout: float = ANSWER_S,
+        retry: Retry | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        if key is None and token is None:
+            key = os.environ.get("TASUKI_KEY") or None
+        if key is not None and not isinstance(key, Key):
+            key = Key.load(key)
+        core = Core(url, agent=agent, token=token, key=key, timeout=timeout, retry=retry or Retry())
+        self._wire = AsyncWire(core, transport)
+        self.memories = AsyncMemories(self._wire)
+        self.tasks = AsyncTasks(self._wire)
+        self.handoffs = AsyncHandoffs(self._wire)
+        self.dead_letters = AsyncDeadLetters(self._wire)
+        self.agents = AsyncAgents(self._wire)
+        self.keys = AsyncKeys(self._wire)
+        self.tokens = AsyncTokens(self._wire)
+        self.tenants = AsyncTenants(self._wire)
+        self.audit = AsyncAudit(self._wire)
+        self.chains = AsyncChains(self._wire)
+
+    @property
+    def url(self) -> str:
+        """Where the broker is."""
+        return self._wire.core.base_url
+
+    @property
+    def agent(self) -> str | None:
+        """In whose name things are done."""
+        return self._wire.core.agent
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Gives the connections up."""
+        await self._wire.aclose()
+
+    # Handing work over
+
+    async def handoff(
+        self,
+        *,
+        to: str | None = None,
+        to_capability: str | None = None,
+        payload: Any = None,
+        intent: str | None = None,
+        task_id: str | None = None,
+        control: Control = "passed",
+        from_agent: str | None = None,
+        correlation_id: str | None = None,
+        idempotency_key: str | None = None,
+        **hop: Unpack[Offer],
+    ) -> AsyncHandoff:
+        """Offers work, to an agent or to any agent with a capability. Returns once it is stored.
+
+        `intent` is what the user asked for, word for word; it opens a task. With `task_id` a task
+        is handed on. `payload` is what the receiver works on: an object, a model, or a text.
+        `control="awaited"` calls: the work becomes a task below, and this one stays the sender's.
+        """
+        body = offer(
+            self._wire.core,
+            from_agent=from_agent,
+            to=to,
+            to_capability=to_capability,
+            payload=payload,
+            intent=intent,
+            task_id=task_id,
+            control=control,
+            correlation_id=correlation_id,
+            idempotency_key=idempotency_key,
+            hop=hop,
+        )
+        return AsyncHandoff(self._wire, await self._wire.send(routes.HANDOFF_OFFER, body=body))
+
+    async def call(
+        self,
+        *,
+        to: str | None = None,
+        to_capability: str | None = None,
+        payload: Any = None,
+        intent: str | None = None,
+        task_id: str | None = None,
+        from_agent: str | None = None,
+        correlation_id: str | None = None,
+        idempotency_key: str | None = None,
+        timeout: Span | None = None,
+        **hop: Unpack[Offer],
+    ) -> m.ResultReport:
+        """Has somebody do something, and waits for the result. The caller stays the owner of its
+        own task. Raises `TimedOut` after `timeout`; the work goes on all the same."""
+        called = await self.handoff(
+            to=to,
+            to_capability=to_capability,
+            payload=payload,
+            intent=intent,
+            task_id=task_id,
+            control="awaited",
+            from_agent=from_agent,
+            correlation_id=correlation_id,
+            idempotency_key=idempotency_key,
+            **hop,
+        )
+        return await called.result(timeout)
+
+    async def send(
+        self,
+        *,
+        to: str | None = None,
+        to_capability: str | None = None,
+        payload: Any = None,
+        intent: str | None = None,
+        task_id: str | None = None,
+        control: Control = "passed",
+        from_agent: str | None = None,
+        correlation_id: str | None = None,
+        idempotency_key: str | None = None,
+        until: m.Until = "claimed",
+        timeout: Span = ACKNOWLEDGED_S,
+        **hop: Unpack[Offer],
+    ) -> m.Sent:
+        """Offers work and waits until somebody has accepted it, or until there is a result. What
+        nobody claims in `timeout` goes to the next of `fallbacks`, and then to the dead letters:
+        unlike `handoff`, this does not wait for an agent that may come later."""
+        body = offer(
+            self._wire.core,
+            from_agent=from_agent,
+            to=to,
+            to_capability=to_capability,
+            payload=payload,
+            intent=intent,
+            task_id=task_id,
+            control=control,
+            correlation_id=correlation_id,
+            idempotency_key=idempotency_key,
+            hop=hop,
+        )
+        wait = seconds(timeout) or 0.0
+        body = {**body, "until": until, "timeout_ms": milliseconds(timeout)}
+        return await self._wire.send(routes.HANDOFF_SEND, body=body, wait=wait)
+
+    async def pipelines(self) -> m.Pipelines:
+        """The routes that are declared."""
+        return await self._wire.send(routes.PIPELINE_LIST)
+
+    async def start_pipeline(
+        self,
+        name: str,
+        *,
+        intent: str,
+        payload: Any = None,
+        from_agent: str | None = None,
+        correlation_id: str | None = None,
+        coordinator: str | m.Coordinator | JsonObject | None = None,
+        project: str | None = None,
+        deadline: datetime | str | None = None,
+        idempotency_key: str | None = None,
+        **parts: Unpack[Said],
+    ) -> AsyncHandoff:
+        """Begins a task along a declared route."""
+        body = {
+            **said({**parts, "coordinator": coordinator}),
+            "from_agent": self._wire.core.who(from_agent, "from_agent"),
+            "intent": intent,
+            "payload": as_payload(payload, default="request"),
+            "correlation_id": correlation_id,
+            "project": project,
+            "deadline": deadline,
+            "idempotency_key": idempotency_key or new_key(),
+        }
+        started = await self._wire.send(routes.PIPELINE_START, path={"name": name}, body=body)
+        return AsyncHandoff(self._wire, started)
+
+    async def handoff_many(
+        self, offers: Iterable[JsonObject]
+    ) -> list[AsyncHandoff | errors.Refused]:
+        """Offers many things at once, each on its own: what is refused does not hinder the rest.
+        Each has the names that `handoff` takes."""
+        bodies: list[dict[str, Any]] = []
+        for given in offers:
+            hop = dict(given)
+            named = {
+                name: hop.pop(name, None)
+                for name in (
+                    "from_agent",
+                    "to",
+                    "to_capability",
+                    "payload",
+                    "intent",
+                    "task_id",
+                    "correlation_id",
+                    "idempotency_key",
+                )
+            }
+            control: Control = hop.pop("control", "passed")
+            bodies.append(offer(self._wire.core, control=control, hop=hop, **named))
+        content = await self._wire.exchange(routes.HANDOFF_OFFER_BATCH, body={"offers": bodies})
+        answers: list[AsyncHandoff | errors.Refused] = []
+        for part in json.loads(content)["results"]:
+            if "error" in part:
+                answers.append(errors.refusal(409, part["error"], self.url))
+            else:
+                stored = read(m.OfferReply, json.dumps(part).encode())
+                answers.append(AsyncHandoff(self._wire, stored))
+        return answers
+
+    async def wait(
+        self,
+        handoffs: Sequence[AsyncHandoff | str],
+        *,
+        until: m.Until = "settled",
+        mode: m.Mode = "all",
+        timeout: Span | None = None,
+    ) -> m.Waited:
+        """Waits for all of some handoffs, or for any. What is still open then is in the answer."""
+        ids = [one if isinstance(one, str) else one.id for one in handoffs]
+        return await wait_for(self._wire, ids, until=until, mode=mode, timeout=timeout)
+
+    async def results(
+        self, handoffs: Sequence[AsyncHandoff | str], *, timeout: Span | None = None
+    ) -> list[m.ResultReport]:
+        """The results of some handoffs, in the same order. The first without one raises."""
+        found = await self.wait(handoffs, timeout=timeout)
+        if found.open_handoffs:
+            raise errors.TimedOut(
+                f"{len(found.open_handoffs)} of {len(handoffs)} handoffs have no result yet",
+                hint="ask again: they go on, and their results are kept",
+                details={"open_handoffs": found.open_handoffs},
+            )
+        ended = {one.handoff_id: one for one in found.handoffs}
+        ids = [one if isinstance(one, str) else one.id for one in handoffs]
+        return [await result_of(self._wire, ended[id]) for id in ids]
+
+    async def assemble(
+        self,
+        *,
+        to: str | None = None,
+        intent: str | None = None,
+        task_id: str | None = None,
+        from_agent: str | None = None,
+        **assembly: Unpack[Assembly],
+    ) -> m.AssembleReply:
+        """Puts together what a receiver gets to read, within its token budget. Nothing is stored:
+        `handoff(assembled=…, to=…, intent=…)` sends it."""
+        body = {
+            **said(assembly),
+            "from_agent": self._wire.core.who(from_agent, "from_agent"),
+            "to_agent": to,
+            "intent": intent,
+            "task_id": task_id,
+        }
+        return await self._wire.send(routes.ASSEMBLE, body=body)
+
+    # Taking work
+
+    def claim(
+        self,
+        *,
+        agent: str | None = None,
+        capabilities: Sequence[str] = (),
+        lease: Span | None = None,
+        wait: Span | None = WORK_S,
+        classify: Classify | None = None,
+        auto_start: bool = True,
+    ) -> AsyncClaiming:
+        """Takes work at the beginning of a `with` block and keeps it alive until its end; see
+        `Claim`. Raises `NoWork` if there is none within `wait` seconds; `None` waits for ever."""
+        ask = {
+            "agent": self._wire.core.who(agent, "agent"),
+            "capabilities": capabilities,
+            "lease": lease,
+            "classify": classify,
+            "auto_start": auto_start,
+        }
+        return AsyncClaiming(self, ask, wait)
+
+    async def try_claim(
+        self,
+        *,
+        agent: str | None = None,
+        capabilities: Sequence[str] = (),
+        lease: Span | None = None,
+        wait: Span = 0.0,
+        classify: Classify | None = None,
+        auto_start: bool = True,
+    ) -> AsyncClaim | None:
+        """Takes work if there is any within `wait` seconds (60 at most). Heartbeats begin with the
+        claim's own `with` block."""
+        found = await self._take(agent, capabilities, 1, lease, wait, classify, auto_start)
+        return found[0] if found else None
+
+    async def claim_handoff(
+        self,
+        id: str,
+        *,
+        agent: str | None = None,
+        capabilities: Sequence[str] = (),
+        lease: Span | None = None,
+        classify: Classify | None = None,
+        auto_start: bool = True,
+    ) -> AsyncClaim:
+        """Takes this very handoff."""
+        name = self._wire.core.who(agent, "agent")
+        body: dict[str, Any] = {
+            "agent": name,
+            "capabilities": list(capabilities),
+            "lease_ms": milliseconds(lease),
+            "majors": [2],
+            "request_id": new_key(),
+        }
+        content = await self._wire.exchange(routes.HANDOFF_CLAIM_ONE, {"id": id}, body=body)
+        raw = json.loads(content)
+        reply = m.ClaimReply.model_validate(raw)
+        options: dict[str, Any] = {"classify": classify, "auto_start": auto_start}
+        return AsyncClaim(self, reply, raw["envelope"], agent=name, **options)
+
+    async def claims(
+        self,
+        *,
+        agent: str | None = None,
+        capabilities: Sequence[str] = (),
+        lease: Span | None = None,
+        idle: Span | None = None,
+        classify: Classify | None = None,
+    ) -> AsyncIterator[AsyncClaim]:
+        """One piece of work after the other, for ever, or until there was none for `idle` seconds.
+        A broker that is away is waited for."""
+        deadline = Deadline(idle)
+        while True:
+            try:
+                found = await self.try_claim(
+                    agent=agent,
+                    capabilities=capabilities,
+                    lease=lease,
+                    wait=deadline.next_wait(),
+                    classify=classify,
+                )
+            except (errors.Unreachable, errors.Unavailable, errors.Overloaded):
+                if deadline.over():
+                    raise
+                await asyncio.sleep(self._wire.core.retry.pause(5))
+                continue
+            if found:
+                yield found
+                deadline = Deadline(idle)
+            elif deadline.over():
+                return
+
+    async def complete_many(
+        self, completions: Iterable[tuple[AsyncClaim, JsonObject]]
+    ) -> list[m.Moved | errors.Refused]:
+        """Completes many claims at once, each on its own."""
+        pairs = list(completions)
+        bodies = [
+            {
+                "handoff_id": claim.handoff_id,
+                "claim_id": claim.claim_id,
+                "fence": claim.fence,
+                "payload": as_payload(result),
+            }
+            for claim, result in pairs
+        ]
+        body = {"completions": bodies}
+        content = await self._wire.exchange(routes.HANDOFF_COMPLETE_BATCH, body=body)
+        answers: list[m.Moved | errors.Refused] = []
+        for (claim, _), part in zip(pairs, json.loads(content)["results"], strict=True):
+            if "error" in part:
+                answers.append(errors.refusal(409, part["error"], self.url))
+            else:
+                claim._reported = True
+                claim._heart.finish()
+                answers.append(m.Moved.model_validate(part))
+        return answers
+
+    # Around it
+
+    def channel(self, name: str) -> AsyncChannel:
+        """A name on which something goes to several receivers at once."""
+        return AsyncChannel(self._wire, name)
+
+    def project(self, name: str) -> AsyncProject:
+        """A project's shared context."""
+        return AsyncProject(self._wire, name)
+
+    async def discover(
+        self,
+        *,
+        capability: str | None = None,
+        input: Any = None,
+        output: Any = None,
+        role: str | None = None,
+        tags: Sequence[str] = (),
+        live: bool | None = None,
+        reliability: int | None = None,
+        version: str | None = None,
+        tenant: str | None = None,
+        limit: int | None = None,
+    ) -> list[m.Agent]:
+        """Finds agents by what they can do: by name, by what they take and by what they give."""
+        body = {
+            "capability": capability,
+            "input": input,
+            "output": output,
+            "role": role,
+            "tags": list(tags),
+            "live": live,
+            "reliability": reliability,
+            "version": version,
+            "tenant": tenant,
+            "limit": limit,
+        }
+        return (await self._wire.send(routes.AGENT_SEARCH, body=body)).agents
+
+    async def events(
+        self,
+        *,
+        after: int | None = None,
+        task: str | None = None,
+        handoff: str | None = None,
+    ) -> AsyncIterator[m.Event]:
+        """What happens, as it happens. A broken stream goes on where it ended."""
+        attempts = self._wire.core.attempts(routes.EVENT_STREAM, True)
+        while True:
+            query = {"after": after, "task": task, "handoff": handoff}
+            request = self._wire.core.request(
+                routes.EVENT_STREAM, path={}, query=query, body=None, wait=60
+            )
+            request.headers["accept"] = "text/event-stream"
+            try:
+                response = await self._wire.http.send(request, stream=True)
+                try:
+                    if not response.is_success:
+                        pause = attempts.answer(response, await response.aread())
+                        await asyncio.sleep(pause or 0)
+                        continue
+                    async for line in response.aiter_lines():
+                        if line.startswith("data:"):
+                            event = m.Event.model_validate_json(line[5:])
+                            after = event.position
+                            attempts = self._wire.core.attempts(routes.EVENT_STREAM, True)
+                            yield event
+                finally:
+                    await response.aclose()
+            except httpx.TransportError as error:
+                await asyncio.sleep(attempts.fault(error))
+
+    async def reservations(self) -> list[m.Reservation]:
+        """What holders have for themselves."""
+        return (await self._wire.send(routes.RESERVATION_LIST)).reservations
+
+    async def targets(self) -> list[m.TargetHealth]:
+        """How targets fare: failures in a row, breakers, hops, and how full budgets were."""
+        return (await self._wire.send(routes.HEALTH_TARGETS)).targets
+
+    async def health(self) -> m.Health:
+        """Whether the broker runs."""
+        return await self._wire.send(routes.HEALTH)
+
+    async def ready(self) -> m.Health:
+        """Whether the broker takes work."""
+        return await self._wire.send(routes.READY)
+
+    async def stats(self) -> m.Stats:
+        """How much there is, and how fast it goes."""
+        return await self._wire.send(routes.STATS_SHOW)
+
+    async def _take(
+        self,
+        agent: str | None,
+        capabilities: Sequence[str],
+        most: int,
+        lease: Span | None,
+        wait: Span,
+        classify: Classify | None,
+        auto_start: bool,
+    ) -> list[AsyncClaim]:
+        return await take(
+            self,
+            agent=self._wire.core.who(agent, "agent"),
+            capabilities=capabilities,
+            most=most,
+            lease=lease,
+            wait=seconds(wait) or 0.0,
+            classify=classify,
+            auto_start=auto_start,
+        )

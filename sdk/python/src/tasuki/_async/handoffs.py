@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Handoffs as their sender sees them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .. import _routes as routes
+from .. import errors
+from .. import models as m
+from .._offers import Span
+from .._wire import Deadline, milliseconds
+from .base import AsyncWire
+
+#: How long a sender waits for an acknowledgment unless it says otherwise.
+ACKNOWLEDGED_S = 15.0
+
+
+class AsyncHandoff:
+    """One hop of a task to one receiver, from the sender's side."""
+
+    def __init__(self, wire: AsyncWire, offered: m.OfferReply) -> None:
+        self._wire = wire
+        #: What the broker answered to the offer.
+        self.offered = offered
+        self.id = offered.handoff_id
+        self.task_id = offered.task_id
+        #: Whether anybody is there who takes such work. If not, it is stored and waits.
+        self.listening = offered.listening
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id}>"
+
+    async def status(self) -> m.HandoffWithResult:
+        """How it stands."""
+        return await self._wire.send(routes.HANDOFF_SHOW, path={"id": self.id})
+
+    async def acknowledged(self, timeout: Span | None = ACKNOWLEDGED_S) -> m.HandoffWithResult:
+        """Waits until somebody has claimed it. `TimedOut` says that nobody did; the offer stays."""
+        found = await wait_for(self._wire, [self.id], until="claimed", timeout=timeout)
+        if found.open_handoffs:
+            raise _unacknowledged(await self.status())
+        return found.handoffs[0]
+
+    async def result(self, timeout: Span | None = None) -> m.ResultReport:
+        """Waits for what came of this hop. Without a `timeout` it waits until there is an end;
+        every handoff has one, at the latest when it expires. Raises `HandoffFailed` if there is no
+        result."""
+        found = await wait_for(self._wire, [self.id], until="settled", timeout=timeout)
+        if found.open_handoffs:
+            raise errors.TimedOut(
+                f"{self.id} has no result yet",
+                hint="ask for it again: it goes on, and its result is kept",
+            )
+        return await result_of(self._wire, found.handoffs[0])
+
+    async def final(self, timeout: Span | None = None) -> m.ResultReport:
+        """Waits until the whole task has ended, over however many hops, and returns the result of
+        its last one."""
+        deadline = Deadline(timeout)
+        while True:
+            wait = deadline.next_wait()
+            body = {"tasks": [self.task_id], "timeout_ms": milliseconds(wait)}
+            found = await self._wire.send(routes.HANDOFF_WAIT, body=body, wait=wait)
+            task = await self._wire.send(routes.TASK_SHOW, path={"id": self.task_id})
+            last = max(task.handoffs, key=lambda handoff: (handoff.hop, handoff.offered_at))
+            # A dead letter keeps its task open until somebody decides; whoever waits should know.
+            if not found.open_tasks or last.state == "dead_lettered":
+                shown = await self._wire.send(routes.HANDOFF_SHOW, path={"id": last.handoff_id})
+                return await result_of(self._wire, shown)
+            if deadline.over():
+                raise errors.TimedOut(
+                    f"{self.task_id} has not ended yet; {last.handoff_id} is {last.state}",
+                    hint="ask again: it goes on",
+                )
+
+    async def envelope(self) -> m.Envelope:
+        """What exactly the receiver gets."""
+        return await self._wire.send(routes.HANDOFF_ENVELOPE, path={"id": self.id})
+
+    async def prompt(self, *, tokenizer: str | None = None) -> m.Prompt:
+        """The envelope as a model reads it, and how many tokens that is."""
+        query = {"tokenizer": tokenizer}
+        return await self._wire.send(routes.HANDOFF_PROMPT, path={"id": self.id}, query=query)
+
+    async def cancel(self, *, by: str | None = None, reason: str | None = None) -> m.Moved:
+        """Takes it back."""
+        body = {"by": self._wire.core.who(by, "by"), "reason": reason}
+        return await self._wire.send(routes.HANDOFF_CANCEL, path={"id": self.id}, body=body)
+
+
+async def wait_for(
+    wire: AsyncWire,
+    handoffs: Sequence[str],
+    *,
+    until: m.Until = "settled",
+    mode: m.Mode = "all",
+    timeout: Span | None,
+) -> m.Waited:
+    """Waits for handoffs, in as many requests as it takes."""
+    deadline = Deadline(timeout)
+    while True:
+        wait = deadline.next_wait()
+        body: dict[str, Any] = {"handoffs": list(handoffs), "until": until, "mode": mode}
+        body["timeout_ms"] = milliseconds(wait)
+        found = await wire.send(routes.HANDOFF_WAIT, body=body, wait=wait)
+        if found.done or deadline.over():
+            return found
+
+
+async def result_of(wire: AsyncWire, handoff: m.HandoffWithResult) -> m.ResultReport:
+    """The result of a handoff that has ended, or why there is none."""
+    if handoff.output is not None:
+        return handoff.output
+    failure: Mapping[str, Any] = {}
+    reason = ""
+    if handoff.state == "dead_lettered":
+        content = await wire.exchange(routes.DEAD_LETTER_SHOW, {"id": handoff.handoff_id})
+        reports = json.loads(content).get("reports") or [{}]
+        failure = reports[-1].get("report") or {}
+        reason = f" ({handoff.dead_letter.reason})" if handoff.dead_letter else ""
+    said = f": {failure['message']}" if failure.get("message") else ""
+    decide = "somebody has to redrive or discard it" if handoff.state == "dead_lettered" else ""
+    raise errors.HandoffFailed(
+        f"{handoff.handoff_id} is {handoff.state}{reason}{said}",
+        handoff_id=handoff.handoff_id,
+        state=handoff.state,
+        failure=failure,
+        hint=failure.get("hint") or decide,
+    )
+
+
+def _unacknowledged(handoff: m.HandoffWithResult) -> errors.TimedOut:
+    name = handoff.to.agent or f"the capability {handoff.to.capability}"
+    seen = "it was seen and not accepted" if handoff.status == "delivered" else "it is stored"
+    return errors.TimedOut(
+        f"nobody has claimed {handoff.handoff_id} for {name} in time; {seen}",
+        hint="wait on, offer it to somebody else, or cancel it",
+    )

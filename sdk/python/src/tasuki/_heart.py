@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Heartbeats, from a thread of their own.
+
+A model call may block its thread for minutes, and a blocking call in a coroutine stops the whole
+event loop. Neither may lose the lease. So both clients beat from an operating system's thread,
+with a connection that nothing else uses.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+
+from . import _routes as routes
+from . import errors
+from . import models as m
+from ._wire import Core, decode, refusal_of
+
+log = logging.getLogger("tasuki")
+
+
+class Heart:
+    """Keeps one claim alive until it is stopped, and notices when it is lost."""
+
+    def __init__(
+        self, core: Core, claim: m.ClaimReply, *, http: Callable[[], httpx.Client]
+    ) -> None:
+        self._core = core
+        self._http = http
+        self._path = {"id": claim.handoff_id}
+        self._body: dict[str, Any] = {"claim_id": claim.claim_id, "fence": claim.fence}
+        self._lease = claim.lease_ms / 1000
+        now = time.monotonic()
+        self._lease_end = now + claim.lease_left_ms / 1000
+        self._work_end = now + claim.work_left_ms / 1000
+        self._stop = threading.Event()
+        self._told: list[Callable[[], None]] = []
+        self._lock = threading.Lock()
+        self._done = False
+        #: Set once the claim is over, and nobody reported on it.
+        self.lost = threading.Event()
+        #: Why it is lost.
+        self.why: errors.TasukiError | None = None
+        self._thread = threading.Thread(
+            target=self._run, name=f"tasuki-heart-{claim.handoff_id[-6:]}", daemon=True
+        )
+
+    def start(self) -> None:
+        """Begins to beat."""
+        if not self._thread.ident:
+            self._thread.start()
+
+    def finish(self) -> None:
+        """The claim was reported on: what a beat on its way hears now means nothing."""
+        with self._lock:
+            self._done = True
+            self.lost.clear()
+            self._stop.set()
+
+    def stop(self) -> None:
+        """Ends the beats. One that is on its way is not waited for: it would hold up the event
+        loop, and what it hears means nothing any more."""
+        self._stop.set()
+
+    def lose(self, why: errors.TasukiError) -> None:
+        """The claim is over, as somebody found out."""
+        with self._lock:
+            if self._done or self.lost.is_set():
+                return
+            self.why = why
+            self.lost.set()
+            told = list(self._told)
+            self._stop.set()
+        for tell in told:
+            with contextlib.suppress(Exception):
+                tell()
+
+    def tell(self, what: Callable[[], None]) -> None:
+        """Calls something when the claim is lost, from the thread that notices it."""
+        with self._lock:
+            if not self.lost.is_set():
+                self._told.append(what)
+                return
+        what()
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the lease may have run out: the broker was not heard for as long as it lasts."""
+        return time.monotonic() > self._lease_end
+
+    def check(self) -> None:
+        """Raises if the claim is lost."""
+        if self.lost.is_set():
+            raise self._lease_lost()
+
+    def _lease_lost(self) -> errors.LeaseLost:
+        why = self.why
+        if isinstance(why, errors.LeaseLost):
+            return why
+        return errors.LeaseLost(
+            str(why.message if why else "the claim is over"),
+            hint="stop working on it; claim again if you want more work",
+        )
+
+    def _run(self) -> None:
+        # The first beat comes early enough for a lease of which a part is gone already.
+        pause = min(self._lease, max(0.0, self._lease_end - time.monotonic())) / 3
+        while not self._stop.wait(pause):
+            if time.monotonic() > self._work_end:
+                self.lose(errors.TasukiError("the time for this attempt is over"))
+                return
+            began = time.monotonic()
+            pause = self._beat(began)
+
+    def _beat(self, began: float) -> float:
+        """Beats once. Returns how long to wait before the next one."""
+        route = routes.HANDOFF_HEARTBEAT
+        request = self._core.request(route, path=self._path, query={}, body=self._body, wait=0)
+        patience = max(0.2, min(self._core.timeout, self._lease / 3))
+        request.extensions["timeout"] = httpx.Timeout(patience).as_dict()
+        try:
+            response = self._http().send(request)
+            if not response.is_success:
+                raise refusal_of(response, self._core.base_url)
+            beat = decode(route, response.content)
+        except (httpx.TransportError, RuntimeError) as error:
+            # The second is how a connection says that it was closed together with its client.
+            if self._stop.is_set():
+                return 0
+            log.warning("no answer to a heartbeat of %s: %s", self._path["id"], error)
+            return self._lease / 10
+        except errors.TasukiError as error:
+            if error.retryable or error.code.startswith("signature_"):
+                return self._lease / 10
+            self.lose(error)
+            return 0
+        # Counted from before the request: by the broker's clock the lease began no earlier.
+        self._lease_end = began + beat.lease_left_ms / 1000
+        self._work_end = began + beat.work_left_ms / 1000
+        return max(0.0, began + self._lease / 3 - time.monotonic())

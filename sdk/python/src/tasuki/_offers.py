@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a sender says, as the API takes it. No I/O."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Literal, TypeAlias
+
+from typing_extensions import TypedDict, Unpack
+
+from . import _routes as routes
+from . import models as m
+from ._report import payload as as_payload
+from ._wire import Core, body_of, milliseconds, plain
+from .keys import authored
+
+#: Seconds, or a timedelta.
+Span: TypeAlias = float | timedelta
+JsonObject: TypeAlias = Mapping[str, Any]
+Constraints: TypeAlias = Sequence[str | JsonObject | m.Constraint] | JsonObject
+
+
+class Said(TypedDict, total=False):
+    """What a sender can say of a hop: the parts of an envelope that are its own. What binds
+    (intent, constraints, decisions, history, gaps) the broker carries from hop to hop by itself."""
+
+    ask: str | None
+    summary: str | None
+    state: m.TaskProgress | JsonObject | None
+    tried: Sequence[str]
+    assumptions: Sequence[str]
+    constraints: Constraints | None
+    add_constraints: Constraints | None
+    lift_constraints: Sequence[m.Lift | JsonObject]
+    decisions: Sequence[m.SaidDecision | JsonObject]
+    open_decisions: Sequence[str | m.Question | JsonObject]
+    history: Sequence[m.NewStep | JsonObject]
+    gaps: Sequence[str | m.NewGap | JsonObject]
+    resolved_gaps: Sequence[str]
+    memory_refs: Sequence[str | m.MemoryRef | JsonObject]
+    context: Sequence[m.ContextItem | JsonObject]
+    context_manifest: str | None
+    expected_output: m.ExpectedOutput | JsonObject | None
+    read_back: bool
+
+
+class Hop(Said, total=False):
+    """What a sender can say of a handoff beside what is in it."""
+
+    action: m.Action
+    capability: str | None
+    route: m.Policy | m.Route | JsonObject | None
+    #: Who is asked next, in this order: names of agents, or `{"capability": …}`.
+    fallbacks: Sequence[str | m.Target | JsonObject]
+    #: Tasks that must have a result before this can be claimed.
+    after: m.After | JsonObject | None
+    priority: int | None
+    deadline: datetime | str | None
+    expires_in: Span | None
+    start_in: Span | None
+    terms: m.TermsPatch | JsonObject | None
+    budget_tokens: int | None
+    #: What `assemble` answered: all that it put together goes along.
+    assembled: m.AssembleReply | None
+    needs_approval: bool
+    ordering_key: str | None
+    output_schema: Any
+    metadata: JsonObject
+    envelope_version: str | None
+    majors: Sequence[int]
+
+
+class Offer(Hop, total=False):
+    """What a sender can say of a new task."""
+
+    #: Who decides when things go wrong, and is told of every failure: an agent, or `{"role": …}`.
+    coordinator: str | m.Coordinator | JsonObject | None
+    project: str | None
+
+
+class Telling(Said, total=False):
+    """What a sender can say of a publication beside what is in it."""
+
+    action: m.Action
+    priority: int | None
+    terms: m.TermsPatch | JsonObject | None
+    deadline: datetime | str | None
+    expires_in: Span | None
+    needs_approval: bool
+    ordering_key: str | None
+    metadata: JsonObject
+    coordinator: str | m.Coordinator | JsonObject | None
+    project: str | None
+    assembled: m.AssembleReply | None
+
+
+class Assembly(Said, total=False):
+    """What a sender can say of an assembly beside what is in it."""
+
+    project: str | None
+    include_recent: int | None
+    include_pins: bool | None
+    strategy: m.Strategy | None
+    max_tokens: int | None
+    reserved_system_prompt: int | None
+    reserved_work: int | None
+    tokenizer: str | None
+    role: str | None
+
+
+Control: TypeAlias = Literal["passed", "awaited"]
+
+
+def target(to: str | None, to_capability: str | None) -> dict[str, str]:
+    """Who is to do the work."""
+    if (to is None) == (to_capability is None):
+        raise TypeError("say either to=… (an agent) or to_capability=… (any agent that can)")
+    return {"agent": to} if to is not None else {"capability": str(to_capability)}
+
+
+def said(parts: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of a hop, with what may be given in short written out."""
+    assembled = parts.get("assembled")
+    body = {**(plain(assembled.offer) if assembled else {}), **parts}
+    body.pop("assembled", None)
+    if body.get("memory_refs"):
+        refs: Iterable[Any] = body["memory_refs"]
+        body["memory_refs"] = [{"id": ref} if isinstance(ref, str) else ref for ref in refs]
+    for name in ("expires_in", "start_in"):
+        if name in body:
+            body[f"{name}_ms"] = milliseconds(body.pop(name))
+    if isinstance(body.get("route"), str):
+        body["route"] = {"policy": body["route"]}
+    if isinstance(body.get("coordinator"), str):
+        body["coordinator"] = {"agent": body["coordinator"]}
+    if body.get("fallbacks"):
+        others: Iterable[Any] = body["fallbacks"]
+        body["fallbacks"] = [{"agent": one} if isinstance(one, str) else one for one in others]
+    # False is the broker's default, and an older broker may not know the member.
+    for name in ("read_back", "needs_approval"):
+        if body.get(name) is False:
+            del body[name]
+    return body
+
+
+def follow_up(
+    *,
+    to: str | None = None,
+    to_capability: str | None = None,
+    payload: Any = None,
+    call: bool = False,
+    **hop: Unpack[Hop],
+) -> dict[str, Any]:
+    """A handoff that comes to be in the same atomic step in which another is completed.
+
+    Without `call` it hands the task on: ownership passes to whoever claims it. With `call` it is a
+    task of its own below this one.
+    """
+    body = {**said(hop), "to": target(to, to_capability)}
+    body["payload"] = as_payload(payload, default="request")
+    if call:
+        body["control"] = "awaited"
+    return body_of(routes.HANDOFF_OFFER, body)
+
+
+def offer(
+    core: Core,
+    *,
+    from_agent: str | None,
+    to: str | None,
+    to_capability: str | None,
+    payload: Any,
+    intent: str | None,
+    task_id: str | None,
+    control: Control,
+    correlation_id: str | None,
+    idempotency_key: str | None,
+    hop: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The body of an offer. It has an idempotency key in any case, so that it can be repeated."""
+    body = {
+        **said(hop),
+        "from_agent": core.who(from_agent, "from_agent"),
+        "to": target(to, to_capability),
+        "payload": as_payload(payload, default="request"),
+        "intent": intent,
+        "task_id": task_id,
+        "control": None if control == "passed" else control,
+        "correlation_id": correlation_id,
+        "idempotency_key": idempotency_key or new_key(),
+    }
+    body = body_of(routes.HANDOFF_OFFER, body)
+    # Words that the broker carries are not the sender's to sign.
+    if core.key and intent is not None:
+        body["signed"] = core.key.statement("envelope", authored(body))
+    return body
+
+
+def new_key() -> str:
+    """An idempotency key that nobody else has."""
+    return uuid.uuid4().hex

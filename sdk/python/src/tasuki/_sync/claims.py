@@ -1,0 +1,439 @@
+# SPDX-License-Identifier: Apache-2.0
+# Made by tools/generate.py from _async/claims.py. Do not edit.
+"""Work as its receiver sees it: a claim, kept alive while it is worked on."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import Self, Unpack
+
+from .. import _routes as routes
+from .. import errors
+from .. import models as m
+from .._canonical import address, constraint_id
+from .._heart import Heart
+from .._offers import Hop, JsonObject, Span, follow_up, new_key, offer
+from .._report import Classify, derived_key, failure
+from .._report import payload as as_payload
+from .._wire import Deadline, Route, milliseconds, plain
+from .base import Wire
+from .handoffs import Handoff
+
+if TYPE_CHECKING:
+    from .client import Client
+
+log = logging.getLogger("tasuki")
+
+#: How long a program waits for work unless it says otherwise.
+WORK_S = 30.0
+
+
+class Claim:
+    """Work that is this agent's until it says what became of it.
+
+    In a `with` block the lease is kept by heartbeats from a thread of its own. At the end of the
+    block:
+
+    - it was completed, failed, released or declined in the block: nothing more happens;
+    - an exception left the block: it is reported as a failure (see `tasuki.failure_class` for its
+      class) and goes on its way; an interruption (Ctrl-C, a cancelled coroutine) releases the work;
+    - nothing was said: the work is released, so that somebody else does it, and a warning says so.
+      Only the program knows whether it is done, and a guess would be a lie in the log.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        reply: m.ClaimReply,
+        raw: Mapping[str, Any],
+        *,
+        agent: str,
+        classify: Classify | None = None,
+        auto_start: bool = True,
+    ) -> None:
+        self._client = client
+        self._wire: Wire = client._wire
+        self._reply = reply
+        self._classify = classify
+        self._auto_start = auto_start
+        self._reported = False
+        self._started = False
+        self._steps: dict[str, int] = {}
+        self._heart = Heart(self._wire.core, reply, http=self._wire.beats)
+        #: Who claimed it.
+        self.agent = agent
+        self.handoff_id = reply.handoff_id
+        self.task_id = reply.task_id
+        self.claim_id = reply.claim_id
+        #: Higher than that of every earlier claim. Pass it on with what you write elsewhere.
+        self.fence = reply.fence
+        #: The how manieth try this is.
+        self.attempt = reply.attempt
+        self.envelope_hash = reply.envelope_hash
+        #: Handoffs on which this is built and whose results no longer hold.
+        self.taints = reply.taints
+        #: The envelope exactly as it came; `envelope` is the same as a model.
+        self.raw_envelope: dict[str, Any] = dict(raw)
+        self.envelope = m.Envelope.model_validate(self.raw_envelope)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.handoff_id} attempt {self.attempt}>"
+
+    @property
+    def intent(self) -> str:
+        """The user's own words."""
+        return self.envelope.intent
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        """What to work on."""
+        return dict(self.raw_envelope["payload"])
+
+    @property
+    def constraints(self) -> list[m.Constraint]:
+        """What binds everybody who works on this task."""
+        return self.envelope.constraints
+
+    @property
+    def lost(self) -> threading.Event:
+        """Set once the claim is over although nothing was reported: the lease ran out, the task was
+        cancelled, the time for the attempt is over."""
+        return self._heart.lost
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the broker was not heard for as long as the lease lasts. If it was away, it
+        grants a full lease when it is back; if only the way to it was cut, somebody else may work
+        by now."""
+        return self._heart.in_doubt
+
+    @property
+    def reported(self) -> bool:
+        """Whether it was said what became of it."""
+        return self._reported
+
+    def on_lost(self, tell: Callable[[], None]) -> None:
+        """Calls something when the claim is lost, from the thread that notices it."""
+        self._heart.tell(tell)
+
+    def check(self) -> None:
+        """Raises `LeaseLost` if the claim is lost. For the middle of long work."""
+        self._heart.check()
+
+    def start(self) -> None:
+        """Says that the work has begun. Repeats what binds, as a sender may ask for: the ids are
+        made anew from the texts that came, so that they prove what was received. With a key, the
+        agent signs that it accepts this very envelope; the signature stands in the log."""
+        self.check()
+        repeated = self._read_back()
+        signed = None
+        key = self._wire.core.key
+        if key:
+            unordered = {**repeated, "constraints": sorted(set(repeated["constraints"]))}
+            held = (self.handoff_id, self.envelope_hash, self.claim_id, str(self.fence))
+            signed = key.statement("acknowledgment", *held, "accepted", address(unordered))
+        self._act(routes.HANDOFF_START, {"read_back": repeated, "signed": signed})
+        self._started = True
+
+    def progress(self, note: str | None = None, *, percent: int | None = None) -> None:
+        """Reports progress. It is kept in the log, and extends the lease."""
+        self.check()
+        self._act(routes.HANDOFF_PROGRESS, {"note": note, "percent": percent})
+
+    def complete(
+        self,
+        payload: Any = None,
+        *,
+        action: m.Action = "completed",
+        follow_ups: Sequence[JsonObject] = (),
+        criteria: Sequence[m.CriterionReport | JsonObject] = (),
+        gaps: Sequence[str] = (),
+        metadata: JsonObject | None = None,
+    ) -> m.Moved:
+        """Says that the work is done and what came of it. `follow_ups` (see `tasuki.follow_up`)
+        come to be in the same atomic step. A result that does not fit what was expected is
+        refused, and the claim goes on."""
+        body = {
+            "payload": as_payload(payload),
+            "action": None if action == "completed" else action,
+            "follow_ups": list(follow_ups),
+            "criteria": list(criteria),
+            "gaps": list(gaps),
+            "metadata": dict(metadata or {}),
+        }
+        return self._end(routes.HANDOFF_COMPLETE, body)
+
+    def hand_on(
+        self,
+        *,
+        to: str | None = None,
+        to_capability: str | None = None,
+        payload: Any = None,
+        result: Any = None,
+        **hop: Unpack[Hop],
+    ) -> m.Moved:
+        """Completes with `result` and hands the task on, in one atomic step."""
+        following = follow_up(to=to, to_capability=to_capability, payload=payload, **hop)
+        return self.complete(result, follow_ups=[following])
+
+    def fail(
+        self,
+        message: str,
+        *,
+        kind: m.FailureClass = "unknown",
+        type: str = "error",
+        hint: str | None = None,
+        attempted: str | None = None,
+        attempts: int | None = None,
+        causes: Sequence[str] = (),
+        retry_after: Span | None = None,
+        details: JsonObject | None = None,
+    ) -> m.Moved:
+        """Says that the work failed: `retryable` will be tried again, perhaps not before
+        `retry_after`; `permanent` will not, and must have a `hint` at what would mend it. `causes`
+        is what led to it, the nearest first."""
+        body = {
+            "class": kind,
+            "type": type,
+            "message": message,
+            "hint": hint,
+            "attempted": attempted,
+            "attempts": attempts,
+            "causes": list(causes),
+            "retry_after_ms": milliseconds(retry_after),
+            "details": dict(details or {}),
+        }
+        return self._end(routes.HANDOFF_FAIL, body)
+
+    def reserve(self, *resources: str) -> list[m.Reservation]:
+        """Takes files or other resources for this claim: paths, or patterns (`*` within a step,
+        `**` for any number). They are free again when the claim ends. Raises `Conflict` if another
+        holder has one."""
+        return self._reserve(routes.HANDOFF_RESERVE, resources)
+
+    def unreserve(self, *resources: str) -> list[m.Reservation]:
+        """Gives some up before the claim ends."""
+        return self._reserve(routes.HANDOFF_UNRESERVE, resources)
+
+    def _reserve(
+        self, route: Route[m.Reservations], resources: Sequence[str]
+    ) -> list[m.Reservation]:
+        self.check()
+        held = {"claim_id": self.claim_id, "fence": self.fence, "resources": list(resources)}
+        found = self._wire.send(route, path={"id": self.handoff_id}, body=held)
+        return found.reservations
+
+    def release(self) -> m.Moved:
+        """Gives the work back unfinished, for somebody else."""
+        return self._end(routes.HANDOFF_RELEASE, {})
+
+    def decline(self, reason: str | None = None) -> m.Moved:
+        """Says that this agent will not do it. It does not get it again."""
+        return self._end(routes.HANDOFF_DECLINE, {"agent": self.agent, "reason": reason})
+
+    def call(
+        self,
+        *,
+        to: str | None = None,
+        to_capability: str | None = None,
+        payload: Any = None,
+        timeout: Span | None = None,
+        idempotency_key: str | None = None,
+        **hop: Unpack[Hop],
+    ) -> m.ResultReport:
+        """Has somebody else do a part, and waits for the result. The task stays this agent's."""
+        called = self.start_call(
+            to=to,
+            to_capability=to_capability,
+            payload=payload,
+            idempotency_key=idempotency_key,
+            **hop,
+        )
+        return called.result(timeout)
+
+    def start_call(
+        self,
+        *,
+        to: str | None = None,
+        to_capability: str | None = None,
+        payload: Any = None,
+        idempotency_key: str | None = None,
+        **hop: Unpack[Hop],
+    ) -> Handoff:
+        """The same without waiting. If this work is lost and done again, the same call finds what
+        was started before, instead of starting it a second time."""
+        self.check()
+        said: dict[str, Any] = {"to": to, "to_capability": to_capability, "payload": payload, **hop}
+        body = offer(
+            self._wire.core,
+            from_agent=self.agent,
+            to=to,
+            to_capability=to_capability,
+            payload=payload,
+            intent=None,
+            task_id=self.task_id,
+            control="awaited",
+            correlation_id=None,
+            idempotency_key=idempotency_key or derived_key(self.handoff_id, said, self._steps),
+            hop=hop,
+        )
+        return Handoff(self._wire, self._wire.send(routes.HANDOFF_OFFER, body=body))
+
+    def memory(
+        self, id: str, *, revision: int | None = None, detail: m.Detail | None = None
+    ) -> m.Memory:
+        """Fetches more of a memory than the envelope passed; the broker counts what was missed."""
+        return self._client.memories.get(
+            id, revision=revision, detail=detail, handoff=self.handoff_id
+        )
+
+    def prompt(self, *, tokenizer: str | None = None) -> m.Prompt:
+        """The envelope as a model reads it, and how many tokens that is."""
+        path, query = {"id": self.handoff_id}, {"tokenizer": tokenizer}
+        return self._wire.send(routes.HANDOFF_PROMPT, path=path, query=query)
+
+    def __enter__(self) -> Self:
+        self._heart.start()
+        if self._auto_start and not self._started:
+            try:
+                self.start()
+            except BaseException:
+                self._heart.stop()
+                raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if not self._reported:
+                self._leave(error)
+        finally:
+            self._heart.stop()
+
+    def _leave(self, error: BaseException | None) -> None:
+        if error is None:
+            if self.lost.is_set():
+                self.check()
+            self.release()
+            warnings.warn(
+                f"{self.handoff_id} was left without complete() or fail(), and was released",
+                errors.UnreportedClaim,
+                stacklevel=3,
+            )
+            return
+        if isinstance(error, errors.LeaseLost):
+            return
+        try:
+            if isinstance(error, Exception):
+                self._fail(error)
+            else:
+                self.release()
+        except errors.TasukiError as unheard:
+            # What went wrong first matters more; without a report the lease runs out by itself.
+            log.warning("cannot report what became of %s: %s", self.handoff_id, unheard)
+
+    def _fail(self, error: BaseException) -> None:
+        self._end(routes.HANDOFF_FAIL, failure(error, self._classify))
+
+    def _act(self, route: Route[m.Moved], body: Mapping[str, Any]) -> m.Moved:
+        held = {**body, "claim_id": self.claim_id, "fence": self.fence}
+        try:
+            return self._wire.send(route, path={"id": self.handoff_id}, body=held)
+        except errors.LeaseLost as error:
+            self._heart.lose(error)
+            raise
+
+    def _end(self, route: Route[m.Moved], body: Mapping[str, Any]) -> m.Moved:
+        # Sent even if the claim is lost: the broker refuses it, and keeps it in the log as late.
+        moved = self._act(route, body)
+        self._reported = True
+        self._heart.finish()
+        return moved
+
+    def _read_back(self) -> dict[str, Any]:
+        ids = [constraint_id(constraint.text) for constraint in self.constraints]
+        expected = self.raw_envelope.get("expected_output")
+        return {
+            "constraints": ids,
+            "expected_output": address(plain(expected)) if expected else None,
+        }
+
+
+class Claiming:
+    """Asks for work when its block begins."""
+
+    def __init__(self, client: Client, ask: Mapping[str, Any], wait: Span | None) -> None:
+        self._client = client
+        self._ask = dict(ask)
+        self._wait = wait
+        self._claim: Claim | None = None
+
+    def __enter__(self) -> Claim:
+        deadline = Deadline(self._wait)
+        while True:
+            found = self._client.try_claim(wait=deadline.next_wait(), **self._ask)
+            if found:
+                self._claim = found
+                return found.__enter__()
+            if deadline.over():
+                raise errors.NoWork(
+                    f"there was nothing for {self._ask.get('agent') or 'this agent'} to do in time",
+                    hint="ask again; `wait=None` waits for as long as it takes",
+                )
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._claim is not None
+        self._claim.__exit__(kind, error, trace)
+
+
+def take(
+    client: Client,
+    *,
+    agent: str,
+    capabilities: Sequence[str],
+    most: int,
+    lease: Span | None,
+    wait: float,
+    classify: Classify | None,
+    auto_start: bool,
+) -> list[Claim]:
+    """Claims as much as there is, up to `most`. The request has an id, so a lost answer is asked
+    for again and the same work comes."""
+    body = {
+        "agent": agent,
+        "capabilities": list(capabilities),
+        "lease_ms": milliseconds(lease),
+        "majors": [2],
+        "max": most,
+        "request_id": new_key(),
+        "wait_ms": milliseconds(wait),
+    }
+    content = client._wire.exchange(routes.HANDOFF_CLAIM, body=plain(body), wait=wait)
+    claims = json.loads(content)["claims"]
+    return [
+        Claim(
+            client,
+            m.ClaimReply.model_validate(claim),
+            claim["envelope"],
+            agent=agent,
+            classify=classify,
+            auto_start=auto_start,
+        )
+        for claim in claims
+    ]

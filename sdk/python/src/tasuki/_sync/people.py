@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+# Made by tools/generate.py from _async/people.py. Do not edit.
+"""Who there is: agents, their keys and tokens, and tenants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .. import _routes as routes
+from .. import models as m
+from .._canonical import address
+from .._offers import JsonObject, Span
+from .._wire import milliseconds, plain
+from ..keys import Key
+from .base import Wire
+
+
+class Agents:
+    """Who there is, and what they can do."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def publish(
+        self, manifest: JsonObject, *, version: int | None = None, sign: bool = True
+    ) -> m.Agent:
+        """Publishes what an agent can do, signed if the client has a key."""
+        key = self._wire.core.key
+        signed = key.statement("manifest", address(plain(manifest))) if key and sign else None
+        body = {"manifest": dict(manifest), "version": version, "signed": signed}
+        return self._wire.send(routes.AGENT_PUBLISH, body=body)
+
+    def get(self, id: str) -> m.Agent:
+        """Shows one: its manifest, its keys, how it fares, whether it is there."""
+        return self._wire.send(routes.AGENT_SHOW, path={"id": id})
+
+    def all(
+        self,
+        *,
+        capability: str | None = None,
+        role: str | None = None,
+        tag: str | None = None,
+        live: bool | None = None,
+        reliability: int | None = None,
+        version: str | None = None,
+        tenant: str | None = None,
+        limit: int | None = None,
+    ) -> list[m.Agent]:
+        """Lists those that fit."""
+        query = {
+            "capability": capability,
+            "role": role,
+            "tag": tag,
+            "live": live,
+            "reliability": reliability,
+            "version": version,
+            "tenant": tenant,
+            "limit": limit,
+        }
+        return (self._wire.send(routes.AGENT_LIST, query=query)).agents
+
+    def drain(self, id: str) -> m.Agent:
+        """Lets one finish what it holds and get nothing new."""
+        return self._wire.send(routes.AGENT_DRAIN, path={"id": id}, body={})
+
+    def resume(self, id: str) -> m.Agent:
+        """Ends that."""
+        return self._wire.send(routes.AGENT_RESUME, path={"id": id}, body={})
+
+    def deregister(self, id: str) -> m.Agent:
+        """Takes one out of the directory."""
+        return self._wire.send(routes.AGENT_DEREGISTER, path={"id": id}, body={})
+
+    def set_rules(self, id: str, rules: Sequence[m.Rule | JsonObject]) -> m.Agent:
+        """Says what one may do."""
+        return self._wire.send(routes.AGENT_SET_RULES, path={"id": id}, body={"rules": rules})
+
+    def catalogue(self) -> m.Catalogue:
+        """All agents in short, as `/.well-known/agents.json` has them."""
+        return self._wire.send(routes.AGENT_CATALOGUE)
+
+
+class Keys:
+    """Keys by which the broker knows agents."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def join(self, key: Key, *, token: str, agent: str | None = None) -> m.Agent:
+        """Enrolls a key with a join token, which works once."""
+        name = agent or key.agent or self._wire.core.who(None, "agent")
+        body = {
+            "agent_id": name,
+            "key": key.public,
+            "proof": key.possession(name),
+            "token": token,
+        }
+        return self._wire.send(routes.AGENT_JOIN, body=body)
+
+    def enroll(
+        self, agent: str, public_key: str, *, rules: Sequence[m.Rule | JsonObject] | None = None
+    ) -> m.Agent:
+        """Enrolls a public key for an agent. For administrators."""
+        body = {"key": public_key, "rules": rules}
+        return self._wire.send(routes.KEY_ENROLL, path={"id": agent}, body=body)
+
+    def rotate(
+        self, new: Key, *, old: str | None = None, agent: str | None = None, grace: Span = 3600.0
+    ) -> m.Agent:
+        """Replaces a key (this client's, unless `old` names another), which counts for another
+        while. The client goes on with the new one."""
+        core = self._wire.core
+        name = core.who(agent, "agent")
+        mine = core.key
+        if old is None and mine is None:
+            raise TypeError("say old=…: this client has no key of its own")
+        body = {
+            "key": new.public,
+            "old": old or (mine.id if mine else None),
+            "proof": new.possession(name),
+            "grace_ms": milliseconds(grace),
+        }
+        shown = self._wire.send(routes.KEY_ROTATE, path={"id": name}, body=body)
+        if mine is not None and old in (None, mine.id):
+            core.key = new
+        return shown
+
+    def revoke(self, agent: str, key_id: str) -> m.Agent:
+        """Ends a key at once. With its last key an agent loses what it holds."""
+        path = {"id": agent, "key": key_id}
+        return self._wire.send(routes.KEY_REVOKE, path=path, body={})
+
+
+class Tokens:
+    """Tokens for callers that cannot sign, and for joining."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def issue(
+        self,
+        agent: str,
+        *,
+        rules: Sequence[m.Rule | JsonObject],
+        purpose: m.Purpose = "bearer",
+        expires_in: Span | None = None,
+    ) -> m.IssuedToken:
+        """Issues one. Its text is shown this once; so a lost answer is not asked for again."""
+        body: Mapping[str, Any] = {
+            "agent_id": agent,
+            "purpose": purpose,
+            "rules": list(rules),
+            "expires_in_ms": milliseconds(expires_in),
+        }
+        return self._wire.send(routes.TOKEN_ISSUE, body=body, repeat=False)
+
+    def all(self) -> list[m.TokenInfo]:
+        """Lists them, without their texts."""
+        return (self._wire.send(routes.TOKEN_LIST)).tokens
+
+    def revoke(self, id: str) -> m.TokenInfo:
+        """Ends one at once."""
+        return self._wire.send(routes.TOKEN_REVOKE, path={"id": id}, body={})
+
+
+class Tenants:
+    """What each tenant may use."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def all(self) -> list[m.TenantInfo]:
+        """Lists them."""
+        return (self._wire.send(routes.TENANT_LIST)).tenants
+
+    def set(
+        self,
+        id: str,
+        *,
+        in_flight: int | None = None,
+        stored_bytes: int | None = None,
+        requests_per_second: int | None = None,
+    ) -> m.TenantInfo:
+        """Says how much one may use."""
+        body = {
+            "in_flight": in_flight,
+            "stored_bytes": stored_bytes,
+            "requests_per_second": requests_per_second,
+        }
+        return self._wire.send(routes.TENANT_SET, path={"id": id}, body=body)

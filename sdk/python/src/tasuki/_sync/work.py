@@ -1,0 +1,420 @@
+# SPDX-License-Identifier: Apache-2.0
+# Made by tools/generate.py from _async/work.py. Do not edit.
+"""Tasks, handoffs and dead letters by their id, and the log of all of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+from typing_extensions import Unpack
+
+from .. import _routes as routes
+from .. import models as m
+from .._offers import JsonObject, Said, Span, new_key, said, target
+from .._report import payload as as_payload
+from .._wire import milliseconds, refusal_of
+from .base import Wire
+from .channels import Need, join
+from .handoffs import Handoff
+
+
+class Tasks:
+    """Pieces of work, from the user's words to their end."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def open(
+        self,
+        intent: str,
+        *,
+        parent_task_id: str | None = None,
+        correlation_id: str | None = None,
+        coordinator: str | m.Coordinator | JsonObject | None = None,
+        project: str | None = None,
+        from_agent: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> m.Task:
+        """Opens one that is nobody else's yet."""
+        body = {
+            "from_agent": self._wire.core.who(from_agent, "from_agent"),
+            "intent": intent,
+            "parent_task_id": parent_task_id,
+            "correlation_id": correlation_id,
+            "coordinator": said({"coordinator": coordinator})["coordinator"],
+            "project": project,
+            "idempotency_key": idempotency_key or new_key(),
+        }
+        return self._wire.send(routes.TASK_OPEN, body=body)
+
+    def get(self, id: str) -> m.TaskWithParts:
+        """Shows one, with its handoffs and the tasks below it."""
+        return self._wire.send(routes.TASK_SHOW, path={"id": id})
+
+    def page(
+        self,
+        *,
+        owner: str | None = None,
+        state: str | None = None,
+        parent: str | None = None,
+        project: str | None = None,
+        limit: int | None = None,
+        before: str | None = None,
+    ) -> m.Tasks:
+        """Lists some, the newest first."""
+        query = {
+            "owner": owner,
+            "state": state,
+            "parent": parent,
+            "project": project,
+            "limit": limit,
+            "before": before,
+        }
+        return self._wire.send(routes.TASK_LIST, query=query)
+
+    def cancel(self, id: str, *, by: str | None = None, reason: str | None = None) -> m.Task:
+        """Ends one, and what is under way of it."""
+        body = {"by": self._wire.core.who(by, "by"), "reason": reason}
+        return self._wire.send(routes.TASK_CANCEL, path={"id": id}, body=body)
+
+    def join(
+        self,
+        id: str,
+        *,
+        need: Need = "all",
+        timeout: Span | None = None,
+        limit: int | None = None,
+        before: str | None = None,
+    ) -> m.Gathered:
+        """Collects what the tasks below one have come to, and says who is missing. `need` is how
+        many must have a result: `all`, `any`, or a number."""
+        options: dict[str, Any] = {"limit": limit, "before": before}
+        return join(self._wire, id, need=need, timeout=timeout, **options)
+
+    def lift(self, id: str, constraint: str, *, reason: str, by: str | None = None) -> m.Task:
+        """Ends a constraint from the next envelope on. Only who issued it, or opened the task, can
+        do that."""
+        body = {"by": self._wire.core.who(by, "by"), "constraint": constraint, "reason": reason}
+        return self._wire.send(routes.TASK_LIFT, path={"id": id}, body=body)
+
+    def clear_taint(self, id: str, source: str, *, reason: str, by: str | None = None) -> m.Task:
+        """Lets a task go on although something that it is built on no longer holds."""
+        body = {"by": self._wire.core.who(by, "by"), "source": source, "reason": reason}
+        return self._wire.send(routes.TASK_CLEAR_TAINT, path={"id": id}, body=body)
+
+    def branch(
+        self,
+        id: str,
+        *,
+        hop: int,
+        to: str | None = None,
+        to_capability: str | None = None,
+        by: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Handoff:
+        """Begins anew from a hop, as a task of its own."""
+        body = {
+            "by": self._wire.core.who(by, "by"),
+            "hop": hop,
+            "to": target(to, to_capability) if to or to_capability else None,
+            "idempotency_key": idempotency_key or new_key(),
+        }
+        offered = self._wire.send(routes.TASK_BRANCH, path={"id": id}, body=body)
+        return Handoff(self._wire, offered)
+
+    def export(self, id: str) -> str:
+        """A task and those below it, as one file that can be verified anywhere, and read by another
+        broker (`client.chains.add`)."""
+        return (self._wire.exchange(routes.TASK_EXPORT, {"id": id})).decode()
+
+    def events(self, id: str) -> list[m.Event]:
+        """All that happened to one, in order."""
+        return (self._wire.send(routes.TASK_EVENTS, path={"id": id})).events
+
+
+class Handoffs:
+    """Handoffs by their id, and what others than their sender and holder do with them."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def get(
+        self, id: str, *, until: m.Until | None = None, wait: float | None = None
+    ) -> m.HandoffWithResult:
+        """Shows one; with `until`, as soon as it is that far, or after `wait` seconds."""
+        query = {"until": until, "wait_ms": milliseconds(wait)}
+        path = {"id": id}
+        return self._wire.send(routes.HANDOFF_SHOW, path=path, query=query, wait=wait or 0)
+
+    def page(
+        self,
+        *,
+        state: str | None = None,
+        from_agent: str | None = None,
+        to_agent: str | None = None,
+        to_capability: str | None = None,
+        task: str | None = None,
+        limit: int | None = None,
+        before: str | None = None,
+    ) -> m.Handoffs:
+        """Lists some, the newest first."""
+        query = {
+            "state": state,
+            "from_agent": from_agent,
+            "to_agent": to_agent,
+            "to_capability": to_capability,
+            "task": task,
+            "limit": limit,
+            "before": before,
+        }
+        return self._wire.send(routes.HANDOFF_LIST, query=query)
+
+    def envelope(self, id: str) -> m.Envelope:
+        """What exactly the receiver gets."""
+        return self._wire.send(routes.HANDOFF_ENVELOPE, path={"id": id})
+
+    def raw_envelope(self, id: str) -> dict[str, Any]:
+        """The same, exactly as it is stored: `tasuki.address` of it is its hash."""
+        raw: dict[str, Any] = json.loads(self._wire.exchange(routes.HANDOFF_ENVELOPE, {"id": id}))
+        return raw
+
+    def prompt(self, id: str, *, tokenizer: str | None = None) -> m.Prompt:
+        """The envelope as a model reads it."""
+        query = {"tokenizer": tokenizer}
+        return self._wire.send(routes.HANDOFF_PROMPT, path={"id": id}, query=query)
+
+    def peek(
+        self,
+        *,
+        agent: str | None = None,
+        capabilities: Sequence[str] = (),
+        max: int | None = None,
+        majors: Sequence[int] = (),
+    ) -> list[m.Waiting]:
+        """Looks at what waits, without claiming it."""
+        body = {
+            "agent": self._wire.core.who(agent, "agent"),
+            "capabilities": list(capabilities),
+            "max": max,
+            "majors": list(majors),
+        }
+        return (self._wire.send(routes.HANDOFF_PEEK, body=body)).waiting
+
+    def decline(self, id: str, *, agent: str | None = None, reason: str | None = None) -> m.Moved:
+        """Says that an agent will not do it, without having claimed it."""
+        body = {"agent": self._wire.core.who(agent, "agent"), "reason": reason}
+        return self._wire.send(routes.HANDOFF_DECLINE, path={"id": id}, body=body)
+
+    def approve(self, id: str, *, by: str | None = None) -> m.Moved:
+        """Lets one go that waits for approval."""
+        return self._by(routes.HANDOFF_APPROVE, id, by)
+
+    def reject(self, id: str, *, by: str | None = None) -> m.Moved:
+        """Makes a dead letter of one that waits for approval."""
+        return self._by(routes.HANDOFF_REJECT, id, by)
+
+    def cancel(self, id: str, *, by: str | None = None, reason: str | None = None) -> m.Moved:
+        """Takes one back."""
+        body = {"by": self._wire.core.who(by, "by"), "reason": reason}
+        return self._wire.send(routes.HANDOFF_CANCEL, path={"id": id}, body=body)
+
+    def abort(self, id: str, *, by: str | None = None, reason: str | None = None) -> m.Moved:
+        """Ends one as failed."""
+        body = {"by": self._wire.core.who(by, "by"), "reason": reason}
+        return self._wire.send(routes.HANDOFF_ABORT, path={"id": id}, body=body)
+
+    def retract(
+        self, id: str, *, reason: str, policy: m.TaintPolicy = "flag", by: str | None = None
+    ) -> m.Handoff:
+        """Takes back what a completed one produced. What is built on it is tainted: flagged, or
+        held back until somebody has approved (`block`)."""
+        body = {"by": self._wire.core.who(by, "by"), "reason": reason, "policy": policy}
+        return self._wire.send(routes.HANDOFF_RETRACT, path={"id": id}, body=body)
+
+    def erase(self, id: str, *, reason: str, by: str | None = None) -> m.Moved:
+        """Removes what one carried for good, once its task is at its end."""
+        body = {"by": self._wire.core.who(by, "by"), "reason": reason}
+        return self._wire.send(routes.HANDOFF_ERASE, path={"id": id}, body=body)
+
+    def counter(
+        self,
+        id: str,
+        *,
+        reason: str,
+        agent: str | None = None,
+        capabilities: Sequence[str] = (),
+        terms: m.TermsPatch | JsonObject | None = None,
+        budget_tokens: int | None = None,
+    ) -> m.Handoff:
+        """Says on which other terms this agent would take it."""
+        body = {
+            "agent": self._wire.core.who(agent, "agent"),
+            "reason": reason,
+            "capabilities": list(capabilities),
+            "terms": terms,
+            "budget_tokens": budget_tokens,
+        }
+        return self._wire.send(routes.HANDOFF_COUNTER, path={"id": id}, body=body)
+
+    def settle(self, id: str, *, agent: str, accept: bool, by: str | None = None) -> m.Handoff:
+        """Takes or refuses a counter-offer."""
+        body = {"agent": agent, "accept": accept, "by": self._wire.core.who(by, "by")}
+        return self._wire.send(routes.HANDOFF_SETTLE, path={"id": id}, body=body)
+
+    def _by(self, route: Any, id: str, by: str | None) -> m.Moved:
+        body = {"by": self._wire.core.who(by, "by")}
+        moved: m.Moved = self._wire.send(route, path={"id": id}, body=body)
+        return moved
+
+
+class DeadLetters:
+    """Handoffs on which somebody has to decide."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def page(
+        self, *, decided: bool | None = None, limit: int | None = None, before: str | None = None
+    ) -> m.Handoffs:
+        """Lists those that wait; with `decided`, those that were decided on, too."""
+        query = {"all": decided, "limit": limit, "before": before}
+        return self._wire.send(routes.DEAD_LETTER_LIST, query=query)
+
+    def get(self, id: str) -> m.DeadLetter:
+        """Shows one, with its envelope and every report of a failure."""
+        return self._wire.send(routes.DEAD_LETTER_SHOW, path={"id": id})
+
+    def redrive(self, id: str, *, by: str | None = None) -> m.OfferReply:
+        """Sends the same envelope on its way again, as a new handoff."""
+        body = {"by": self._wire.core.who(by, "by")}
+        return self._wire.send(routes.DEAD_LETTER_REDRIVE, path={"id": id}, body=body)
+
+    def reroute(
+        self,
+        id: str,
+        *,
+        to: str | None = None,
+        to_capability: str | None = None,
+        by: str | None = None,
+    ) -> m.OfferReply:
+        """Sends it to somebody else."""
+        body = {"by": self._wire.core.who(by, "by"), "to": target(to, to_capability)}
+        return self._wire.send(routes.DEAD_LETTER_REROUTE, path={"id": id}, body=body)
+
+    def amend(
+        self,
+        id: str,
+        *,
+        to: str | None = None,
+        to_capability: str | None = None,
+        payload: Any = None,
+        terms: m.TermsPatch | JsonObject | None = None,
+        by: str | None = None,
+        **parts: Unpack[Said],
+    ) -> m.OfferReply:
+        """Sends it on its way again with a new envelope, which is linked to the old one and held to
+        the same constraints. What is not said stays as it was."""
+        body = {
+            **said(parts),
+            "by": self._wire.core.who(by, "by"),
+            "to": target(to, to_capability) if to or to_capability else None,
+            "payload": None if payload is None else as_payload(payload, default="request"),
+            "terms": terms,
+        }
+        return self._wire.send(routes.DEAD_LETTER_AMEND, path={"id": id}, body=body)
+
+    def answer(
+        self, id: str, decision: m.SaidDecision | JsonObject, *, by: str | None = None
+    ) -> m.OfferReply:
+        """Decides what it stopped at, and lets the work go on with the decision."""
+        body = {"by": self._wire.core.who(by, "by"), "decision": decision}
+        return self._wire.send(routes.DEAD_LETTER_ANSWER, path={"id": id}, body=body)
+
+    def take(self, id: str, *, span: Span = 600.0, by: str | None = None) -> m.Handoff:
+        """Keeps others from deciding on it for a while; 0 gives it back."""
+        body = {"by": self._wire.core.who(by, "by"), "for_ms": milliseconds(span)}
+        return self._wire.send(routes.DEAD_LETTER_TAKE, path={"id": id}, body=body)
+
+    def groups(self) -> list[m.DeadLetterGroup]:
+        """Those that wait, by what they died of."""
+        return (self._wire.send(routes.DEAD_LETTER_GROUPS)).groups
+
+    def decide_many(
+        self,
+        decision: Literal["retry"] | JsonObject,
+        *,
+        handoffs: Sequence[str] = (),
+        fingerprint: str | None = None,
+        dry_run: bool = False,
+        by: str | None = None,
+    ) -> m.DecidedMany:
+        """Decides on many at once: `"retry"`, `{"reroute": {"agent": …}}` or `{"abort": reason}`.
+        With `dry_run` it only says which ones it would be."""
+        body = {
+            "by": self._wire.core.who(by, "by"),
+            "decision": decision,
+            "handoffs": list(handoffs),
+            "fingerprint": fingerprint,
+            "dry_run": dry_run or None,
+        }
+        return self._wire.send(routes.DEAD_LETTER_DECIDE_MANY, body=body)
+
+    def discard(self, id: str, *, reason: str, by: str | None = None) -> m.Moved:
+        """Puts one away for good."""
+        body = {"by": self._wire.core.who(by, "by"), "reason": reason}
+        return self._wire.send(routes.DEAD_LETTER_DISCARD, path={"id": id}, body=body)
+
+
+class Chains:
+    """Chains that other brokers exported, for reading."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def add(
+        self, file: str, *, project: str | None = None, by: str | None = None
+    ) -> m.ImportedChain:
+        """Keeps what `client.tasks.export` wrote elsewhere."""
+        body = {"by": self._wire.core.who(by, "by"), "file": file, "project": project}
+        return self._wire.send(routes.CHAIN_IMPORT, body=body)
+
+    def get(self, id: str) -> m.ImportedChainWithFile:
+        """Shows one with its file, and whether it is whole."""
+        return self._wire.send(routes.CHAIN_SHOW, path={"id": id})
+
+    def page(self, *, limit: int | None = None, before: int | None = None) -> m.ImportedChains:
+        """Lists them, the last one first."""
+        query = {"limit": limit, "before": before}
+        return self._wire.send(routes.CHAIN_LIST, query=query)
+
+
+class Audit:
+    """The log of everything."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def verify(self) -> m.Verdict:
+        """Checks every hash, body and signature of the log."""
+        return self._wire.send(routes.AUDIT_VERIFY, wait=600)
+
+    def export(self, *, after: int | None = None) -> Iterator[str]:
+        """The log, line by line, as `tasuki audit verify --file` reads it."""
+        request = self._wire.core.request(
+            routes.AUDIT_EXPORT, path={}, query={"after": after}, body=None, wait=600
+        )
+        response = self._wire.http.send(request, stream=True)
+        try:
+            if not response.is_success:
+                content = response.read()
+                raise refusal_of(response, self._wire.core.base_url, content)
+            for line in response.iter_lines():
+                yield line
+        finally:
+            response.close()
+
+    def refusals(self) -> m.Refusals:
+        """The last attempts that nobody stood behind."""
+        return self._wire.send(routes.SECURITY_SHOW)

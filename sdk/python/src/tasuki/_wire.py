@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a request is and what an answer means, without doing any I/O.
+
+Both clients ask the same things here: how a call becomes a request, whether an answer is final, and
+how long to pause before the next try. They differ only in how they send and how they sleep.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from . import errors
+
+if TYPE_CHECKING:
+    from .keys import Key
+
+T = TypeVar("T")
+
+URL = "http://127.0.0.1:8788"
+#: How long one request waits at the broker; longer waits are several requests.
+WAIT_S_MAX = 20.0
+#: What the broker may take beyond a wait before an answer counts as lost.
+ANSWER_S = 10.0
+CONNECT_S = 5.0
+
+#: Conflicts may pass, too, but when is a matter of what others do: the program decides.
+_TOLD = {409}
+#: Asking again with a new signature is all that these need.
+_SIGN_AGAIN = {"signature_too_early", "signature_expired", "signature_replayed"}
+
+
+@dataclass(frozen=True)
+class Route(Generic[T]):
+    """One operation of the API."""
+
+    method: str
+    path: str
+    reply: type[T]
+    query: tuple[str, ...] = ()
+    body: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Retry:
+    """How long to go on trying when the broker is away or asks for patience.
+
+    Every request of the SDK is safe to repeat (creates carry an idempotency key, claims a request
+    id), so a lost answer is answered by asking again. Pauses are random (full jitter), grow from
+    `base` to `cap` seconds, and are never shorter than what the broker asks for.
+    """
+
+    seconds: float = 30.0
+    base: float = 0.1
+    cap: float = 5.0
+    random: random.Random = field(default_factory=random.Random, repr=False, compare=False)
+
+    def pause(self, tries: int) -> float:
+        """How long to wait after so many tries."""
+        return self.random.uniform(0, min(self.cap, self.base * 2.0 ** min(tries, 30)))
+
+
+#: Fails at the first obstacle.
+NO_RETRY = Retry(seconds=0)
+
+
+@dataclass
+class Attempts(Generic[T]):
+    """The tries of one call. Told what happened, it says how long to pause, or raises."""
+
+    core: Core
+    route: Route[T]
+    repeat: bool
+    tries: int = 0
+    began: float = field(default_factory=time.monotonic)
+
+    def fault(self, error: httpx.TransportError) -> float:
+        """After no answer."""
+        never_sent = isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout))
+        why = str(error) or type(error).__name__
+        final = errors.Unreachable(
+            f"cannot reach the broker at {self.core.base_url}: {why}",
+            hint="start it with `tasuki serve`, or name another with TASUKI_URL",
+        )
+        if not (self.repeat or never_sent):
+            final.hint = "it may have been done: look before you ask again"
+        return self._next(final, self.repeat or never_sent, 0.0, error)
+
+    def answer(self, response: httpx.Response, content: bytes) -> float | None:
+        """After an answer: nothing if it is the one, else a pause."""
+        if response.is_success:
+            return None
+        final = refusal_of(response, self.core.base_url, content)
+        again = final.retryable and response.status_code not in _TOLD
+        again = again or final.code in _SIGN_AGAIN
+        # An answer that the broker itself did not finish does not say what became of the request.
+        again = again and (self.repeat or final.code not in ("outcome_unknown", "http_502"))
+        return self._next(final, again, _retry_after(response.headers), None)
+
+    def _next(
+        self, final: errors.TasukiError, again: bool, least: float, cause: Exception | None
+    ) -> float:
+        retry = self.core.retry
+        self.tries += 1
+        pause = max(least, retry.pause(self.tries))
+        if not again or time.monotonic() - self.began + pause > retry.seconds:
+            raise final from cause
+        return pause
+
+
+class Core:
+    """What both clients know: where the broker is, who asks, and how patient they are."""
+
+    def __init__(
+        self,
+        url: str | None,
+        *,
+        agent: str | None,
+        token: str | None,
+        key: Key | None,
+        timeout: float,
+        retry: Retry,
+    ) -> None:
+        self.base_url = (url or os.environ.get("TASUKI_URL") or URL).rstrip("/")
+        parts = urlsplit(self.base_url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"{self.base_url!r} is no address of a broker, such as {URL}")
+        self.token = token or (None if key else os.environ.get("TASUKI_TOKEN")) or None
+        self.key = key
+        self.agent = agent or (key.agent if key else None)
+        self.timeout = timeout
+        self.retry = retry
+        # What is on this machine is not reached through a proxy.
+        self.trust_env = parts.hostname not in ("127.0.0.1", "localhost", "::1")
+
+    def who(self, named: str | None, what: str) -> str:
+        """The agent in whose name something is done."""
+        name = named or self.agent
+        if not name:
+            raise TypeError(f"say {what}=…, or give the client an agent")
+        return name
+
+    def attempts(self, route: Route[T], repeat: bool) -> Attempts[T]:
+        """The tries of one call."""
+        return Attempts(self, route, repeat)
+
+    def request(
+        self,
+        route: Route[Any],
+        *,
+        path: Mapping[str, str],
+        query: Mapping[str, Any],
+        body: Mapping[str, Any] | None,
+        wait: float,
+    ) -> httpx.Request:
+        """A request, with the proof of who sends it. Made anew for each try, because a signature
+        counts once."""
+        url = self.base_url + route.path.format(
+            **{name: quote(value, safe="") for name, value in path.items()}
+        )
+        given = {name: _text(value) for name, value in query.items() if value is not None}
+        if given:
+            url = f"{url}?{urlencode(given, quote_via=quote)}"
+        content = None if body is None else encode(body)
+        headers = {"accept": "application/json", "user-agent": "tasuki-python"}
+        if content is not None:
+            headers["content-type"] = "application/json"
+        timeout = httpx.Timeout(self.timeout, connect=CONNECT_S, read=self.timeout + wait)
+        request = httpx.Request(
+            route.method,
+            url,
+            headers=headers,
+            content=content,
+            extensions={"timeout": timeout.as_dict()},
+        )
+        if self.key:
+            self.key.sign_request(request, content or b"")
+        elif self.token:
+            request.headers["authorization"] = f"Bearer {self.token}"
+        return request
+
+
+def body_of(route: Route[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said of what a route takes. What is `None` or empty is left out: the broker has its
+    defaults."""
+    unknown = set(given) - set(route.body)
+    assert not unknown, f"{route.path} does not take {sorted(unknown)}"
+    return {name: plain(value) for name, value in given.items() if not _is_nothing(value)}
+
+
+def _is_nothing(value: Any) -> bool:
+    return value is None or (isinstance(value, (list, tuple, dict)) and not value)
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)
+    if isinstance(value, datetime):
+        return timestamp(value)
+    if isinstance(value, Mapping):
+        return {str(name): plain(member) for name, member in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        return [plain(item) for item in value]
+    return value
+
+
+def timestamp(moment: datetime) -> str:
+    """A moment as the API has it. Without a time zone it means this machine's."""
+    moment = moment.astimezone(timezone.utc)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+
+
+def encode(value: Any) -> bytes:
+    """JSON, as it goes over the wire."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode()
+
+
+def decode(route: Route[T], content: bytes) -> T:
+    """An answer, as its model."""
+    try:
+        return read(route.reply, content)
+    except ValidationError as error:
+        raise errors.TasukiError(
+            f"the answer of {route.method} {route.path} does not fit its description",
+            code="unexpected_answer",
+            hint="the broker may be too old for this SDK: compare their versions",
+        ) from error
+
+
+def read(kind: type[T], content: bytes) -> T:
+    """JSON, as a model."""
+    assert issubclass(kind, BaseModel)
+    return kind.model_validate_json(content)
+
+
+def milliseconds(span: float | timedelta | None) -> int | None:
+    """A span as the API has it. Numbers are seconds."""
+    if span is None:
+        return None
+    seconds = span.total_seconds() if isinstance(span, timedelta) else span
+    return round(seconds * 1000)
+
+
+def seconds(span: float | timedelta | None) -> float | None:
+    """A span in seconds."""
+    return span.total_seconds() if isinstance(span, timedelta) else span
+
+
+def refusal_of(
+    response: httpx.Response, base_url: str, content: bytes | None = None
+) -> errors.Refused:
+    """The error that an answer is."""
+    problem = _problem(response.content if content is None else content)
+    return errors.refusal(response.status_code, problem, base_url)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _problem(content: bytes) -> dict[str, Any]:
+    try:
+        problem = json.loads(content)
+    except ValueError:
+        return {}
+    return problem if isinstance(problem, dict) else {}
+
+
+def _retry_after(headers: httpx.Headers) -> float:
+    try:
+        return max(0.0, float(headers.get("retry-after", "0")))
+    except ValueError:
+        return 0.0
+
+
+class Deadline:
+    """A span that runs out, or does not if there is none."""
+
+    def __init__(self, span: float | timedelta | None) -> None:
+        limit = seconds(span)
+        self.end = None if limit is None else time.monotonic() + limit
+
+    def next_wait(self) -> float:
+        """How long the next request may wait at the broker."""
+        return WAIT_S_MAX if self.end is None else min(WAIT_S_MAX, self.left())
+
+    def left(self) -> float:
+        """How much of it is left."""
+        return float("inf") if self.end is None else max(0.0, self.end - time.monotonic())
+
+    def over(self) -> bool:
+        """Whether it has run out."""
+        return self.left() <= 0

@@ -1,0 +1,3124 @@
+# SPDX-License-Identifier: Apache-2.0
+# Made by tools/generate.py from api/openapi.json. Do not edit.
+
+"""What the broker takes and gives. A member that a newer broker adds is kept: see
+`model_extra`. So is a word that is new where there is a list of known ones."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Model(BaseModel):
+    """The base of all of them."""
+
+    model_config = ConfigDict(extra="allow", populate_by_name=True, defer_build=True)
+
+
+Action: TypeAlias = Literal[
+    "request", "completed", "failed", "needs_review", "changes_requested", "escalated"
+]
+ConstraintKind: TypeAlias = Literal[
+    "must", "must_not", "budget", "format", "security", "preference"
+]
+Control: TypeAlias = Literal["passed", "awaited"]
+DeadReason: TypeAlias = Literal[
+    "attempts_exhausted",
+    "permanent_failure",
+    "poison",
+    "declined",
+    "expired",
+    "rejected",
+    "unacknowledged",
+    "hop_limit",
+    "cycle",
+]
+Detail: TypeAlias = Literal["full", "stub", "summary"]
+Effect: TypeAlias = Literal["allow", "deny"]
+FailureClass: TypeAlias = Literal["retryable", "permanent", "unknown"]
+Form: TypeAlias = Literal["stub", "summary", "full"]
+Format: TypeAlias = Literal["text", "markdown", "json"]
+Freshness: TypeAlias = Literal["pinned", "latest", "both"]
+Kind: TypeAlias = Literal["memory", "context", "chain"]
+LossCause: TypeAlias = Literal["silence", "hard_deadline", "restored", "revoked"]
+Mode: TypeAlias = Literal["all", "any"]
+Permission: TypeAlias = Literal[
+    "write_memory",
+    "write_shared_context",
+    "send",
+    "claim",
+    "complete",
+    "read",
+    "redrive",
+    "approve",
+    "administer",
+]
+Policy: TypeAlias = Literal["any", "least_loaded", "most_reliable", "round_robin", "sticky"]
+Priority: TypeAlias = Literal["high", "normal", "low"]
+Purpose: TypeAlias = Literal["bearer", "join"]
+Reason: TypeAlias = Literal["only_choice", "best", "turn", "key", "no_key", "last_resort"]
+Rung: TypeAlias = Literal["full", "listed", "stub", "summary"]
+Standing: TypeAlias = Literal["active", "deregistered", "draining"]
+Strategy: TypeAlias = Literal["full", "lazy", "summary_refs", "priority"]
+TaintPolicy: TypeAlias = Literal["flag", "block"]
+Until: TypeAlias = Literal["claimed", "settled"]
+WarningCode: TypeAlias = Literal[
+    "raw_log", "finished_reasoning", "copy_of_source", "large_base", "inexact_count"
+]
+
+Actor: TypeAlias = str
+AgentId: TypeAlias = str
+AnyEnvelope: TypeAlias = "Envelope | Flat"
+AnyFollowUp: TypeAlias = "FollowUp | Flat"
+AnyOffer: TypeAlias = "Offer | Flat"
+Capability: TypeAlias = str
+ChannelId: TypeAlias = str
+ClaimId: TypeAlias = str
+CorrelationId: TypeAlias = str
+DecisionKey: TypeAlias = str
+DocumentId: TypeAlias = str
+Fence: TypeAlias = int
+HandoffId: TypeAlias = str
+Hash: TypeAlias = str
+IdempotencyKey: TypeAlias = str
+KeyId: TypeAlias = str
+Need: TypeAlias = str | dict[str, Any]
+Nothing: TypeAlias = dict[str, Any]
+Object: TypeAlias = dict[str, Any]
+OrderingKey: TypeAlias = str
+Payload: TypeAlias = dict[str, Any]
+Position: TypeAlias = int
+Project: TypeAlias = str
+PublicKey: TypeAlias = str
+RequestId: TypeAlias = str
+Resource: TypeAlias = str
+Ruling: TypeAlias = str | dict[str, Any]
+Signature: TypeAlias = str
+TaskId: TypeAlias = str
+TenantId: TypeAlias = str
+Timestamp: TypeAlias = datetime
+TokenId: TypeAlias = str
+Tokenizer: TypeAlias = str
+
+
+class Warning(Model):
+    """Something that looks like a secret and was stored all the same."""
+
+    kind: str
+    """What it looks like, such as `assignment`."""
+    path: str
+
+
+class Acknowledged(Model):
+    """An agent stands by what it did, in a way that anybody can check who has its public key."""
+
+    act: str
+    """`accepted`, `completed` or `failed`."""
+    body: Hash | None = None
+    """The address of the result or the failure."""
+    claim_id: ClaimId
+    fence: Fence
+    signed: Signed
+
+
+class After(Model):
+    """Other tasks that come first."""
+
+    need: int
+    """How many of them must have a result."""
+    tasks: list[TaskId]
+
+
+class Agent(Model):
+    """An agent as others may see it."""
+
+    agent_id: AgentId
+    holding: int
+    """How many handoffs it holds, as far as this broker saw."""
+    keys: list[EnrolledKey]
+    last_seen: Timestamp | None = None
+    live: bool
+    """Whether it was heard of within the last minute."""
+    manifest: Any = None
+    manifest_hash: Hash | None = None
+    """The address of the manifest, which its signature covers."""
+    observed: list[Observed] = Field(default_factory=list)
+    rules: list[Rule] | None = Field(default_factory=list)
+    """What it may do; shown to itself and to administrators."""
+    signed: Signed | None = None
+    since: Timestamp
+    standing: Standing | str
+    version: int
+    """Which one of its manifests this is, from 1; 0 if it has none."""
+
+
+class Agents(Model):
+    agents: list[Agent]
+
+
+class Amend(Model):
+    """Sends a dead letter on its way again with a new envelope, linked to the old one."""
+
+    add_constraints: Any = None
+    """Adds to what binds, as a list or a map."""
+    ask: str | None = None
+    """What this receiver must do."""
+    assumptions: list[str] = Field(default_factory=list)
+    by: AgentId
+    constraints: Any = None
+    """What binds everybody from here on. Without it, what bound before still does. A list says
+    all of it: one that leaves out or rewords what bound before is refused. A plain map,
+    such as `{"language": "python", "max_tokens": 4000}`, adds to it."""
+    context: list[ContextItem] = Field(default_factory=list)
+    context_manifest: Hash | None = None
+    decisions: list[SaidDecision] = Field(default_factory=list)
+    """Decisions that are new."""
+    expected_output: ExpectedOutput | None = None
+    gaps: list[str | NewGap] = Field(default_factory=list)
+    """References that could not be resolved."""
+    history: list[NewStep] = Field(default_factory=list)
+    """What was done and is not in the history yet."""
+    lift_constraints: list[Lift] = Field(default_factory=list)
+    """Ends constraints. Only who issued one, or the task's coordinator, can do that."""
+    memory_refs: list[MemoryRef] = Field(default_factory=list)
+    open_decisions: list[str | Question] = Field(default_factory=list)
+    """Questions that are new and that somebody must decide."""
+    payload: dict[str, Any] | None = Field(default_factory=dict)
+    """Another payload; the same one without it."""
+    read_back: bool | None = None
+    """Lets the claim count only once the receiver has repeated what binds it."""
+    resolved_gaps: list[str] = Field(default_factory=list)
+    """References of gaps that are resolved now."""
+    state: TaskProgress | None = None
+    summary: str | None = None
+    """What the task is about now, in a few sentences."""
+    terms: TermsPatch | None = None
+    to: Target | None = None
+    """Another receiver; the same one without it."""
+    tried: list[str] = Field(default_factory=list)
+
+
+class Answer(Model):
+    """Answers the question that a dead letter stopped at: the decision goes into the task's
+    log, and the work goes on with it."""
+
+    by: AgentId
+    decision: SaidDecision
+
+
+class Approve(Model):
+    """Who decides."""
+
+    by: AgentId
+
+
+class Assemble(Model):
+    """Asks for what a receiver should get to read, within its token budget. Nothing is stored."""
+
+    add_constraints: Any = None
+    """Adds to what binds, as a list or a map."""
+    ask: str | None = None
+    """What this receiver must do."""
+    assumptions: list[str] = Field(default_factory=list)
+    constraints: Any = None
+    """What binds everybody from here on. Without it, what bound before still does. A list says
+    all of it: one that leaves out or rewords what bound before is refused. A plain map,
+    such as `{"language": "python", "max_tokens": 4000}`, adds to it."""
+    context: list[ContextItem] = Field(default_factory=list)
+    context_manifest: Hash | None = None
+    decisions: list[SaidDecision] = Field(default_factory=list)
+    """Decisions that are new."""
+    expected_output: ExpectedOutput | None = None
+    from_agent: AgentId
+    gaps: list[str | NewGap] = Field(default_factory=list)
+    """References that could not be resolved."""
+    history: list[NewStep] = Field(default_factory=list)
+    """What was done and is not in the history yet."""
+    include_pins: bool = True
+    """Whether pinned memories travel, whole."""
+    include_recent: int = 20
+    """How many of the memories that changed last are considered; those that answer the ask
+    best are considered too."""
+    intent: str | None = None
+    """The user's own words, where there is no task yet."""
+    lift_constraints: list[Lift] = Field(default_factory=list)
+    """Ends constraints. Only who issued one, or the task's coordinator, can do that."""
+    max_tokens: int | None = None
+    """How many tokens it may be; without it, the receiver's context window."""
+    memory_refs: list[MemoryRef] = Field(default_factory=list)
+    open_decisions: list[str | Question] = Field(default_factory=list)
+    """Questions that are new and that somebody must decide."""
+    project: Project | None = None
+    """Where to look for memories, besides those of the sender and of the task."""
+    read_back: bool | None = None
+    """Lets the claim count only once the receiver has repeated what binds it."""
+    reserved_system_prompt: int | None = None
+    """What of that the receiver needs for its system prompt, and for its work."""
+    reserved_work: int | None = None
+    resolved_gaps: list[str] = Field(default_factory=list)
+    """References of gaps that are resolved now."""
+    role: str | None = None
+    state: TaskProgress | None = None
+    strategy: Strategy | str = "priority"
+    summary: str | None = None
+    """What the task is about now, in a few sentences."""
+    task_id: TaskId | None = None
+    """The task that is handed on: its intent, and what it has inherited, is in it."""
+    to_agent: AgentId | None = None
+    """Who is to read it: its manifest says how much it can read, in which tokens, in which
+    role."""
+    tokenizer: str | None = None
+    """The receiver's tokenizer or model, such as `o200k_base`."""
+    tried: list[str] = Field(default_factory=list)
+
+
+class AssembleReply(Model):
+    """What was put together, and what was left out."""
+
+    envelope: EnvelopePreview
+    """What an envelope with it will carry."""
+    envelope_tokens: int
+    """How many tokens that is, as JSON."""
+    envelope_version: str
+    memory_refs: list[str]
+    """The ids of all memories that it has or refers to."""
+    offer: Said
+    """What to send in an offer, so that its envelope has this."""
+    prompt: str
+    """What a model reads, as Markdown."""
+    receipt: Receipt
+    token_count: int
+    """How many tokens the prompt is."""
+
+
+class Attempt(Model):
+    agent: AgentId
+    claimed_at: Timestamp
+    ended: str | None = None
+    ended_at: Timestamp | None = None
+    fence: Fence
+    late: bool | None = None
+    """A report came after the end: refused, and kept in the audit log."""
+    number: int
+    started_at: Timestamp | None = None
+
+
+class BadEntry(Model):
+    """The first entry that is not as it should be."""
+
+    index: int | None = None
+    """The how-manieth event of its task, from 0."""
+    problem: str
+    task_id: TaskId | None = None
+
+
+class BatchOfMoved(Model):
+    """The answers of a batch, in the order of its parts: each is a result or an error."""
+
+    results: list[PartOfMoved]
+
+
+class BatchOfOfferReply(Model):
+    """The answers of a batch, in the order of its parts: each is a result or an error."""
+
+    results: list[PartOfOfferReply]
+
+
+class Beat(Model):
+    handoff_id: HandoffId
+    lease_left_ms: int
+    work_left_ms: int
+
+
+class Branch(Model):
+    """Begins anew from a hop of a task, as a task of its own."""
+
+    by: AgentId
+    """Who begins it, and owns it until somebody claims it."""
+    hop: int
+    """The hop whose content the first envelope carries."""
+    idempotency_key: IdempotencyKey | None = None
+    to: Target | None = None
+    """Another target than the hop's own."""
+
+
+class BranchOf(Model):
+    """Where a task that begins anew comes from."""
+
+    envelope: Hash
+    """The envelope of that hop."""
+    hop: int
+    task_id: TaskId
+
+
+class Catalogue(Model):
+    """Who can be reached here, for programs that look around."""
+
+    agents: list[CatalogueEntry]
+    broker_key: PublicKey | None = None
+    """The key with which the broker signs what it delivers."""
+
+
+class CatalogueEntry(Model):
+    agent_id: AgentId
+    capabilities: list[Capability]
+    discovery_endpoint: str | None = None
+    """What the manifest names. The broker never asks there."""
+    live: bool
+    url: str
+    """Where the agent's page is on this broker."""
+
+
+class ChainEvent(Model):
+    body: dict[str, Any] | None = Field(default_factory=dict)
+    """Absent if there was none, or if it was erased."""
+    hash: Hash
+    position: Position
+    record: Record
+    """The exact bytes that the hash covers."""
+
+
+class ChainFile(Model):
+    checkpoint: LogCheckpoint | None = None
+    """The first signed checkpoint of the whole log that covers all of it."""
+    exported_at: Timestamp
+    format: str
+    """`tasuki-chain`."""
+    keys: list[ChainSigner] = Field(default_factory=list)
+    """The public keys of those who signed something in here."""
+    seal: ChainSeal | None = None
+    """The broker's word that the chains ended so."""
+    task_id: TaskId
+    """The task that was asked for."""
+    tasks: list[TaskChain]
+    """That task first, then those below it."""
+    version: int
+
+
+class ChainSeal(Model):
+    key: PublicKey
+    signature: Signature
+
+
+class ChainSigner(Model):
+    agent: AgentId
+    key: PublicKey
+
+
+class ChainVerdict(Model):
+    """What was found in a file."""
+
+    bodies: int
+    erased: list[ErasedBody]
+    """Bodies that were erased on purpose, by task and place."""
+    events: int
+    first_bad: BadEntry | None = None
+    hops: list[TaskHop]
+    """Every hop whose envelope is there."""
+    intact: bool
+    sealed_by: PublicKey | None = None
+    """The key that sealed the file."""
+    signatures: int
+    """Signatures that are right, and those for which the file has no key."""
+    signatures_unchecked: int
+    tasks: int
+
+
+class Change(Model):
+    """A change of who is known, as it is in the log."""
+
+    agent: AgentId | None = None
+    change: str | None = None
+    manifest: Hash | None = None
+    signed: Signed | None = None
+    version: int | None = None
+    standing: Standing | str | None = None
+    key: PublicKey | None = None
+    token: TokenId | None = None
+    """The join token that was spent."""
+    new: PublicKey | None = None
+    old: KeyId | None = None
+    until: Timestamp | None = None
+    rules: list[Rule] = Field(default_factory=list)
+    ended_at: Timestamp | None = None
+    """Spent or revoked."""
+    expires_at: Timestamp | None = None
+    id: TokenId | None = None
+    issued_at: Timestamp | None = None
+    purpose: Purpose | str | None = None
+    secret: Hash | None = None
+    """The hash of the secret."""
+    quotas: Quotas | None = None
+    channel: ChannelId | None = None
+    code: str | None = None
+    """The error's code."""
+    operation: str | None = None
+    """The request, such as `POST /v1/handoffs`."""
+
+
+class Channel(Model):
+    channel: ChannelId
+    subscribers: list[Subscriber]
+
+
+class Claim(Model):
+    """Asks for work."""
+
+    agent: AgentId
+    capabilities: list[Capability] = Field(default_factory=list)
+    """What the agent can do, besides what is addressed to it by name."""
+    lease_ms: int | None = None
+    """A lease other than the one in the handoff's terms."""
+    majors: list[int] = Field(default_factory=list)
+    """Which majors of the envelope the agent takes; without any, what its manifest says."""
+    max: int = 1
+    """How many to claim at most."""
+    request_id: RequestId | None = None
+    """Makes the claim safe to repeat after a lost reply."""
+    wait_ms: int = 0
+    """How long to wait if there is nothing yet; at most 60 seconds."""
+
+
+class ClaimOne(Model):
+    """Claims one handoff by its id."""
+
+    agent: AgentId
+    capabilities: list[Capability] = Field(default_factory=list)
+    lease_ms: int | None = None
+    majors: list[int] = Field(default_factory=list)
+    """Which majors of the envelope the agent takes; without any, what its manifest says."""
+    request_id: RequestId | None = None
+
+
+class ClaimReply(Model):
+    """A claim: show `claim_id` and `fence` with every later call."""
+
+    attempt: int
+    """Which attempt this is, from 1."""
+    claim_id: ClaimId
+    delivery: Delivery | None = None
+    """The broker's word that it gave this to its holder."""
+    envelope: AnyEnvelope
+    """The envelope, exactly as it was stored."""
+    envelope_hash: Hash
+    """The address of the envelope."""
+    fence: Fence
+    handoff_id: HandoffId
+    lease_left_ms: int
+    """How much of the lease is left, counted from before the request was sent."""
+    lease_ms: int
+    taints: list[HandoffId] = Field(default_factory=list)
+    """What the task is built on and no longer holds, also if that came out after the envelope
+    was made."""
+    task_id: TaskId
+    work_left_ms: int
+    """How much of the attempt's time is left, whatever heartbeats are sent."""
+
+
+class Claimed(Model):
+    agent: AgentId
+    attempt: int
+    """Which attempt this is, from 1."""
+    claim_id: ClaimId
+    fence: Fence
+    hard_until: Timestamp
+    """No heartbeat moves the claim past this."""
+    lease_ms: int
+    request_id: RequestId | None = None
+
+
+class Claims(Model):
+    claims: list[ClaimReply]
+
+
+class ClearTaint(Model):
+    """Says that a task may go on although something that it is built on no longer holds."""
+
+    by: AgentId
+    """The task's coordinator."""
+    reason: str
+    source: HandoffId
+
+
+class Complete(Model):
+    action: Action | str = "completed"
+    """`completed`, or what should follow: `needs_review`, `changes_requested`, `escalated`."""
+    claim_id: ClaimId
+    criteria: list[CriterionReport] = Field(default_factory=list)
+    """Of each criterion of the expected output: whether it is met, and what shows it."""
+    fence: Fence
+    follow_ups: list[AnyFollowUp] = Field(default_factory=list)
+    """Handoffs that are created in the same atomic step."""
+    gaps: list[str] = Field(default_factory=list)
+    """References that the work had to do without."""
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    payload: dict[str, Any]
+    signed: Signed | None = None
+    """The holder's signature over its result."""
+
+
+class CompleteBatch(Model):
+    """Completes many at once. Each stands on its own; all are synced together."""
+
+    completions: list[CompleteOf]
+
+
+class CompleteOf(Model):
+    action: Action | str = "completed"
+    """`completed`, or what should follow: `needs_review`, `changes_requested`, `escalated`."""
+    claim_id: ClaimId
+    criteria: list[CriterionReport] = Field(default_factory=list)
+    """Of each criterion of the expected output: whether it is met, and what shows it."""
+    fence: Fence
+    follow_ups: list[AnyFollowUp] = Field(default_factory=list)
+    """Handoffs that are created in the same atomic step."""
+    gaps: list[str] = Field(default_factory=list)
+    """References that the work had to do without."""
+    handoff_id: HandoffId
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    payload: dict[str, Any]
+    signed: Signed | None = None
+    """The holder's signature over its result."""
+
+
+class Constraint(Model):
+    hard: bool
+    """Whether it binds; a preference does not."""
+    id: Hash
+    """The SHA-256 of the text in Unicode's composed form (NFC)."""
+    issuer: AgentId
+    """Who said so. It and the task's coordinator may lift the constraint, and nobody else."""
+    kind: ConstraintKind | str
+    text: str
+
+
+class ContextItem(Model):
+    form: Form | str
+    id: str
+    revision: int | None = None
+    text: str | None = None
+    title: str | None = None
+
+
+class Contract(Model):
+    after: After | None = None
+    """What must be done before it can be claimed."""
+    budget_tokens: int | None = None
+    """How many tokens the work may use."""
+    capability: Capability | None = None
+    """What is to be done. The receiver's manifest says what goes in and what comes out."""
+    diverted_from: Target | None = None
+    """Whom the sender asked, if nothing is sent there at present."""
+    expected_output: Hash | None = None
+    """The address of what is wanted back, which is in the envelope."""
+    fallbacks: list[Target] = Field(default_factory=list)
+    """Who is asked next, in this order, if the receiver cannot or will not do it."""
+    fill: Fill | None = None
+    """How full the receiver's budget was, and how much of what there was got in, as the sender
+    was told when it put the envelope together."""
+    majors: list[int] = Field(default_factory=list)
+    """Which majors of the envelope the sender can give; without any, the broker's own."""
+    output_schema: Hash | None = None
+    """The address of the JSON Schema that the result must fit, which is in the envelope."""
+    read_back: Hash | None = None
+    """What the receiver must repeat before its claim counts: the address of what binds it."""
+    routed: Why | None = None
+    """How the receiver was chosen, if the broker chose it."""
+    stage: StageRef | None = None
+    """Where in a declared route this is."""
+
+
+class Coordinator(Model):
+    """Who decides about a task: an agent, or one whose manifest names a role."""
+
+    agent: AgentId | None = None
+    role: str | None = None
+
+
+class Counter(Model):
+    """Says on which other terms an agent would take a handoff."""
+
+    agent: AgentId
+    budget_tokens: int | None = None
+    capabilities: list[Capability] = Field(default_factory=list)
+    reason: str
+    terms: TermsPatch | None = None
+    """What should be different; the rest stays as it was offered."""
+
+
+class CounterOffer(Model):
+    """On which other terms an agent would take a handoff."""
+
+    agent: AgentId
+    budget_tokens: int | None = None
+    terms: Terms
+
+
+class Countered(Model):
+    agent: AgentId
+    budget_tokens: int | None = None
+    reason: Hash
+    terms: Terms
+
+
+class CriterionReport(Model):
+    """An agent's word on one criterion."""
+
+    criterion: str
+    """The criterion, word for word."""
+    evidence: str | None = None
+    """What shows it."""
+    met: bool
+
+
+class DeadLetter(Model):
+    ack_left_ms: int | None = None
+    """How much time is left for somebody to claim it."""
+    attempts: list[Attempt]
+    contract: Contract | None = None
+    """What was agreed besides the terms."""
+    control: Control | str
+    counters: list[CounterOffer] = Field(default_factory=list)
+    """On which other terms agents would take it."""
+    dead_letter: DeadLetterReason | None = None
+    declined_by: list[AgentId] = Field(default_factory=list)
+    delivered_at: Timestamp | None = None
+    discarded_because: str | None = None
+    due_at: Timestamp | None = None
+    """When a scheduled handoff becomes claimable."""
+    ended_at: Timestamp | None = None
+    envelope: Hash
+    envelope_content: Envelope | None = None
+    expires_at: Timestamp
+    failures: int
+    """Attempts that ended in a declared failure."""
+    from_agent: AgentId
+    handoff_id: HandoffId
+    holder: Holder | None = None
+    hop: int
+    lifted: list[LiftedConstraint] = Field(default_factory=list)
+    """Constraints that were lifted since the envelope was made; they do not bind the next one."""
+    losses: int
+    """Leases that were lost."""
+    offered_at: Timestamp
+    ordering_key: OrderingKey | None = None
+    priority: int
+    redrive_of: HandoffId | None = None
+    reports: list[Report]
+    """What the attempts reported."""
+    result: Hash | None = None
+    """The address of the result."""
+    retracted: bool | None = None
+    """Whether its result was taken back."""
+    reviewer: AgentId | None = None
+    """Who decides on this dead letter just now."""
+    state: str
+    status: str
+    """`stored`, `delivered`, `claimed`, `in_progress` or `done`: what the sender may rely on."""
+    task_id: TaskId
+    terms: Terms
+    to: Target
+    tried: list[Target] = Field(default_factory=list)
+    """Targets that could not or would not do it, the first one first."""
+    trim_regret: list[DocumentId] = Field(default_factory=list)
+    """Memories that the receiver fetched because the envelope had passed less of them: what
+    was trimmed and missed."""
+
+
+class DeadLetterGroup(Model):
+    count: int
+    fingerprint: Hash
+    handoffs: list[HandoffId]
+    """Some of them, the newest first."""
+    hint: str | None = None
+    message: str | None = None
+    reason: str
+    to: Target
+    type: str | None = None
+
+
+class DeadLetterReason(Model):
+    discarded: bool | None = None
+    reason: str
+    redriven_to: HandoffId | None = None
+
+
+class Decide(Model):
+    """Who decides, and why."""
+
+    by: AgentId
+    reason: str | None = None
+
+
+class DecideMany(Model):
+    """What is decided about many dead letters."""
+
+    by: AgentId
+    decision: Ruling
+    dry_run: bool | None = None
+    """Only say which ones it would be."""
+    fingerprint: Hash | None = None
+    """Which ones, by what they died of."""
+    handoffs: list[HandoffId] = Field(default_factory=list)
+    """Which ones, by their ids."""
+
+
+class DecidedMany(Model):
+    dry_run: bool
+    results: list[DecidedOne]
+
+
+class DecidedOne(Model):
+    error: Problem | None = None
+    handoff_id: HandoffId
+    """The dead letter."""
+    to_handoff: HandoffId | None = None
+    """Where it goes on, or where it stays."""
+
+
+class Decision(Model):
+    by: AgentId
+    decision: str
+    hop: int
+    id: Hash
+    """The address of what was decided, by whom."""
+    key: str | None = None
+    """What it is about. A key that is settled is decided anew only by superseding."""
+    resolves: Hash | None = None
+    """The open decision that this one settles."""
+    supersedes: Hash | None = None
+    """The decision that this one replaces."""
+    why: str | None = None
+
+
+class Decline(Model):
+    """Declines: with the claim as its holder, or without one before claiming."""
+
+    agent: AgentId
+    claim_id: ClaimId | None = None
+    fence: Fence | None = None
+    reason: str | None = None
+
+
+class Delete(Model):
+    """Says who wants something gone, and why."""
+
+    by: AgentId
+    reason: str
+
+
+class Delivery(Model):
+    """The broker's signature over a delivery, and the time that it covers."""
+
+    at: Timestamp
+    signed: Signed
+
+
+class Demoted(Model):
+    fetch: str
+    """Where all of it is."""
+    id: str
+    parts: list[Any] | None = Field(default_factory=list)
+    """How many parts of a long text were kept, of how many."""
+    reason: TrimReason
+    revision: int
+    rung: Rung | str
+
+
+class Dropped(Model):
+    fetch: str | None = None
+    """Where it is. Absent for lines of the envelope, which the receiver has."""
+    id: str
+    reason: TrimReason
+    revision: int
+    tokens: int
+    """How many tokens it is in full."""
+
+
+class EditMemory(Model):
+    """Makes a new revision of a memory. What is not given stays as it is."""
+
+    by: AgentId
+    priority: Priority | str | None = None
+    revision: int | None = None
+    """The revision that the writer has seen: if there is another by now, nothing is written."""
+    scope: Scope | None = None
+    summary: str | None = None
+    tags: list[str] | None = Field(default_factory=list)
+    text: str | None = None
+    title: str | None = None
+    """An empty title or summary takes it away."""
+
+
+class Enroll(Model):
+    """Enrolls a key by the word of an administrator."""
+
+    key: PublicKey
+    rules: list[Rule] | None = Field(default_factory=list)
+    """What the agent may do from now on; as before if nothing is said."""
+
+
+class EnrolledKey(Model):
+    """A public key of an agent."""
+
+    ends_at: Timestamp | None = None
+    """From when on it no longer counts: at once if it was revoked, later if it was replaced."""
+    enrolled_at: Timestamp
+    key: PublicKey
+    key_id: KeyId
+
+
+class Envelope(Model):
+    """What travels with one hop of a task. Members that this version does not know are kept
+    and passed on."""
+
+    action: Action | str = "request"
+    ask: str | None = None
+    """What this receiver must do."""
+    asked_to: Target | None = None
+    """Whom the sender asked for, where the broker chose the receiver."""
+    assumptions: list[str] = Field(default_factory=list)
+    constraints: list[Constraint] = Field(default_factory=list)
+    """Binds every agent of the chain. Inherited."""
+    context: list[ContextItem] = Field(default_factory=list)
+    """Memories that are here already, as much of them as there was room for."""
+    context_manifest: Hash | None = None
+    """The address of the list of everything that could have been passed."""
+    control: Control | str
+    correlation_id: CorrelationId | None = None
+    created_at: Timestamp
+    deadline: Timestamp | None = None
+    """When the work must be finished."""
+    decisions: list[Decision] = Field(default_factory=list)
+    """What was decided, the oldest first. Inherited."""
+    envelope_version: str
+    """`major.minor`; only the major decides compatibility."""
+    expected_output: ExpectedOutput | None = None
+    from_agent: AgentId
+    gaps: list[Gap] = Field(default_factory=list)
+    """References that could not be resolved. Inherited until somebody resolves them."""
+    history: list[Step] = Field(default_factory=list)
+    """What was done by whom, the oldest first. Inherited."""
+    hop: int
+    """How many hops came before this one, counted by the broker."""
+    idempotency_key: IdempotencyKey | None = None
+    intent: str
+    """The user's own words, the same bytes at every hop."""
+    lifted: list[Lifted] = Field(default_factory=list)
+    """Constraints that no longer bind, with who lifted them and why. Inherited."""
+    memory_refs: list[MemoryRef] = Field(default_factory=list)
+    """Memories to read, not copied."""
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    """For monitoring only; never shown to the receiving model."""
+    open_decisions: list[OpenDecision] = Field(default_factory=list)
+    """Questions that nobody has decided yet. Inherited until somebody does."""
+    parent_task_id: TaskId | None = None
+    path: list[Passed] = Field(default_factory=list)
+    """The hops before this one."""
+    payload: dict[str, Any]
+    previous: Hash | None = None
+    """The address of the envelope before this one."""
+    signed: Signed | None = None
+    """The sender's signature over what is its own in here."""
+    state: TaskProgress | None = None
+    summary: str | None = None
+    """What the task is about now, in a few sentences."""
+    taints: list[Taint] = Field(default_factory=list)
+    """What this is built on and no longer holds."""
+    task_id: TaskId
+    to: Target
+    tried: list[str] = Field(default_factory=list)
+    """What was tried and did not work."""
+
+
+class EnvelopePreview(Model):
+    ask: str | None = None
+    """What this receiver must do."""
+    assumptions: list[str] = Field(default_factory=list)
+    constraints: list[Constraint] = Field(default_factory=list)
+    """Binds every agent of the chain. Inherited."""
+    context: list[ContextItem] = Field(default_factory=list)
+    """Memories that are here already, as much of them as there was room for."""
+    context_manifest: Hash | None = None
+    """The address of the list of everything that could have been passed."""
+    decisions: list[Decision] = Field(default_factory=list)
+    """What was decided, the oldest first. Inherited."""
+    expected_output: ExpectedOutput | None = None
+    gaps: list[Gap] = Field(default_factory=list)
+    """References that could not be resolved. Inherited until somebody resolves them."""
+    history: list[Step] = Field(default_factory=list)
+    """What was done by whom, the oldest first. Inherited."""
+    intent: str
+    lifted: list[Lifted] = Field(default_factory=list)
+    """Constraints that no longer bind, with who lifted them and why. Inherited."""
+    memory_refs: list[MemoryRef] = Field(default_factory=list)
+    """Memories to read, not copied."""
+    open_decisions: list[OpenDecision] = Field(default_factory=list)
+    """Questions that nobody has decided yet. Inherited until somebody does."""
+    state: TaskProgress | None = None
+    summary: str | None = None
+    """What the task is about now, in a few sentences."""
+    tried: list[str] = Field(default_factory=list)
+    """What was tried and did not work."""
+
+
+class EraseMemory(Model):
+    """Removes the text of a revision, or of all of them, for good."""
+
+    by: AgentId
+    reason: str
+    revision: int | None = None
+    """Only this revision; all of them without it."""
+
+
+class Erased(Model):
+    """A body that was removed from the store. Its hash stays in the event it came with."""
+
+    body: Hash
+    bytes: int
+    """How many bytes were freed, and whose they were."""
+    document: DocumentId | None = None
+    position: Position
+    """The event that the body came with."""
+    reason: Hash
+    revision: int | None = None
+    tenant: TenantId
+
+
+class ErasedBody(Model):
+    index: int
+    task_id: TaskId
+
+
+class Event(Model):
+    """An audit event where it stands in the log."""
+
+    body: dict[str, Any] | None = Field(default_factory=dict)
+    hash: Hash
+    position: Position
+    record: Record
+
+
+class Events(Model):
+    events: list[Event]
+
+
+class ExpectedOutput(Model):
+    """What is wanted back. What of it can be checked is checked when the work is completed."""
+
+    criteria: list[str] = Field(default_factory=list)
+    """What a good result is like. The completion says of each whether it is met, and how."""
+    format: Format | str | None = None
+    """What the text of the result must be."""
+    length: Length | None = None
+    member: str | None = None
+    """The member of the payload that `format` and `length` are about; `text` without it."""
+    schema_: Any = Field(default=None, alias="schema")
+    """A JSON Schema that the payload of the result must fit."""
+
+
+class Fail(Model):
+    attempted: str | None = None
+    """What was attempted when it failed."""
+    attempts: int | None = None
+    """How often the agent tried before it gave up."""
+    causes: list[str] = Field(default_factory=list)
+    """What led to it, the nearest cause first."""
+    claim_id: ClaimId
+    class_: FailureClass | str = Field(alias="class")
+    details: dict[str, Any] = Field(default_factory=dict)
+    fence: Fence
+    hint: str | None = None
+    """What might fix it; a permanent failure must say it."""
+    message: str
+    retry_after_ms: int | None = None
+    """When to try again at the earliest; for retryable failures only."""
+    signed: Signed | None = None
+    """The holder's signature over its failure."""
+    type: str
+    """A short name for the kind of error, such as `rate_limited`."""
+
+
+class Fan(Model):
+    """Several stages at once, each with a task of its own below this one."""
+
+    deadline_ms: int | None = None
+    """When it goes on in any case, with what there is by then."""
+    join: str
+    """The stage that goes on with what they found."""
+    need: int | None = None
+    """How many of them must have a result; all without it."""
+    stages: list[str]
+
+
+class Fill(Model):
+    """What a receipt of assembly says, for those who watch."""
+
+    budget: int
+    completeness_per_mille: int
+    token_count: int
+
+
+class Finding(Model):
+    position: Position
+    problem: str
+    task_id: TaskId | None = None
+
+
+class Flat(Model):
+    """An envelope, or a hop, of major 1. What a sender of a hop leaves out is the broker's to
+    know."""
+
+    action: str
+    """`completed`, `failed`, `needs_review` or `escalated`."""
+    context: dict[str, Any]
+    """Everything else, by the names that major 2 has for it; `items` is its `context`."""
+    envelope_version: str
+    """`1.` and a minor."""
+    from_agent: AgentId | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    payload: dict[str, Any]
+    task_id: TaskId | None = None
+
+
+class FollowUp(Model):
+    """One hop: to whom, what, and on which terms. A completion may carry several, which are
+    made in the same atomic step."""
+
+    action: Action | str = "request"
+    add_constraints: Any = None
+    """Adds to what binds, as a list or a map."""
+    after: After | None = None
+    """Tasks that must have a result before this can be claimed."""
+    ask: str | None = None
+    """What this receiver must do."""
+    assumptions: list[str] = Field(default_factory=list)
+    budget_tokens: int | None = None
+    """How many tokens the work may use."""
+    capability: Capability | None = None
+    """What is to be done, where `to` names an agent: its manifest says what goes in and comes
+    out."""
+    constraints: Any = None
+    """What binds everybody from here on. Without it, what bound before still does. A list says
+    all of it: one that leaves out or rewords what bound before is refused. A plain map,
+    such as `{"language": "python", "max_tokens": 4000}`, adds to it."""
+    context: list[ContextItem] = Field(default_factory=list)
+    context_manifest: Hash | None = None
+    control: Control | str = "passed"
+    """`passed` transfers the task; `awaited` calls: the work is a task below the sender's own."""
+    deadline: Timestamp | None = None
+    """When the work must be finished; past it the handoff is dead-lettered."""
+    decisions: list[SaidDecision] = Field(default_factory=list)
+    """Decisions that are new."""
+    envelope_version: str | None = None
+    """The version that the sender speaks. Members that are not known here are kept if it is a
+    newer minor, and are a mistake otherwise."""
+    expected_output: ExpectedOutput | None = None
+    expires_in_ms: int | None = None
+    """The same as a span from now. The earlier of the two counts; 24 hours by default."""
+    fallbacks: list[Target] = Field(default_factory=list)
+    """Who is asked next, in this order, if the receiver cannot or will not do it: by name, or
+    anybody with a capability."""
+    gaps: list[str | NewGap] = Field(default_factory=list)
+    """References that could not be resolved."""
+    history: list[NewStep] = Field(default_factory=list)
+    """What was done and is not in the history yet."""
+    lift_constraints: list[Lift] = Field(default_factory=list)
+    """Ends constraints. Only who issued one, or the task's coordinator, can do that."""
+    majors: list[int] = Field(default_factory=list)
+    """Which majors of the envelope the sender can give."""
+    memory_refs: list[MemoryRef] = Field(default_factory=list)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    """For monitoring only."""
+    needs_approval: bool | None = None
+    """Hold it back until somebody other than the sender approves."""
+    open_decisions: list[str | Question] = Field(default_factory=list)
+    """Questions that are new and that somebody must decide."""
+    ordering_key: OrderingKey | None = None
+    output_schema: Any = None
+    """A JSON Schema that the result must fit: `expected_output.schema` in short."""
+    payload: dict[str, Any]
+    priority: int | None = None
+    """0 to 9; higher is claimed first. 5 by default."""
+    read_back: bool | None = None
+    """Lets the claim count only once the receiver has repeated what binds it."""
+    resolved_gaps: list[str] = Field(default_factory=list)
+    """References of gaps that are resolved now."""
+    route: Route | None = None
+    """How one of the agents with the capability is chosen. Without it, all of them may claim."""
+    signed: Signed | None = None
+    """The sender's signature over what it says, which travels in the envelope."""
+    start_in_ms: int | None = None
+    """Do not let it be claimed before this much time has passed."""
+    state: TaskProgress | None = None
+    summary: str | None = None
+    """What the task is about now, in a few sentences."""
+    terms: TermsPatch | None = None
+    to: Target
+    tried: list[str] = Field(default_factory=list)
+
+
+class Gap(Model):
+    by: AgentId
+    hop: int
+    reason: str | None = None
+    reference: str
+    """What could not be resolved: the id of a memory, a path, a name."""
+
+
+class Gather(Model):
+    """Collects what the tasks below one have come to."""
+
+    before: TaskId | None = None
+    """Only members before this task: where the page before ended."""
+    limit: int | None = None
+    """How many members are listed, up to 1000."""
+    need: Need = "all"
+    wait_ms: int = 0
+    """How long to wait for enough of them, at most 60 seconds."""
+
+
+class Gathered(Model):
+    completed: int
+    failed: int
+    """Ended without a result."""
+    members: list[GatheredMember]
+    need: int
+    next: TaskId | None = None
+    open: int
+    """Neither: still under way."""
+    receivers: int
+    satisfied: bool
+    """Whether as many as needed have a result."""
+    task_id: TaskId
+
+
+class GatheredMember(Model):
+    handoff_id: HandoffId | None = None
+    output: ResultReport | None = None
+    state: str
+    """`completed`, `open`, `dead_lettered`, `failed` or `cancelled`."""
+    task_id: TaskId
+    to: Target | None = None
+
+
+class Groups(Model):
+    """Dead letters by what they died of, the largest group first."""
+
+    groups: list[DeadLetterGroup]
+
+
+class Handoff(Model):
+    ack_left_ms: int | None = None
+    """How much time is left for somebody to claim it."""
+    attempts: list[Attempt]
+    contract: Contract | None = None
+    """What was agreed besides the terms."""
+    control: Control | str
+    counters: list[CounterOffer] = Field(default_factory=list)
+    """On which other terms agents would take it."""
+    dead_letter: DeadLetterReason | None = None
+    declined_by: list[AgentId] = Field(default_factory=list)
+    delivered_at: Timestamp | None = None
+    due_at: Timestamp | None = None
+    """When a scheduled handoff becomes claimable."""
+    ended_at: Timestamp | None = None
+    envelope: Hash
+    expires_at: Timestamp
+    failures: int
+    """Attempts that ended in a declared failure."""
+    from_agent: AgentId
+    handoff_id: HandoffId
+    holder: Holder | None = None
+    hop: int
+    lifted: list[LiftedConstraint] = Field(default_factory=list)
+    """Constraints that were lifted since the envelope was made; they do not bind the next one."""
+    losses: int
+    """Leases that were lost."""
+    offered_at: Timestamp
+    ordering_key: OrderingKey | None = None
+    priority: int
+    redrive_of: HandoffId | None = None
+    result: Hash | None = None
+    """The address of the result."""
+    retracted: bool | None = None
+    """Whether its result was taken back."""
+    reviewer: AgentId | None = None
+    """Who decides on this dead letter just now."""
+    state: str
+    status: str
+    """`stored`, `delivered`, `claimed`, `in_progress` or `done`: what the sender may rely on."""
+    task_id: TaskId
+    terms: Terms
+    to: Target
+    tried: list[Target] = Field(default_factory=list)
+    """Targets that could not or would not do it, the first one first."""
+    trim_regret: list[DocumentId] = Field(default_factory=list)
+    """Memories that the receiver fetched because the envelope had passed less of them: what
+    was trimmed and missed."""
+
+
+class HandoffWithResult(Model):
+    """A handoff, and its result if it has one."""
+
+    ack_left_ms: int | None = None
+    """How much time is left for somebody to claim it."""
+    attempts: list[Attempt]
+    contract: Contract | None = None
+    """What was agreed besides the terms."""
+    control: Control | str
+    counters: list[CounterOffer] = Field(default_factory=list)
+    """On which other terms agents would take it."""
+    dead_letter: DeadLetterReason | None = None
+    declined_by: list[AgentId] = Field(default_factory=list)
+    delivered_at: Timestamp | None = None
+    due_at: Timestamp | None = None
+    """When a scheduled handoff becomes claimable."""
+    ended_at: Timestamp | None = None
+    envelope: Hash
+    expires_at: Timestamp
+    failures: int
+    """Attempts that ended in a declared failure."""
+    from_agent: AgentId
+    handoff_id: HandoffId
+    holder: Holder | None = None
+    hop: int
+    lifted: list[LiftedConstraint] = Field(default_factory=list)
+    """Constraints that were lifted since the envelope was made; they do not bind the next one."""
+    losses: int
+    """Leases that were lost."""
+    offered_at: Timestamp
+    ordering_key: OrderingKey | None = None
+    output: ResultReport | None = None
+    """The result itself. Where many would be too much for one reply, the later ones are left
+    out: `result` is there without it, and the handoff by itself shows it."""
+    priority: int
+    redrive_of: HandoffId | None = None
+    result: Hash | None = None
+    """The address of the result."""
+    retracted: bool | None = None
+    """Whether its result was taken back."""
+    reviewer: AgentId | None = None
+    """Who decides on this dead letter just now."""
+    state: str
+    status: str
+    """`stored`, `delivered`, `claimed`, `in_progress` or `done`: what the sender may rely on."""
+    task_id: TaskId
+    terms: Terms
+    to: Target
+    tried: list[Target] = Field(default_factory=list)
+    """Targets that could not or would not do it, the first one first."""
+    trim_regret: list[DocumentId] = Field(default_factory=list)
+    """Memories that the receiver fetched because the envelope had passed less of them: what
+    was trimmed and missed."""
+
+
+class Handoffs(Model):
+    handoffs: list[Handoff]
+    next: HandoffId | None = None
+    """Give this as `before` to get the next page."""
+
+
+class Health(Model):
+    reason: str | None = None
+    status: str
+
+
+class Held(Model):
+    """What shows that somebody holds a claim."""
+
+    claim_id: ClaimId
+    fence: Fence
+
+
+class Holder(Model):
+    """Who holds the claim. The claim id is the holder's secret."""
+
+    agent: AgentId
+    fence: Fence
+    lease_left_ms: int
+    work_left_ms: int
+
+
+class ImportChain(Model):
+    """Keeps a chain that another broker exported, for reading."""
+
+    by: AgentId
+    file: str
+    """The exact text of the file, since its hashes cover bytes."""
+    project: Project | None = None
+    """Who may read it: those who read the project; without one, whoever imports it."""
+
+
+class ImportedChain(Model):
+    """An imported chain. It is no task here."""
+
+    chain_id: DocumentId
+    events: int | None = None
+    imported_at: Timestamp
+    imported_by: Actor
+    scope: Scope
+    task_id: TaskId | None = None
+    """The task that it is about, at the broker that exported it; absent if it was erased."""
+    tasks: int | None = None
+
+
+class ImportedChainWithFile(Model):
+    """An imported chain. It is no task here."""
+
+    chain_id: DocumentId
+    events: int | None = None
+    file: str | None = None
+    """The exact text of the file."""
+    imported_at: Timestamp
+    imported_by: Actor
+    scope: Scope
+    task_id: TaskId | None = None
+    """The task that it is about, at the broker that exported it; absent if it was erased."""
+    tasks: int | None = None
+    verdict: ChainVerdict | None = None
+
+
+class ImportedChains(Model):
+    chains: list[ImportedChain]
+    next: Position | None = None
+    """Give this as `before` to get the next page."""
+
+
+class IssueToken(Model):
+    """Issues a token."""
+
+    agent_id: AgentId
+    """For whom a bearer token speaks; who may enroll with a join token."""
+    expires_in_ms: int | None = None
+    purpose: Purpose | str
+    rules: list[Rule]
+    """What it allows at most; for a join token, what the agent may do once it is enrolled."""
+
+
+class IssuedToken(Model):
+    """A token without its secret."""
+
+    agent_id: AgentId
+    ended_at: Timestamp | None = None
+    """When it was spent or revoked."""
+    expires_at: Timestamp | None = None
+    issued_at: Timestamp
+    purpose: Purpose | str
+    rules: list[Rule]
+    text: str
+    """The token itself. It is shown this once."""
+    token_id: TokenId
+
+
+class Join(Model):
+    """Enrolls a key with a join token. Needs no other proof of who asks."""
+
+    agent_id: AgentId
+    key: PublicKey
+    proof: Signature
+    """A signature by the key over the agent's name and the key."""
+    token: str
+
+
+class Kept(Model):
+    id: str
+    pinned: bool | None = None
+    revision: int
+    rung: Rung | str
+
+
+class Key(Model):
+    """An idempotency key and the request it stands for."""
+
+    key: IdempotencyKey
+    request: Hash
+    """The hash of the request's body: the same key with another body is a conflict."""
+
+
+class Length(Model):
+    chars_max: int | None = None
+    chars_min: int | None = None
+    words_max: int | None = None
+
+
+class Lift(Model):
+    id: Hash
+    reason: str
+
+
+class LiftConstraint(Model):
+    """Ends a constraint of a task, from its next envelope on."""
+
+    by: AgentId
+    """Who issued it, or who opened the task."""
+    constraint: Hash
+    """The id of the constraint."""
+    reason: str
+
+
+class Lifted(Model):
+    by: AgentId
+    hop: int
+    """The hop from which on it no longer binds."""
+    id: Hash
+    reason: str
+    text: str
+
+
+class LiftedConstraint(Model):
+    """A constraint that does not bind the next envelope any more."""
+
+    by: AgentId
+    constraint: Hash
+
+
+class LogCheckpoint(Model):
+    at: Timestamp
+    key: str
+    """In hex."""
+    log_hash: Hash
+    position: Position
+    signature: str
+
+
+class Member(Model):
+    """What a member of the payload must be."""
+
+    at_least: float | None = None
+    at_most: float | None = None
+    equals: Any = None
+    exists: bool | None = None
+    one_of: list[Any] = Field(default_factory=list)
+    path: str
+    """Where it is, as a JSON pointer."""
+
+
+class Memories(Model):
+    memories: list[Memory]
+    next: Position | None = None
+    """Where the next page begins."""
+
+
+class Memory(Model):
+    content: Hash
+    """The address of the revision's text."""
+    created_at: Timestamp
+    created_by: Actor
+    deleted: Tombstone | None = None
+    erased: bool | None = None
+    """Whether the text of this revision was erased."""
+    latest: int
+    line: str | None = None
+    """One line: its title, or its first words."""
+    memory_id: DocumentId
+    pinned: bool
+    priority: Priority | str
+    revision: int
+    """The revision that is shown, and the last one there is."""
+    scope: Scope
+    score: int | None = None
+    """How well it answers the question, if one was asked."""
+    summary: str | None = None
+    superseded_by: DocumentId | None = None
+    tags: list[str] = Field(default_factory=list)
+    text: str | None = None
+    title: str | None = None
+    warnings: list[Warning] = Field(default_factory=list)
+    written_at: Timestamp
+    written_by: Actor
+
+
+class MemoryRef(Model):
+    freshness: Freshness | str = "latest"
+    id: str
+    revision: int | None = None
+    title: str | None = None
+
+
+class Message(Model):
+    from_agent: AgentId
+    intent: str
+    """The user's own words."""
+    payload: dict[str, Any] | None = Field(default_factory=dict)
+    """What was told, as one of the receivers got it."""
+    position: Position
+    published_at: Timestamp
+    task_id: TaskId
+
+
+class Messages(Model):
+    """What was told on a channel."""
+
+    messages: list[Message]
+    next: Position
+    """Give this as `after` to read on."""
+
+
+class Moved(Model):
+    """Where a handoff is after a call."""
+
+    handoff_id: HandoffId
+    state: str
+    status: str
+    task_id: TaskId
+
+
+class NewDecision(Model):
+    """Adds to a project's decision log."""
+
+    by: AgentId
+    decision: str
+    key: DecisionKey
+    """The question that it settles."""
+    supersedes: int | None = None
+    """The number of the decision that no longer holds."""
+    why: str | None = None
+
+
+class NewGap(Model):
+    reason: str | None = None
+    reference: str
+
+
+class NewMemory(Model):
+    """Keeps a memory."""
+
+    by: AgentId
+    id: DocumentId | None = None
+    """The name it is to have, such as `ms-4821`; the broker chooses one without it."""
+    idempotency_key: IdempotencyKey | None = None
+    pinned: bool | None = None
+    """Pinned memories always travel."""
+    priority: Priority | str = "normal"
+    scope: Scope | None = None
+    """What it is about: a project, a task or an agent. The writer itself without it."""
+    summary: str | None = None
+    """A few sentences for whoever has no room for all of it."""
+    tags: list[str] = Field(default_factory=list)
+    text: str
+    title: str | None = None
+
+
+class NewStep(Model):
+    action: str
+    decision: str | None = None
+    memory_id: str | None = None
+    why: str | None = None
+
+
+class Observed(Model):
+    """How an agent fares in one capability, beside what it promises."""
+
+    breaks_sla: bool
+    """Whether it falls short of that."""
+    capability: Capability | None = None
+    """Absent for work that named none."""
+    declared_sla: float | None = None
+    """What the manifest promises."""
+    late: int
+    """Results that took longer than the agent's own `timeout_seconds`."""
+    losses: int
+    """Attempts that were lost by silence or took longer than they might."""
+    mean_ms: int
+    recent_successes: int
+    recent_tries: int
+    """Of the last attempts, at most 64: how many there were and how many ended in a result."""
+    successes: int
+    tries: int
+
+
+class Offer(Model):
+    """Offers work to an agent, or to any agent with a capability."""
+
+    action: Action | str = "request"
+    add_constraints: Any = None
+    """Adds to what binds, as a list or a map."""
+    after: After | None = None
+    """Tasks that must have a result before this can be claimed."""
+    ask: str | None = None
+    """What this receiver must do."""
+    assumptions: list[str] = Field(default_factory=list)
+    budget_tokens: int | None = None
+    """How many tokens the work may use."""
+    capability: Capability | None = None
+    """What is to be done, where `to` names an agent: its manifest says what goes in and comes
+    out."""
+    constraints: Any = None
+    """What binds everybody from here on. Without it, what bound before still does. A list says
+    all of it: one that leaves out or rewords what bound before is refused. A plain map,
+    such as `{"language": "python", "max_tokens": 4000}`, adds to it."""
+    context: list[ContextItem] = Field(default_factory=list)
+    context_manifest: Hash | None = None
+    control: Control | str = "passed"
+    """`passed` transfers the task; `awaited` calls: the work is a task below the sender's own."""
+    coordinator: Coordinator | None = None
+    """Who decides about a new task when things go wrong, and is told of every failure."""
+    correlation_id: CorrelationId | None = None
+    deadline: Timestamp | None = None
+    """When the work must be finished; past it the handoff is dead-lettered."""
+    decisions: list[SaidDecision] = Field(default_factory=list)
+    """Decisions that are new."""
+    envelope_version: str | None = None
+    """The version that the sender speaks. Members that are not known here are kept if it is a
+    newer minor, and are a mistake otherwise."""
+    expected_output: ExpectedOutput | None = None
+    expires_in_ms: int | None = None
+    """The same as a span from now. The earlier of the two counts; 24 hours by default."""
+    fallbacks: list[Target] = Field(default_factory=list)
+    """Who is asked next, in this order, if the receiver cannot or will not do it: by name, or
+    anybody with a capability."""
+    from_agent: AgentId
+    gaps: list[str | NewGap] = Field(default_factory=list)
+    """References that could not be resolved."""
+    history: list[NewStep] = Field(default_factory=list)
+    """What was done and is not in the history yet."""
+    idempotency_key: IdempotencyKey | None = None
+    """The same key with the same body gives the first reply again; with another body, a
+    conflict."""
+    intent: str | None = None
+    """The user's own words. Needed for a new task; from then on the broker carries them."""
+    lift_constraints: list[Lift] = Field(default_factory=list)
+    """Ends constraints. Only who issued one, or the task's coordinator, can do that."""
+    majors: list[int] = Field(default_factory=list)
+    """Which majors of the envelope the sender can give."""
+    memory_refs: list[MemoryRef] = Field(default_factory=list)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    """For monitoring only."""
+    needs_approval: bool | None = None
+    """Hold it back until somebody other than the sender approves."""
+    open_decisions: list[str | Question] = Field(default_factory=list)
+    """Questions that are new and that somebody must decide."""
+    ordering_key: OrderingKey | None = None
+    output_schema: Any = None
+    """A JSON Schema that the result must fit: `expected_output.schema` in short."""
+    payload: dict[str, Any]
+    priority: int | None = None
+    """0 to 9; higher is claimed first. 5 by default."""
+    project: Project | None = None
+    """What a new task belongs to. Tasks below it belong there too."""
+    read_back: bool | None = None
+    """Lets the claim count only once the receiver has repeated what binds it."""
+    resolved_gaps: list[str] = Field(default_factory=list)
+    """References of gaps that are resolved now."""
+    route: Route | None = None
+    """How one of the agents with the capability is chosen. Without it, all of them may claim."""
+    signed: Signed | None = None
+    """The sender's signature over what it says, which travels in the envelope."""
+    start_in_ms: int | None = None
+    """Do not let it be claimed before this much time has passed."""
+    state: TaskProgress | None = None
+    summary: str | None = None
+    """What the task is about now, in a few sentences."""
+    task_id: TaskId | None = None
+    """The task to hand on (`control: passed`) or to do the work for (`control: awaited`).
+    Without it a new task is opened."""
+    terms: TermsPatch | None = None
+    to: Target
+    tried: list[str] = Field(default_factory=list)
+
+
+class OfferBatch(Model):
+    """Offers many at once. Each stands on its own; all are synced together."""
+
+    offers: list[AnyOffer]
+
+
+class OfferReply(Model):
+    """What was stored. The same request with the same idempotency key gets these same facts
+    again."""
+
+    envelope: Hash
+    expires_at: Timestamp
+    handoff_id: HandoffId
+    hop: int
+    listening: bool
+    """Whether somebody is there who takes work for it. If not, it waits."""
+    offered_at: Timestamp
+    routed: Why | None = None
+    """How the agent was chosen."""
+    status: str
+    """Always `stored`: synced to disk, not yet fetched by anybody."""
+    task_id: TaskId
+    to: Target
+    """Who is to do the work; the agent that was chosen, if one was."""
+
+
+class Offered(Model):
+    """The facts a handoff starts with."""
+
+    amends: HandoffId | None = None
+    """The dead letter that this handoff takes the place of, with an envelope of its own."""
+    contract: Contract | None = None
+    envelope: Hash
+    expires_at: Timestamp
+    from_: AgentId = Field(alias="from")
+    hop: int
+    key: Key | None = None
+    lifted: list[Hash] = Field(default_factory=list)
+    """Constraints that this hop lifts; the envelope says why."""
+    needs_approval: bool | None = None
+    not_before: Timestamp | None = None
+    opens: Opened | None = None
+    """Present if this offer also opened its task."""
+    ordering_key: OrderingKey | None = None
+    priority: int
+    probe: bool | None = None
+    """Whether it is let through to see how its target fares."""
+    redrive_of: Redrive | None = None
+    """The dead letter that this handoff sends on its way again, and where its envelope is
+    kept."""
+    terms: Terms
+    to: Target
+
+
+class OpenDecision(Model):
+    by: AgentId
+    id: Hash
+    """The SHA-256 of the question."""
+    options: list[str] = Field(default_factory=list)
+    question: str
+
+
+class OpenTask(Model):
+    """Opens a task that its owner keeps for now."""
+
+    coordinator: Coordinator | None = None
+    """Who decides about it when things go wrong, and is told of every failure; its owner
+    without it."""
+    correlation_id: CorrelationId | None = None
+    from_agent: AgentId
+    """Who opens the task and owns it until somebody claims it."""
+    idempotency_key: IdempotencyKey | None = None
+    intent: str
+    """The user's own words. They reach every agent of the chain unchanged."""
+    parent_task_id: TaskId | None = None
+    """The task this one is part of; `from_agent` must own it."""
+    project: Project | None = None
+    """What the task belongs to; without it, what its parent belongs to."""
+
+
+class Opened(Model):
+    """The facts a task starts with."""
+
+    branch_of: BranchOf | None = None
+    """The hop of another task from which this one begins anew."""
+    channel: ChannelId | None = None
+    """The channel on which it was told to many."""
+    coordinator: AgentId | None = None
+    """Who decides about it when things go wrong; without one, its opener does."""
+    correlation_id: CorrelationId | None = None
+    intent: Hash
+    key: Key | None = None
+    owner: AgentId
+    parent_task_id: TaskId | None = None
+    project: Project | None = None
+
+
+class PartOfMoved(Model):
+    handoff_id: HandoffId | None = None
+    state: str | None = None
+    status: str | None = None
+    task_id: TaskId | None = None
+    error: Problem | None = None
+
+
+class PartOfOfferReply(Model):
+    envelope: Hash | None = None
+    expires_at: Timestamp | None = None
+    handoff_id: HandoffId | None = None
+    hop: int | None = None
+    listening: bool | None = None
+    """Whether somebody is there who takes work for it. If not, it waits."""
+    offered_at: Timestamp | None = None
+    routed: Why | None = None
+    """How the agent was chosen."""
+    status: str | None = None
+    """Always `stored`: synced to disk, not yet fetched by anybody."""
+    task_id: TaskId | None = None
+    to: Target | None = None
+    """Who is to do the work; the agent that was chosen, if one was."""
+    error: Problem | None = None
+
+
+class Passed(Model):
+    """One hop of the way."""
+
+    from_: AgentId = Field(alias="from")
+    hop: int
+    payload: Hash
+    """The address of what was passed."""
+    to: Target
+
+
+class Peek(Model):
+    """Looks at what waits, without claiming."""
+
+    agent: AgentId
+    capabilities: list[Capability] = Field(default_factory=list)
+    majors: list[int] = Field(default_factory=list)
+    """Which majors of the envelope the agent takes; without any, what its manifest says."""
+    max: int = 1
+
+
+class Peeked(Model):
+    waiting: list[Waiting]
+
+
+class Pipeline(Model):
+    first: str
+    """The stage that a task begins with."""
+    name: str
+    stages: list[Stage]
+    version: int
+    """Rises with every change, so that a chain can tell by which one it runs."""
+
+
+class Pipelines(Model):
+    """A file of pipelines."""
+
+    pipelines: list[Pipeline]
+
+
+class Problem(Model):
+    """What every error looks like."""
+
+    code: str
+    """Stable; has a page of its own under `/docs/errors/`."""
+    details: dict[str, Any] = Field(default_factory=dict)
+    hint: str
+    """What to do next."""
+    message: str
+    """What failed and why."""
+    request_id: str | None = None
+    retryable: bool
+    """Whether the same request may succeed later."""
+
+
+class Progress(Model):
+    claim_id: ClaimId
+    fence: Fence
+    note: str | None = None
+    percent: int | None = None
+
+
+class ProjectConstraint(Model):
+    """Something that holds for all work of a project."""
+
+    kind: ConstraintKind | str
+    text: str
+
+
+class ProjectDecision(Model):
+    """One entry of the decision log."""
+
+    at: Timestamp
+    by: AgentId
+    decision: str
+    key: DecisionKey
+    """The question that it settles."""
+    number: int
+    """Its number in the log, from 1."""
+    superseded_by: int | None = None
+    supersedes: int | None = None
+    why: str | None = None
+
+
+class ProjectState(Model):
+    """Where a project stands."""
+
+    branch: str | None = None
+    files: list[str] = Field(default_factory=list)
+    recent_changes: list[str] = Field(default_factory=list)
+    summary: str | None = None
+
+
+class Prompt(Model):
+    """An envelope as a model reads it."""
+
+    exact: bool
+    """Whether that is the count itself and not an upper bound."""
+    fetch: list[str] = Field(default_factory=list)
+    """Where the rest of what the envelope did not pass whole is. Fetches from here are counted
+    as the handoff's `trim_regret`."""
+    prompt: str
+    token_count: int
+
+
+class Publication(Model):
+    """Tells something to many: each receiver gets a handoff of its own, all in one step."""
+
+    action: Action | str = "request"
+    add_constraints: Any = None
+    """Adds to what binds, as a list or a map."""
+    ask: str | None = None
+    """What this receiver must do."""
+    assumptions: list[str] = Field(default_factory=list)
+    constraints: Any = None
+    """What binds everybody from here on. Without it, what bound before still does. A list says
+    all of it: one that leaves out or rewords what bound before is refused. A plain map,
+    such as `{"language": "python", "max_tokens": 4000}`, adds to it."""
+    context: list[ContextItem] = Field(default_factory=list)
+    context_manifest: Hash | None = None
+    coordinator: Coordinator | None = None
+    correlation_id: CorrelationId | None = None
+    deadline: Timestamp | None = None
+    decisions: list[SaidDecision] = Field(default_factory=list)
+    """Decisions that are new."""
+    expected_output: ExpectedOutput | None = None
+    expires_in_ms: int | None = None
+    from_agent: AgentId
+    gaps: list[str | NewGap] = Field(default_factory=list)
+    """References that could not be resolved."""
+    history: list[NewStep] = Field(default_factory=list)
+    """What was done and is not in the history yet."""
+    idempotency_key: IdempotencyKey | None = None
+    """The same key with the same body gives the first reply again."""
+    intent: str
+    """The user's own words."""
+    lift_constraints: list[Lift] = Field(default_factory=list)
+    """Ends constraints. Only who issued one, or the task's coordinator, can do that."""
+    memory_refs: list[MemoryRef] = Field(default_factory=list)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    needs_approval: bool | None = None
+    open_decisions: list[str | Question] = Field(default_factory=list)
+    """Questions that are new and that somebody must decide."""
+    ordering_key: OrderingKey | None = None
+    payload: dict[str, Any]
+    priority: int | None = None
+    project: Project | None = None
+    """What the task belongs to."""
+    read_back: bool | None = None
+    """Lets the claim count only once the receiver has repeated what binds it."""
+    receivers: list[AgentId] | None = Field(default_factory=list)
+    """Who gets it; without them, whoever subscribes to the channel."""
+    resolved_gaps: list[str] = Field(default_factory=list)
+    """References of gaps that are resolved now."""
+    state: TaskProgress | None = None
+    summary: str | None = None
+    """What the task is about now, in a few sentences."""
+    terms: TermsPatch | None = None
+    tried: list[str] = Field(default_factory=list)
+
+
+class Publish(Model):
+    """Publishes an agent's manifest, its first or a new one."""
+
+    manifest: Any
+    """The manifest; its JSON Schema is `/v1/schemas/manifest.json`."""
+    signed: Signed | None = None
+    """The agent's signature over the manifest; needed if the agent has a key."""
+    version: int | None = None
+    """Publish only if the manifest so far has this version; 0 if there must be none."""
+
+
+class Published(Model):
+    channel: ChannelId
+    handoffs: list[Told]
+    position: Position
+    repeated: bool
+    """Whether this had been told before, by a request with the same key."""
+    task_id: TaskId
+    """The task of whoever publishes; each receiver has one below it."""
+
+
+class Question(Model):
+    options: list[str] = Field(default_factory=list)
+    question: str
+
+
+class QueuedTask(Model):
+    handoff_id: HandoffId | None = None
+    opened_at: Timestamp
+    owner: AgentId
+    status: str | None = None
+    """Where the handoff under way is."""
+    task_id: TaskId
+    to: Target | None = None
+
+
+class Quotas(Model):
+    """What a tenant may use. Without a number there is no limit."""
+
+    in_flight: int | None = None
+    """Handoffs that are not at their end."""
+    requests_per_second: int | None = None
+    """Requests per second, with a second's worth at once."""
+    stored_bytes: int | None = None
+    """Bytes of envelopes, results and other bodies."""
+
+
+class ReadBack(Model):
+    """What a receiver repeats before its claim counts."""
+
+    constraints: list[Hash]
+    """The ids of all constraints."""
+    expected_output: Hash | None = None
+    """The address of the expected output, if there is one."""
+
+
+class Receipt(Model):
+    """How a budget was spent. `kept`, `demoted` and `dropped` together are all that was given."""
+
+    budget: int | None = None
+    """What the receiver can take in all; absent if there is no limit."""
+    budget_for_everything: int
+    """The smallest budget that would have kept everything, reserves included."""
+    completeness_per_mille: int
+    """How much of what was asked for could be read, in thousandths."""
+    demoted: list[Demoted]
+    """Less than that."""
+    dropped: list[Dropped]
+    """Nothing."""
+    exact: bool
+    """Whether that is the count itself and not an upper bound."""
+    kept: list[Kept]
+    """As much as the strategy passes of an item."""
+    manifest_hash: Hash
+    """The address of the list of everything that there is."""
+    reserved_system_prompt: int
+    reserved_work: int
+    strategy: Strategy | str
+    token_count: int
+    """How many tokens the rendered text is."""
+    tokenizer: Tokenizer
+    unresolved: list[Unresolved]
+    """What could not be read."""
+    utilisation_per_mille: int
+    """How much of what the reserves leave is used, in thousandths; 0 without a limit."""
+    warnings: list[ReceiptWarning]
+
+
+class ReceiptWarning(Model):
+    code: WarningCode | str
+    id: str | None = None
+    text: str
+
+
+class Record(Model):
+    """One fact with who, when and where in its task's chain. This is the exact form that is
+    stored, hashed and exported; its golden file is `tests/golden/events.jsonl`."""
+
+    actor: Actor
+    at: Timestamp
+    handoff_id: HandoffId | None = None
+    index: int
+    """The how-manieth event of its task this is, from 0."""
+    task_id: TaskId
+    turn: Position | None = None
+    """Whose turn it is by this in the queue that the handoff enters; without it, the position
+    of the event is."""
+    v: int
+    """The version of this stored form."""
+    branch_of: BranchOf | None = None
+    """The hop of another task from which this one begins anew."""
+    channel: ChannelId | None = None
+    """The channel on which it was told to many."""
+    coordinator: AgentId | None = None
+    """Who decides about it when things go wrong; without one, its opener does."""
+    correlation_id: CorrelationId | None = None
+    intent: Hash | None = None
+    key: Key | None = None
+    owner: AgentId | None = None
+    parent_task_id: TaskId | None = None
+    project: Project | None = None
+    kind: str | None = None
+    reason: Hash | None = None
+    amends: HandoffId | None = None
+    """The dead letter that this handoff takes the place of, with an envelope of its own."""
+    contract: Contract | None = None
+    envelope: Hash | None = None
+    expires_at: Timestamp | None = None
+    from_: AgentId | None = Field(default=None, alias="from")
+    hop: int | None = None
+    lifted: list[Hash] = Field(default_factory=list)
+    """Constraints that this hop lifts; the envelope says why."""
+    needs_approval: bool | None = None
+    not_before: Timestamp | None = None
+    opens: Opened | None = None
+    """Present if this offer also opened its task."""
+    ordering_key: OrderingKey | None = None
+    priority: int | None = None
+    probe: bool | None = None
+    """Whether it is let through to see how its target fares."""
+    redrive_of: Redrive | None = None
+    """The dead letter that this handoff sends on its way again, and where its envelope is
+    kept."""
+    terms: Terms | None = None
+    to: Target | None = None
+    agent: AgentId | None = None
+    budget_tokens: int | None = None
+    attempt: int | None = None
+    """Which attempt this is, from 1."""
+    claim_id: ClaimId | None = None
+    fence: Fence | None = None
+    hard_until: Timestamp | None = None
+    """No heartbeat moves the claim past this."""
+    lease_ms: int | None = None
+    request_id: RequestId | None = None
+    act: str | None = None
+    """`accepted`, `completed` or `failed`."""
+    body: Hash | None = None
+    """The address of the result or the failure."""
+    signed: Signed | None = None
+    note: Hash | None = None
+    percent: int | None = None
+    calls: list[HandoffId] = Field(default_factory=list)
+    """Calls that were made in the same step."""
+    next: HandoffId | None = None
+    """The transfer by which the task goes on; without it the task is completed too."""
+    recovers: Target | None = None
+    """The target that had failed before and works again."""
+    result: Hash | None = None
+    class_: FailureClass | str | None = Field(default=None, alias="class")
+    failure: Hash | None = None
+    cause: LossCause | str | None = None
+    due: Timestamp | None = None
+    against: Target | None = None
+    """The target that used up its tries."""
+    policy: TaintPolicy | str | None = None
+    source: HandoffId | None = None
+    report: Hash | None = None
+    by: AgentId | None = None
+    until: Timestamp | None = None
+    resources: list[Resource] = Field(default_factory=list)
+    epoch: int | None = None
+    change: str | None = None
+    manifest: Hash | None = None
+    version: int | None = None
+    standing: Standing | str | None = None
+    token: TokenId | None = None
+    """The join token that was spent."""
+    new: PublicKey | None = None
+    old: KeyId | None = None
+    rules: list[Rule] = Field(default_factory=list)
+    ended_at: Timestamp | None = None
+    """Spent or revoked."""
+    id: TokenId | None = None
+    issued_at: Timestamp | None = None
+    purpose: Purpose | str | None = None
+    secret: Hash | None = None
+    """The hash of the secret."""
+    quotas: Quotas | None = None
+    code: str | None = None
+    """The error's code."""
+    operation: str | None = None
+    """The request, such as `POST /v1/handoffs`."""
+    content: Hash | None = None
+    document: Kind | str | None = None
+    pinned: bool | None = None
+    revision: int | None = None
+    scope: Scope | None = None
+    settles: Settled | None = None
+    """The decision that this revision of a shared context adds to its log."""
+    bytes: int | None = None
+    """How many bytes were freed, and whose they were."""
+    position: Position | None = None
+    """The event that the body came with."""
+    tenant: TenantId | None = None
+    constraint: Hash | None = None
+    memory: DocumentId | None = None
+
+
+class Redrive(Model):
+    envelope_at: Position
+    handoff_id: HandoffId
+    opened_task: bool | None = None
+    """Whether the dead letter had opened its task."""
+
+
+class Refusal(Model):
+    """A request that nobody stood behind."""
+
+    at: Timestamp
+    code: str
+    from_: str = Field(alias="from")
+    named: str | None = None
+    """The key or token that was named, whoever named it."""
+    path: str
+
+
+class Refusals(Model):
+    count: int
+    """How many there were since the broker began; the last of them are listed."""
+    refusals: list[Refusal]
+
+
+class Report(Model):
+    attempt: int
+    ended: str
+    report: dict[str, Any]
+
+
+class Reroute(Model):
+    """Sends a dead letter to another target."""
+
+    by: AgentId
+    to: Target
+
+
+class Reservation(Model):
+    agent: AgentId
+    fence: Fence
+    """The fence of the claim: what guards the resource can refuse an older one."""
+    handoff_id: HandoffId
+    resources: list[Resource]
+
+
+class Reservations(Model):
+    reservations: list[Reservation]
+
+
+class Reserve(Model):
+    """Takes resources for the holder of a claim, or gives them up."""
+
+    claim_id: ClaimId
+    fence: Fence
+    resources: list[Resource]
+    """Paths and patterns of paths: `*` within a step, `**` for any number of steps."""
+
+
+class ResultReport(Model):
+    """What a completed handoff produced."""
+
+    action: Action | str
+    """`completed`, or what the sender should do with it: `needs_review`, `changes_requested`."""
+    declared: list[CriterionReport] = Field(default_factory=list)
+    """What the agent says of it, which nobody checked."""
+    gaps: list[str] = Field(default_factory=list)
+    """References that it had to work without."""
+    handoff_id: HandoffId
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    payload: dict[str, Any]
+    verified: list[str] = Field(default_factory=list)
+    """What the broker checked of it."""
+
+
+class Retract(Model):
+    """Takes back what a completed handoff produced."""
+
+    by: AgentId
+    policy: TaintPolicy | str = "flag"
+    """What becomes of work that was built on it: `flag` tells everybody, `block` holds it back
+    until somebody has approved."""
+    reason: str
+
+
+class Rotate(Model):
+    """Replaces a key by a new one."""
+
+    grace_ms: int = 3600000
+    """How long the old key still counts."""
+    key: PublicKey
+    old: KeyId
+    proof: Signature
+    """A signature by the new key over the agent's name and the key."""
+
+
+class Route(Model):
+    """How an agent is chosen for a capability."""
+
+    key: str | None = None
+    """What a `sticky` choice sticks to."""
+    policy: Policy | str
+
+
+class Rule(Model):
+    """Allows or denies something towards some targets and in some projects."""
+
+    effect: Effect | str = "allow"
+    permissions: list[Permission | str]
+    projects: list[str] = Field(default_factory=list)
+    """Patterns of projects; a rule with other patterns than `*` says nothing about work that
+    belongs to no project."""
+    targets: list[str] = Field(default_factory=list)
+    """Patterns of agents' and capabilities' names, without their tenant: `*` stands for any
+    characters, `?` for one."""
+
+
+class Rule2(Model):
+    when: When | None = None
+    """When it fits; always without it."""
+    to: str | None = None
+    fan: Fan | None = None
+
+
+class Said(Model):
+    add_constraints: Any = None
+    """Adds to what binds, as a list or a map."""
+    ask: str | None = None
+    """What this receiver must do."""
+    assumptions: list[str] = Field(default_factory=list)
+    constraints: Any = None
+    """What binds everybody from here on. Without it, what bound before still does. A list says
+    all of it: one that leaves out or rewords what bound before is refused. A plain map,
+    such as `{"language": "python", "max_tokens": 4000}`, adds to it."""
+    context: list[ContextItem] = Field(default_factory=list)
+    context_manifest: Hash | None = None
+    decisions: list[SaidDecision] = Field(default_factory=list)
+    """Decisions that are new."""
+    expected_output: ExpectedOutput | None = None
+    gaps: list[str | NewGap] = Field(default_factory=list)
+    """References that could not be resolved."""
+    history: list[NewStep] = Field(default_factory=list)
+    """What was done and is not in the history yet."""
+    lift_constraints: list[Lift] = Field(default_factory=list)
+    """Ends constraints. Only who issued one, or the task's coordinator, can do that."""
+    memory_refs: list[MemoryRef] = Field(default_factory=list)
+    open_decisions: list[str | Question] = Field(default_factory=list)
+    """Questions that are new and that somebody must decide."""
+    read_back: bool | None = None
+    """Lets the claim count only once the receiver has repeated what binds it."""
+    resolved_gaps: list[str] = Field(default_factory=list)
+    """References of gaps that are resolved now."""
+    state: TaskProgress | None = None
+    summary: str | None = None
+    """What the task is about now, in a few sentences."""
+    tried: list[str] = Field(default_factory=list)
+
+
+class SaidDecision(Model):
+    decision: str
+    key: str | None = None
+    resolves: Hash | None = None
+    """The open decision that this settles."""
+    supersedes: Hash | None = None
+    why: str | None = None
+
+
+class Scope(Model):
+    """What a document is about, which decides who may write it."""
+
+    project: Project | None = None
+    task: TaskId | None = None
+    agent: AgentId | None = None
+
+
+class Search(Model):
+    """Looks for agents. What is silent does not matter."""
+
+    capability: Capability | None = None
+    input: Any = None
+    """A JSON Schema of what would be sent: the capability must take it."""
+    limit: int | None = None
+    """How many at most, up to 1000."""
+    live: bool | None = None
+    """Only those who are there, or only those who are not."""
+    output: Any = None
+    """A JSON Schema of what is needed: what the capability gives must fit it."""
+    reliability: int | None = None
+    """The least share of the last attempts that ended in a result, in percent."""
+    role: str | None = None
+    tags: list[str] = Field(default_factory=list)
+    tenant: TenantId | None = None
+    """Whose agents; those of one's own tenant without it. Only an administrator of the default
+    tenant looks elsewhere."""
+    version: str | None = None
+
+
+class Send(Model):
+    """Offers work and waits until the receiver has accepted it, or until there is a result."""
+
+    action: Action | str = "request"
+    add_constraints: Any = None
+    """Adds to what binds, as a list or a map."""
+    after: After | None = None
+    """Tasks that must have a result before this can be claimed."""
+    ask: str | None = None
+    """What this receiver must do."""
+    assumptions: list[str] = Field(default_factory=list)
+    budget_tokens: int | None = None
+    """How many tokens the work may use."""
+    capability: Capability | None = None
+    """What is to be done, where `to` names an agent: its manifest says what goes in and comes
+    out."""
+    constraints: Any = None
+    """What binds everybody from here on. Without it, what bound before still does. A list says
+    all of it: one that leaves out or rewords what bound before is refused. A plain map,
+    such as `{"language": "python", "max_tokens": 4000}`, adds to it."""
+    context: list[ContextItem] = Field(default_factory=list)
+    context_manifest: Hash | None = None
+    control: Control | str = "passed"
+    """`passed` transfers the task; `awaited` calls: the work is a task below the sender's own."""
+    coordinator: Coordinator | None = None
+    """Who decides about a new task when things go wrong, and is told of every failure."""
+    correlation_id: CorrelationId | None = None
+    deadline: Timestamp | None = None
+    """When the work must be finished; past it the handoff is dead-lettered."""
+    decisions: list[SaidDecision] = Field(default_factory=list)
+    """Decisions that are new."""
+    envelope_version: str | None = None
+    """The version that the sender speaks. Members that are not known here are kept if it is a
+    newer minor, and are a mistake otherwise."""
+    expected_output: ExpectedOutput | None = None
+    expires_in_ms: int | None = None
+    """The same as a span from now. The earlier of the two counts; 24 hours by default."""
+    fallbacks: list[Target] = Field(default_factory=list)
+    """Who is asked next, in this order, if the receiver cannot or will not do it: by name, or
+    anybody with a capability."""
+    from_agent: AgentId
+    gaps: list[str | NewGap] = Field(default_factory=list)
+    """References that could not be resolved."""
+    history: list[NewStep] = Field(default_factory=list)
+    """What was done and is not in the history yet."""
+    idempotency_key: IdempotencyKey | None = None
+    """The same key with the same body gives the first reply again; with another body, a
+    conflict."""
+    intent: str | None = None
+    """The user's own words. Needed for a new task; from then on the broker carries them."""
+    lift_constraints: list[Lift] = Field(default_factory=list)
+    """Ends constraints. Only who issued one, or the task's coordinator, can do that."""
+    majors: list[int] = Field(default_factory=list)
+    """Which majors of the envelope the sender can give."""
+    memory_refs: list[MemoryRef] = Field(default_factory=list)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    """For monitoring only."""
+    needs_approval: bool | None = None
+    """Hold it back until somebody other than the sender approves."""
+    open_decisions: list[str | Question] = Field(default_factory=list)
+    """Questions that are new and that somebody must decide."""
+    ordering_key: OrderingKey | None = None
+    output_schema: Any = None
+    """A JSON Schema that the result must fit: `expected_output.schema` in short."""
+    payload: dict[str, Any]
+    priority: int | None = None
+    """0 to 9; higher is claimed first. 5 by default."""
+    project: Project | None = None
+    """What a new task belongs to. Tasks below it belong there too."""
+    read_back: bool | None = None
+    """Lets the claim count only once the receiver has repeated what binds it."""
+    resolved_gaps: list[str] = Field(default_factory=list)
+    """References of gaps that are resolved now."""
+    route: Route | None = None
+    """How one of the agents with the capability is chosen. Without it, all of them may claim."""
+    signed: Signed | None = None
+    """The sender's signature over what it says, which travels in the envelope."""
+    start_in_ms: int | None = None
+    """Do not let it be claimed before this much time has passed."""
+    state: TaskProgress | None = None
+    summary: str | None = None
+    """What the task is about now, in a few sentences."""
+    task_id: TaskId | None = None
+    """The task to hand on (`control: passed`) or to do the work for (`control: awaited`).
+    Without it a new task is opened."""
+    terms: TermsPatch | None = None
+    timeout_ms: int = 15000
+    """How long to wait, 15 seconds by default. Work that nobody has claimed by then goes to
+    the next of `fallbacks`, or to the dead letters, unless the terms give another `ack_ms`."""
+    to: Target
+    tried: list[str] = Field(default_factory=list)
+    until: Until | str = "claimed"
+    """What to wait for: `claimed` or `settled`."""
+
+
+class Sent(Model):
+    """What has become of it."""
+
+    ack_left_ms: int | None = None
+    """How much time is left for somebody to claim it."""
+    attempts: list[Attempt]
+    contract: Contract | None = None
+    """What was agreed besides the terms."""
+    control: Control | str
+    counters: list[CounterOffer] = Field(default_factory=list)
+    """On which other terms agents would take it."""
+    dead_letter: DeadLetterReason | None = None
+    declined_by: list[AgentId] = Field(default_factory=list)
+    delivered_at: Timestamp | None = None
+    due_at: Timestamp | None = None
+    """When a scheduled handoff becomes claimable."""
+    ended_at: Timestamp | None = None
+    envelope: Hash
+    expires_at: Timestamp
+    failures: int
+    """Attempts that ended in a declared failure."""
+    from_agent: AgentId
+    handoff_id: HandoffId
+    holder: Holder | None = None
+    hop: int
+    lifted: list[LiftedConstraint] = Field(default_factory=list)
+    """Constraints that were lifted since the envelope was made; they do not bind the next one."""
+    listening: bool
+    """Whether somebody is there who takes work for it. If not, it is stored and waits."""
+    losses: int
+    """Leases that were lost."""
+    offered_at: Timestamp
+    ordering_key: OrderingKey | None = None
+    output: ResultReport | None = None
+    """The result, if there is one."""
+    priority: int
+    reached: bool
+    """Whether it came as far as was waited for, by somebody who accepted it or with a result."""
+    redrive_of: HandoffId | None = None
+    result: Hash | None = None
+    """The address of the result."""
+    retracted: bool | None = None
+    """Whether its result was taken back."""
+    reviewer: AgentId | None = None
+    """Who decides on this dead letter just now."""
+    state: str
+    status: str
+    """`stored`, `delivered`, `claimed`, `in_progress` or `done`: what the sender may rely on."""
+    task_id: TaskId
+    terms: Terms
+    to: Target
+    tried: list[Target] = Field(default_factory=list)
+    """Targets that could not or would not do it, the first one first."""
+    trim_regret: list[DocumentId] = Field(default_factory=list)
+    """Memories that the receiver fetched because the envelope had passed less of them: what
+    was trimmed and missed."""
+
+
+class SetRules(Model):
+    rules: list[Rule]
+
+
+class Settle(Model):
+    """Accepts or refuses a counter-offer."""
+
+    accept: bool
+    agent: AgentId
+    """Whose counter-offer it is."""
+    by: AgentId
+    """The sender of the handoff."""
+
+
+class Settled(Model):
+    """A decision by its number in the log. The words are in the body."""
+
+    decision: int
+    key: DecisionKey
+    supersedes: int | None = None
+
+
+class SharedContext(Model):
+    """What all agents of a project read."""
+
+    changed_at: Timestamp | None = None
+    changed_by: Actor | None = None
+    constraints: list[ProjectConstraint]
+    decisions: list[ProjectDecision]
+    erased: bool | None = None
+    """Whether the text of the last revision was erased."""
+    project: Project
+    revision: int
+    """0 if nobody has written it yet."""
+    state: ProjectState
+    task_queue: list[QueuedTask]
+    """Open tasks that the reader may see, newest first. This is a view: tasks change hands by
+    handoffs only."""
+    warnings: list[Warning] = Field(default_factory=list)
+
+
+class Signed(Model):
+    """Whose signature something bears."""
+
+    key_id: KeyId
+    signature: Signature
+
+
+class Stage(Model):
+    ack_ms: int | None = None
+    """How long it may wait to be claimed."""
+    ask: str | None = None
+    """What this stage must do, in words."""
+    attempts: int | None = None
+    """How many attempts may fail."""
+    budget_tokens: int | None = None
+    """How many tokens its work may use."""
+    fallbacks: list[Target] = Field(default_factory=list)
+    """Who is asked next if that one cannot or will not do it."""
+    name: str
+    needs_approval: bool | None = None
+    """Whether somebody has to approve before it begins."""
+    next: list[Rule2]
+    """What comes next: the first rule that fits. The last one must fit everything."""
+    timeout_ms: int | None = None
+    """How long one attempt may take."""
+    to: Target
+
+
+class StageRef(Model):
+    """Where in a pipeline a handoff is."""
+
+    branch: bool | None = None
+    """Whether it is one of several at once, so that nothing follows from it alone."""
+    pipeline: str
+    stage: str
+    version: int
+
+
+class Start(Model):
+    """Says that work has begun."""
+
+    claim_id: ClaimId
+    fence: Fence
+    read_back: ReadBack | None = None
+    """What binds the receiver, repeated, where the handoff asks for it."""
+    signed: Signed | None = None
+    """The holder's signature over its acceptance."""
+
+
+class StartPipeline(Model):
+    """Begins a task along a declared route."""
+
+    add_constraints: Any = None
+    """Adds to what binds, as a list or a map."""
+    ask: str | None = None
+    """What this receiver must do."""
+    assumptions: list[str] = Field(default_factory=list)
+    constraints: Any = None
+    """What binds everybody from here on. Without it, what bound before still does. A list says
+    all of it: one that leaves out or rewords what bound before is refused. A plain map,
+    such as `{"language": "python", "max_tokens": 4000}`, adds to it."""
+    context: list[ContextItem] = Field(default_factory=list)
+    context_manifest: Hash | None = None
+    coordinator: Coordinator | None = None
+    correlation_id: CorrelationId | None = None
+    deadline: Timestamp | None = None
+    decisions: list[SaidDecision] = Field(default_factory=list)
+    """Decisions that are new."""
+    expected_output: ExpectedOutput | None = None
+    from_agent: AgentId
+    gaps: list[str | NewGap] = Field(default_factory=list)
+    """References that could not be resolved."""
+    history: list[NewStep] = Field(default_factory=list)
+    """What was done and is not in the history yet."""
+    idempotency_key: IdempotencyKey | None = None
+    intent: str
+    """The user's own words."""
+    lift_constraints: list[Lift] = Field(default_factory=list)
+    """Ends constraints. Only who issued one, or the task's coordinator, can do that."""
+    memory_refs: list[MemoryRef] = Field(default_factory=list)
+    open_decisions: list[str | Question] = Field(default_factory=list)
+    """Questions that are new and that somebody must decide."""
+    payload: dict[str, Any]
+    project: Project | None = None
+    """What the task belongs to."""
+    read_back: bool | None = None
+    """Lets the claim count only once the receiver has repeated what binds it."""
+    resolved_gaps: list[str] = Field(default_factory=list)
+    """References of gaps that are resolved now."""
+    state: TaskProgress | None = None
+    summary: str | None = None
+    """What the task is about now, in a few sentences."""
+    tried: list[str] = Field(default_factory=list)
+
+
+class Stats(Model):
+    """How much there is: of the whole store for whoever looks after all of it, and otherwise
+    of the caller's tenant."""
+
+    commands: int | None = None
+    commits: int | None = None
+    disk_full: bool
+    events: int | None = None
+    head: Position | None = None
+    """The position of the last event."""
+    idempotency_keys: int | None = None
+    live_bytes: int | None = None
+    """About how much memory the live handoffs take."""
+    live_handoffs: int
+    mean_batch: float | None = None
+    """Events for each commit since the start: above 1 where commits are shared."""
+    now: Timestamp
+    projection_lag: int | None = None
+    resident_bytes: int | None = None
+    """How much memory the process takes, where the system can say."""
+    stored_bytes: int | None = None
+    """Bytes of bodies that the tenant has stored."""
+    tenant: TenantId | None = None
+    """Whose figures these are; absent if they are those of the whole store."""
+    version: str
+    waiting_handoffs: int | None = None
+
+
+class Step(Model):
+    action: str
+    agent: AgentId
+    at: Timestamp
+    decision: str | None = None
+    memory_id: str | None = None
+    why: str | None = None
+
+
+class Subscribe(Model):
+    """Begins or ends hearing what is told on a channel."""
+
+    agent: AgentId
+
+
+class Subscriber(Model):
+    agent: AgentId
+    since: Position
+    """What was told after this reached it."""
+
+
+class Supersede(Model):
+    """Says that another memory has taken the place of this one."""
+
+    by: AgentId
+    successor: DocumentId
+
+
+class Taint(Model):
+    """Something that the task is built on and that no longer holds."""
+
+    policy: TaintPolicy | str
+    source: HandoffId
+    """The handoff that failed, or whose result was taken back."""
+    task_id: TaskId
+    """The task that is tainted by it: this one, or one above it."""
+
+
+class TaintedBy(Model):
+    policy: TaintPolicy | str
+    source: HandoffId
+    """The handoff that failed, or whose result was taken back."""
+
+
+class TakeReview(Model):
+    """Keeps others from deciding on a dead letter for a while."""
+
+    by: AgentId
+    for_ms: int
+    """For how long, at most a day; 0 gives it back."""
+
+
+class Target(Model):
+    """Who is to do the work."""
+
+    agent: AgentId | None = None
+    capability: Capability | None = None
+
+
+class TargetHealth(Model):
+    breaker: str
+    """`closed`, `open` or `half_open`."""
+    completeness_per_mille: int | None = None
+    """How complete what was passed was on average, in thousandths, where senders said so."""
+    exhausted_in_row: int
+    """Handoffs in a row that used up their tries."""
+    failures_in_row: int
+    """Attempts in a row that failed or were lost."""
+    hops: list[int]
+    """How many offers came after 0, 1, 2 … hops; the last number is for all beyond."""
+    live: bool
+    offers: int
+    reset_in_ms: int | None = None
+    """When something is sent there again."""
+    target: Target
+    utilisation_per_mille: int | None = None
+    """How much of the budgets was used, in thousandths, where senders said so."""
+
+
+class TargetsHealth(Model):
+    """How targets fare."""
+
+    targets: list[TargetHealth]
+
+
+class Task(Model):
+    channel: ChannelId | None = None
+    """The channel on which it was told to many."""
+    coordinator: AgentId | None = None
+    """Who decides about it when things go wrong, if that is not its opener."""
+    correlation_id: CorrelationId | None = None
+    ended_at: Timestamp | None = None
+    events: int
+    """How many events there are, and the hash of the last."""
+    head: Hash
+    intent: Hash
+    """The address of the intent: the same at every hop."""
+    live_handoff: HandoffId | None = None
+    """The handoff that is not at its end yet."""
+    opened_at: Timestamp
+    opened_by: AgentId
+    owner: AgentId
+    parent_task_id: TaskId | None = None
+    project: Project | None = None
+    """What it belongs to."""
+    state: str
+    taints: list[TaintedBy] = Field(default_factory=list)
+    """What it is built on and no longer holds."""
+    task_id: TaskId
+
+
+class TaskChain(Model):
+    events: list[ChainEvent]
+    task_id: TaskId
+
+
+class TaskHop(Model):
+    """What one hop did to what it was given."""
+
+    altered_constraints: list[str]
+    """Texts of constraints that are not what their id says."""
+    bytes: int
+    constraints: int
+    facts: int
+    """Of the facts in the envelope before: how many there were, and how many are still here."""
+    facts_kept: int
+    from_agent: str
+    gaps: int
+    hop: int
+    linked: bool
+    """Whether it names the envelope before it, and has the same intent."""
+    lost_constraints: list[str]
+    """Texts of constraints that bound before, bind no longer, and were not lifted."""
+    same_intent: bool
+    task_id: TaskId
+
+
+class TaskProgress(Model):
+    """How far the task has come."""
+
+    done: list[str] = Field(default_factory=list)
+    progress: str | None = None
+    remaining: list[str] = Field(default_factory=list)
+
+
+class TaskWithParts(Model):
+    """A task with its handoffs and the tasks below it."""
+
+    channel: ChannelId | None = None
+    """The channel on which it was told to many."""
+    children: list[Task]
+    coordinator: AgentId | None = None
+    """Who decides about it when things go wrong, if that is not its opener."""
+    correlation_id: CorrelationId | None = None
+    ended_at: Timestamp | None = None
+    events: int
+    """How many events there are, and the hash of the last."""
+    handoffs: list[Handoff]
+    """Newest first."""
+    head: Hash
+    intent: Hash
+    """The address of the intent: the same at every hop."""
+    live_handoff: HandoffId | None = None
+    """The handoff that is not at its end yet."""
+    opened_at: Timestamp
+    opened_by: AgentId
+    owner: AgentId
+    parent_task_id: TaskId | None = None
+    project: Project | None = None
+    """What it belongs to."""
+    state: str
+    taints: list[TaintedBy] = Field(default_factory=list)
+    """What it is built on and no longer holds."""
+    task_id: TaskId
+
+
+class Tasks(Model):
+    next: TaskId | None = None
+    tasks: list[Task]
+
+
+class Tenant(Model):
+    id: TenantId
+    quotas: Quotas
+
+
+class TenantInfo(Model):
+    """A tenant and what it may use."""
+
+    quotas: Quotas
+    tenant_id: TenantId
+
+
+class Tenants(Model):
+    tenants: list[TenantInfo]
+
+
+class Terms(Model):
+    ack_ms: int | None = None
+    """How long it may wait to be claimed before it goes to the next one, or to the dead
+    letters."""
+    attempts: int = 3
+    """How many attempts may end in a declared failure before the handoff is dead-lettered."""
+    backoff_ms: int = 30000
+    """The longest pause before a retry; 0 retries at once."""
+    lease_ms: int = 30000
+    """How long a claim holds without a heartbeat."""
+    losses: int = 3
+    """How many leases in a row may be lost without progress before it is quarantined as
+    poison."""
+    work_ms: int = 3600000
+    """How long one attempt may take in all, however many heartbeats it sends."""
+
+
+class TermsPatch(Model):
+    """Terms that differ from the broker's defaults."""
+
+    ack_ms: int | None = None
+    """How long it may wait to be claimed before it goes to the next one, or to the dead
+    letters."""
+    attempts: int | None = None
+    """How many attempts may fail before it is dead-lettered."""
+    backoff_ms: int | None = None
+    """The longest pause before a retry."""
+    lease_ms: int | None = None
+    """How long a claim holds without a heartbeat."""
+    losses: int | None = None
+    """How many leases in a row may be lost without progress before it is quarantined."""
+    work_ms: int | None = None
+    """How long one attempt may take in all."""
+
+
+class Token(Model):
+    """What somebody may show instead of a signature, or to enroll a key with. The secret
+    itself is known only to whom it was given."""
+
+    agent: AgentId
+    """For whom it speaks, or who may enroll with it."""
+    ended_at: Timestamp | None = None
+    """Spent or revoked."""
+    expires_at: Timestamp | None = None
+    id: TokenId
+    issued_at: Timestamp
+    purpose: Purpose | str
+    rules: list[Rule]
+    """What it allows at most; for a join token, what the agent will be allowed."""
+    secret: Hash
+    """The hash of the secret."""
+
+
+class TokenInfo(Model):
+    """A token without its secret."""
+
+    agent_id: AgentId
+    ended_at: Timestamp | None = None
+    """When it was spent or revoked."""
+    expires_at: Timestamp | None = None
+    issued_at: Timestamp
+    purpose: Purpose | str
+    rules: list[Rule]
+    token_id: TokenId
+
+
+class Tokens(Model):
+    tokens: list[TokenInfo]
+
+
+class Told(Model):
+    handoff_id: HandoffId
+    listening: bool
+    task_id: TaskId
+    to: Target
+
+
+class Tombstone(Model):
+    at: Timestamp
+    by: Actor
+    reason: str | None = None
+
+
+class TrimReason(Model):
+    """Why something was not passed whole."""
+
+    why: str
+    of: str | None = None
+
+
+class Unresolved(Model):
+    """A reference that could not be followed."""
+
+    id: str
+    reason: str
+
+
+class Verdict(Model):
+    bodies: int
+    checkpoints: int
+    erased: int = 0
+    """Bodies that were erased on purpose: the log says by whom and why."""
+    events: int
+    first_bad: Finding | None = None
+    intact: bool
+    """Whether every entry is as it should be."""
+    keys: list[str]
+    """The keys that signed, in hex."""
+    tasks: int
+    unsealed: int
+    """How many of the last events no checkpoint covers yet."""
+
+
+class Wait(Model):
+    """Waits for handoffs and tasks."""
+
+    handoffs: list[HandoffId] = Field(default_factory=list)
+    mode: Mode | str = "all"
+    tasks: list[TaskId] = Field(default_factory=list)
+    timeout_ms: int = 15000
+    """How long to wait, at most 60 seconds; the answer then says what is still open."""
+    until: Until | str = "settled"
+
+
+class Waited(Model):
+    done: bool
+    """Whether what was waited for came about; if not, the time was up."""
+    handoffs: list[HandoffWithResult]
+    open_handoffs: list[HandoffId]
+    """Those that have not come far enough."""
+    open_tasks: list[TaskId]
+    tasks: list[Task]
+
+
+class Waiting(Model):
+    envelope: AnyEnvelope
+    handoff_id: HandoffId
+    priority: int
+    task_id: TaskId
+
+
+class When(Model):
+    action: list[Action | str] = Field(default_factory=list)
+    """One of these actions."""
+    payload: list[Member] = Field(default_factory=list)
+    """All of these members of the payload."""
+
+
+class Why(Model):
+    """How a choice came about, for the audit log."""
+
+    avoided_full: int | None = None
+    """How many were passed over because they are full."""
+    avoided_sla: int | None = None
+    """How many were passed over because they break their word."""
+    candidates: int
+    """How many agents have the capability."""
+    live: int
+    """How many of them are live and not draining."""
+    policy: Policy | str
+    reason: Reason | str
+
+
+class WriteContext(Model):
+    """Changes what a project's shared context says of its state or its constraints."""
+
+    by: AgentId
+    constraints: list[ProjectConstraint] | None = Field(default_factory=list)
+    """What holds for all work of the project; as before if nothing is said."""
+    revision: int | None = None
+    """The revision that the writer has seen, 0 for none: if there is another by now, nothing
+    is written."""
+    state: ProjectState | None = None
+    """Where the project stands; as before if nothing is said."""
+
+
+class Written(Model):
+    """The facts of a new revision."""
+
+    content: Hash
+    document: Kind | str
+    id: DocumentId
+    key: Key | None = None
+    pinned: bool | None = None
+    priority: Priority | str = "normal"
+    revision: int
+    scope: Scope
+    settles: Settled | None = None
+    """The decision that this revision of a shared context adds to its log."""

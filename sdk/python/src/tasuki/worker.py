@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Agents as functions: a decorator that claims work, runs a function on it, and reports what came
+of it, several at a time, until it is asked to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import logging
+import signal
+import threading
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, overload
+
+from . import errors
+from ._async.claims import AsyncClaim
+from ._async.client import AsyncClient
+from ._offers import Span
+from ._report import Classify
+from ._sync.claims import Claim
+from ._sync.client import Client
+from ._wire import Deadline, seconds
+
+log = logging.getLogger("tasuki")
+
+#: How long one request for work waits. It is also what a graceful stop waits for at most, when
+#: there is nothing to finish.
+POLL_S = 2.0
+#: How long work under way may go on after a stop.
+GRACE_S = 30.0
+
+_AWAY = (errors.Unreachable, errors.Unavailable, errors.Overloaded)
+Handler: TypeAlias = Callable[[Claim], Any]
+AsyncHandler: TypeAlias = Callable[[AsyncClaim], Awaitable[Any]]
+
+
+@dataclass(frozen=True)
+class _Options:
+    agent: str | None
+    capabilities: tuple[str, ...]
+    concurrency: int
+    lease: Span | None
+    grace: Span
+    idle: Span | None
+    classify: Classify | None
+
+
+class _Running:
+    """The claims that are worked on."""
+
+    def __init__(self) -> None:
+        self._claims: dict[str, Claim] = {}
+        self._changed = threading.Condition()
+
+    def add(self, claim: Claim) -> None:
+        with self._changed:
+            self._claims[claim.claim_id] = claim
+
+    def remove(self, claim: Claim) -> None:
+        with self._changed:
+            del self._claims[claim.claim_id]
+            self._changed.notify_all()
+
+    def claims(self) -> list[Claim]:
+        with self._changed:
+            return list(self._claims.values())
+
+    def wait(self, timeout: float) -> None:
+        """Waits until one of them is finished."""
+        with self._changed:
+            self._changed.wait(timeout)
+
+
+class Worker:
+    """A function that works on claims, in threads. `run()` goes on until `stop()`, SIGTERM or
+    Ctrl-C.
+
+    Stopping takes no new work, lets what is under way finish for `grace` seconds, and gives back
+    what is unfinished then. A second signal does not wait. A broker that is away is waited for.
+    """
+
+    def __init__(self, handler: Handler, client: Client | None, options: _Options) -> None:
+        self.handler = handler
+        self._client = client
+        self._options = options
+        self._stop = threading.Event()
+        self._hurry = threading.Event()
+        self._running = _Running()
+
+    def __call__(self, claim: Claim) -> Any:
+        """The function itself, for trying it out."""
+        return self.handler(claim)
+
+    def stop(self) -> None:
+        """Asks it to stop. A second time: at once."""
+        if self._stop.is_set():
+            self._hurry.set()
+        self._stop.set()
+
+    def run(self) -> None:
+        """Works until it is asked to stop, or until there was nothing to do for `idle` seconds."""
+        client = self._client or Client()
+        try:
+            with _signals(self.stop):
+                self._work(client)
+        finally:
+            if self._client is None:
+                client.close()
+
+    def _work(self, client: Client) -> None:
+        options = self._options
+        slots = threading.Semaphore(options.concurrency)
+        idle = Deadline(options.idle)
+        try:
+            while not self._stop.is_set() and not idle.over():
+                free = _free(slots, options.concurrency)
+                if not free:
+                    idle = Deadline(options.idle)
+                    continue
+                found = self._ask(client, free, min(POLL_S, idle.left()))
+                for _ in range(free - len(found)):
+                    slots.release()
+                for claim in found:
+                    idle = Deadline(options.idle)
+                    if self._stop.is_set():
+                        _give_back(claim)
+                        slots.release()
+                    else:
+                        self._begin(claim, slots)
+                if self._running.claims():
+                    idle = Deadline(options.idle)
+        finally:
+            self._drain()
+
+    def _ask(self, client: Client, free: int, wait: float) -> list[Claim]:
+        o = self._options
+        try:
+            return client._take(o.agent, o.capabilities, free, o.lease, wait, o.classify, True)
+        except _AWAY as error:
+            log.warning("no work: %s", error)
+            self._stop.wait(client._wire.core.retry.pause(5))
+            return []
+
+    def _begin(self, claim: Claim, slots: threading.Semaphore) -> None:
+        # A function that never ends must not keep its process from ending.
+        self._running.add(claim)
+        name = f"tasuki-{claim.handoff_id[-6:]}"
+        threading.Thread(target=self._one, args=(claim, slots), name=name, daemon=True).start()
+
+    def _one(self, claim: Claim, slots: threading.Semaphore) -> None:
+        try:
+            with claim:
+                value = self.handler(claim)
+                if not claim.reported:
+                    claim.complete(value)
+        except Exception as error:
+            _say(claim.handoff_id, error)
+        finally:
+            self._running.remove(claim)
+            slots.release()
+
+    def _drain(self) -> None:
+        end = Deadline(self._options.grace)
+        while self._running.claims() and not end.over() and not self._hurry.is_set():
+            self._running.wait(min(0.1, end.left()))
+        for claim in self._running.claims():
+            _give_back(claim)
+
+
+class AsyncWorker:
+    """The same for a coroutine function: `run()`, or `await serve()` in a loop of your own."""
+
+    def __init__(
+        self, handler: AsyncHandler, client: AsyncClient | None, options: _Options
+    ) -> None:
+        self.handler = handler
+        self._client = client
+        self._options = options
+        self._stopping = False
+        self._hurrying = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._wake: asyncio.Event | None = None
+
+    def __call__(self, claim: AsyncClaim) -> Awaitable[Any]:
+        """The function itself, for trying it out."""
+        return self.handler(claim)
+
+    def stop(self) -> None:
+        """Asks it to stop, from any thread. A second time: at once."""
+        self._hurrying = self._stopping
+        self._stopping = True
+        if self._loop and self._wake:
+            self._loop.call_soon_threadsafe(self._wake.set)
+
+    def run(self) -> None:
+        """Works until it is asked to stop, in a loop of its own."""
+        asyncio.run(self.serve())
+
+    async def serve(self) -> None:
+        """Works until it is asked to stop, or until there was nothing to do for `idle` seconds."""
+        client = self._client or AsyncClient()
+        self._loop, self._wake = asyncio.get_running_loop(), asyncio.Event()
+        if self._stopping:
+            self._wake.set()
+        added = _add_signals(self._loop, self.stop)
+        try:
+            await self._work(client)
+        finally:
+            for number in added:
+                self._loop.remove_signal_handler(number)
+            if self._client is None:
+                await client.aclose()
+
+    async def _work(self, client: AsyncClient) -> None:
+        options = self._options
+        running: set[asyncio.Task[None]] = set()
+        idle = Deadline(options.idle)
+        try:
+            while not self._stopping and not idle.over():
+                if len(running) >= options.concurrency:
+                    await _first(running, self._wake)
+                running = {task for task in running if not task.done()}
+                free = options.concurrency - len(running)
+                if free:
+                    for claim in await self._ask(client, free, min(POLL_S, idle.left())):
+                        running.add(asyncio.create_task(self._one(claim)))
+                if running:
+                    idle = Deadline(options.idle)
+        finally:
+            await self._drain(running)
+
+    async def _ask(self, client: AsyncClient, free: int, wait: float) -> list[AsyncClaim]:
+        o = self._options
+        try:
+            return await client._take(
+                o.agent, o.capabilities, free, o.lease, wait, o.classify, True
+            )
+        except _AWAY as error:
+            log.warning("no work: %s", error)
+            await asyncio.sleep(client._wire.core.retry.pause(5))
+            return []
+
+    async def _one(self, claim: AsyncClaim) -> None:
+        try:
+            async with claim:
+                value = await self.handler(claim)
+                if not claim.reported:
+                    await claim.complete(value)
+        except Exception as error:
+            _say(claim.handoff_id, error)
+
+    async def _drain(self, running: set[asyncio.Task[None]]) -> None:
+        end = Deadline(self._options.grace)
+        while running and not end.over() and not self._hurrying:
+            _, running = await asyncio.wait(running, timeout=min(0.1, end.left()))
+        # A cancelled coroutine leaves its block, which gives the work back.
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+class _Decorate:
+    """Makes a worker of a function; a coroutine function becomes one with an event loop."""
+
+    def __init__(self, client: Client | AsyncClient | None, options: _Options) -> None:
+        self._client = client
+        self._options = options
+
+    @overload
+    def __call__(self, handler: AsyncHandler) -> AsyncWorker: ...
+    @overload
+    def __call__(self, handler: Handler) -> Worker: ...
+    def __call__(self, handler: Any) -> Any:
+        if inspect.iscoroutinefunction(handler):
+            if isinstance(self._client, Client):
+                raise TypeError("a coroutine function needs an AsyncClient")
+            return AsyncWorker(handler, self._client, self._options)
+        if isinstance(self._client, AsyncClient):
+            raise TypeError("an AsyncClient needs a coroutine function")
+        return Worker(handler, self._client, self._options)
+
+
+def worker(
+    client: Client | AsyncClient | None = None,
+    *,
+    agent: str | None = None,
+    capabilities: Sequence[str] = (),
+    concurrency: int = 1,
+    lease: Span | None = None,
+    grace: Span = GRACE_S,
+    idle: Span | None = None,
+    classify: Classify | None = None,
+) -> _Decorate:
+    """Makes an agent of a function: `@worker(agent="reviewer")` above `def review(claim): …`, then
+    `review.run()`.
+
+    What the function returns completes the claim: a mapping or a model as it is, a text as
+    `{"type": "text", …}`. What it raises is reported as a failure. It may also say itself what
+    became of the claim (`claim.hand_on(…)`, `claim.fail(…)`).
+    """
+    if concurrency < 1:
+        raise ValueError("concurrency is at least 1")
+    options = _Options(
+        agent, tuple(capabilities), concurrency, lease, seconds(grace) or 0.0, idle, classify
+    )
+    return _Decorate(client, options)
+
+
+async def _first(running: set[asyncio.Task[None]], wake: asyncio.Event | None) -> None:
+    """Waits until one is done, or until something else is to be done."""
+    assert wake is not None
+    woken = asyncio.create_task(wake.wait())
+    try:
+        await asyncio.wait({*running, woken}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        woken.cancel()
+
+
+def _free(slots: threading.Semaphore, most: int) -> int:
+    """Takes as many slots as there are, and waits a moment for the first."""
+    if not slots.acquire(timeout=0.1):
+        return 0
+    free = 1
+    while free < most and slots.acquire(blocking=False):
+        free += 1
+    return free
+
+
+def _give_back(claim: Claim) -> None:
+    try:
+        claim.release()
+    except errors.TasukiError as error:
+        log.warning("cannot give %s back: %s", claim.handoff_id, error)
+
+
+def _say(handoff_id: str, error: Exception) -> None:
+    log.warning("the work on %s ended with %s: %s", handoff_id, type(error).__name__, error)
+
+
+@contextlib.contextmanager
+def _signals(stop: Callable[[], None]) -> Generator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGTERM, signal.SIGINT)
+
+    def told(*_: object) -> None:
+        stop()
+
+    before = {number: signal.signal(number, told) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _add_signals(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> list[int]:
+    added: list[int] = []
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with contextlib.suppress(NotImplementedError, RuntimeError):
+                loop.add_signal_handler(number, stop)
+                added.append(number)
+    return added

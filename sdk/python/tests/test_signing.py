@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keys, on a broker that asks everybody who it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tasuki
+from tasuki import AsyncClient, Client, Key
+from tasuki._canonical import address, canonical
+from tasuki.keys import authored, verify
+from tasuki.testing import Broker
+
+WORKER = [{"permissions": ["send", "claim", "complete", "read", "write_memory"]}]
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[Broker]:
+    with Broker("--auth", "required") as broker:
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def admin(guarded: Broker) -> Iterator[Client]:
+    with Client(guarded.url, agent="admin", token=guarded.admin_token) as client:
+        yield client
+
+
+def enrolled(guarded: Broker, admin: Client, agent: str) -> Key:
+    key = Key.generate(agent=agent)
+    invitation = admin.tokens.issue(agent, purpose="join", rules=WORKER)
+    with Client(guarded.url, retry=tasuki.NO_RETRY) as stranger:
+        stranger.keys.join(key, token=invitation.text)
+    return key
+
+
+def test_who_shows_nothing_is_not_let_in(guarded: Broker) -> None:
+    with Client(guarded.url, agent="stranger") as client, pytest.raises(tasuki.Unauthenticated):
+        client.stats()
+
+
+async def test_an_agent_joins_signs_and_hands_over(guarded: Broker, admin: Client) -> None:
+    coder, reviewer = (enrolled(guarded, admin, name) for name in ("coder", "reviewer"))
+    intent = "Prüfe das. 検査して。"
+    with Client(guarded.url, key=coder) as sender:
+        handoff = sender.handoff(to="reviewer", intent=intent, payload={"n": [1.5, 1e-9, "ä"]})
+    async with AsyncClient(guarded.url, key=reviewer) as receiver:
+        async with receiver.claim() as claim:
+            signed = claim.raw_envelope["signed"]
+            said = authored(claim.raw_envelope)
+            assert verify(coder.public, signed, "envelope", said)
+            assert not verify(reviewer.public, signed, "envelope", said)
+            assert not verify(coder.public, signed, "envelope", address({"other": 1}))
+            assert address(claim.raw_envelope) == claim.envelope_hash
+            await claim.complete("seen")
+        log = await receiver.tasks.events(claim.task_id)
+        kinds = [event.record.kind for event in log]
+        assert kinds.index("acknowledged") == kinds.index("started") - 1
+        accepted = log[kinds.index("acknowledged")].record
+        assert accepted.signed
+        held = (claim.handoff_id, claim.envelope_hash, claim.claim_id, str(claim.fence))
+        acts = (*held, "accepted", str(accepted.body))
+        assert verify(reviewer.public, accepted.signed.model_dump(), "acknowledgment", *acts)
+        page = await receiver.memories.page(q="a word & more", limit=3)
+        assert page.memories == []
+    with Client(guarded.url, key=coder) as sender:
+        assert handoff.id == sender.handoffs.get(handoff.id).handoff_id
+
+
+def test_an_agent_cannot_speak_for_another(guarded: Broker, admin: Client) -> None:
+    key = enrolled(guarded, admin, "mallory")
+    with Client(guarded.url, key=key) as client, pytest.raises(tasuki.NotPermitted):
+        client.handoff(to="reviewer", from_agent="coder", intent="Trust me.")
+
+
+def test_a_key_is_replaced_and_the_client_goes_on_with_the_new_one(
+    guarded: Broker, admin: Client
+) -> None:
+    old = enrolled(guarded, admin, "rotating")
+    new = Key.generate(agent="rotating")
+    with Client(guarded.url, key=old) as client:
+        client.keys.rotate(new, grace=60)
+        shown = client.agents.get("rotating")
+    assert new.id in {key.key_id for key in shown.keys}
+    admin.keys.revoke("rotating", old.id)
+    with Client(guarded.url, key=old) as client, pytest.raises(tasuki.Unauthenticated):
+        client.agents.get("rotating")
+
+
+def test_a_token_that_was_revoked_opens_nothing(guarded: Broker, admin: Client) -> None:
+    admin.keys.enroll("plain", Key.generate().public, rules=WORKER)
+    token = admin.tokens.issue("plain", rules=WORKER, expires_in=60)
+    with Client(guarded.url, agent="plain", token=token.text) as client:
+        client.handoff(to="plain", intent="To myself.")
+        assert token.token_id in {one.token_id for one in admin.tokens.all()}
+        admin.tokens.revoke(token.token_id)
+        with pytest.raises(tasuki.Unauthenticated):
+            client.agents.get("plain")
+
+
+def test_a_manifest_is_signed_with_the_agents_key(guarded: Broker, admin: Client) -> None:
+    key = enrolled(guarded, admin, "publisher")
+    manifest = {"agent_id": "publisher", "capabilities": [{"name": "web_research"}]}
+    with Client(guarded.url, key=key) as client:
+        shown = client.agents.publish(manifest)
+    assert shown.signed
+    assert shown.manifest_hash
+    assert verify(key.public, shown.signed.model_dump(), "manifest", shown.manifest_hash)
+
+
+def test_a_key_file_is_private_and_never_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "coder.key"
+    key = Key.generate(agent="coder")
+    key.save(path)
+    read = Key.load(path)
+    assert (read.id, read.public, read.agent) == (key.id, key.public, "coder")
+    with pytest.raises(FileExistsError):
+        key.save(path)
+    path.chmod(0o644)
+    with pytest.raises(PermissionError):
+        Key.load(path)
+    assert "ed25519-secret" not in repr(key)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (-0.0, "0"),
+        (1.0, "1"),
+        (1e21, "1e+21"),
+        (1e20, "100000000000000000000"),
+        (1.5e-7, "1.5e-7"),
+        (0.000001, "0.000001"),
+        (333333333.33333329, "333333333.3333333"),
+        (4.5, "4.5"),
+        (2e-3, "0.002"),
+        (-1e-27, "-1e-27"),
+        (123456789012345680.0, "123456789012345680"),
+    ],
+)
+def test_numbers_have_one_spelling(value: float, text: str) -> None:
+    assert canonical(value).decode() == text
+
+
+def test_names_are_in_the_order_of_utf_16() -> None:
+    value = {"\ufb33": 1, "\U0001f600": 2, "a": 3, "\r": 4}
+    assert canonical(value).decode() == '{"\\r":4,"a":3,"\U0001f600":2,"\ufb33":1}'

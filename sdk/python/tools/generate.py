@@ -1,0 +1,350 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes what follows from something else, or with --check says what is out of date.
+
+- `models.py` and `_routes.py` follow from `api/openapi.json`: what the API takes and gives.
+- `_sync/*.py` follows from `_async/*.py`: the twin without await.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+import keyword
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent.parent
+PACKAGE = HERE / "src" / "tasuki"
+OPENAPI = HERE.parent.parent / "api" / "openapi.json"
+HEAD = """\
+# SPDX-License-Identifier: Apache-2.0
+# Made by tools/generate.py from {source}. Do not edit.
+"""
+
+# A member of such a name would hide one that every pydantic model has.
+TAKEN = {"schema", "json", "copy", "dict", "construct", "validate", "register"}
+
+Schema = dict[str, Any]
+
+
+class Models:
+    """Python classes for the schemas of the API."""
+
+    def __init__(self, document: Schema) -> None:
+        self.schemas: dict[str, Schema] = document["components"]["schemas"]
+        self.enums: set[str] = set()
+        self.classes: set[str] = set()
+        for name, schema in self.schemas.items():
+            if literals(schema):
+                self.enums.add(name)
+            elif fields(schema, self.schemas) is not None:
+                self.classes.add(name)
+
+    def text(self) -> str:
+        enums = [self.enum(name) for name in sorted(self.enums)]
+        aliases, waiting = [], sorted(set(self.schemas) - self.enums - self.classes)
+        for name in waiting:
+            aliases.append(f"{name}: TypeAlias = {quoted(self.annotation(self.schemas[name]))}\n")
+        # A class must be there before its name is looked up, where Python itself has one like it.
+        ordered = sorted(self.classes, key=lambda name: (not hasattr(builtins, name), name))
+        classes = [self.model(name) for name in ordered]
+        head = HEAD.format(source="api/openapi.json") + textwrap.dedent('''
+            """What the broker takes and gives. A member that a newer broker adds is kept: see
+            `model_extra`. So is a word that is new where there is a list of known ones."""
+
+            from __future__ import annotations
+
+            from datetime import datetime
+            from typing import Any, Literal, TypeAlias
+
+            from pydantic import BaseModel, ConfigDict, Field
+
+
+            class Model(BaseModel):
+                """The base of all of them."""
+
+                model_config = ConfigDict(extra="allow", populate_by_name=True, defer_build=True)
+
+            ''')
+        parts = [head, *enums, "\n", *aliases, "\n", *classes]
+        return "".join(parts)
+
+    def enum(self, name: str) -> str:
+        words = ", ".join(json.dumps(word) for word in literals(self.schemas[name]) or [])
+        return f"{name}: TypeAlias = Literal[{words}]\n"
+
+    def model(self, name: str) -> str:
+        schema = self.schemas[name]
+        members = fields(schema, self.schemas) or {}
+        lines = [f"class {name}(Model):"]
+        doc = schema.get("description")
+        if doc:
+            lines += docstring(doc)
+        for member, (part, required) in members.items():
+            lines += self.field(member, part, required)
+        if len(lines) == 1:
+            lines.append("    pass")
+        return "\n".join(lines) + "\n\n\n"
+
+    def field(self, member: str, part: Schema, required: bool) -> list[str]:
+        kind = self.annotation(part)
+        name = member
+        if keyword.iskeyword(member) or member in TAKEN or member.startswith("model_"):
+            name = f"{member}_"
+        options = [f'alias="{member}"'] if name != member else []
+        if not required:
+            default = "None"
+            if kind.startswith("list["):
+                options.insert(0, "default_factory=list")
+                default = ""
+            elif kind.startswith("dict["):
+                options.insert(0, "default_factory=dict")
+                default = ""
+            elif isinstance(part.get("default"), (bool, int, str)):
+                default = json.dumps(part["default"])
+                default = {"true": "True", "false": "False"}.get(default, default)
+            elif not kind.endswith("None") and kind != "Any":
+                kind = f"{kind} | None"
+            if default:
+                options.insert(0, f"default={default}")
+        value = ""
+        if options:
+            plain = len(options) == 1 and options[0].startswith("default=")
+            value = f" = {options[0][8:]}" if plain else f" = Field({', '.join(options)})"
+        lines = [f"    {name}: {kind}{value}"]
+        if part.get("description"):
+            lines += docstring(part["description"])
+        return lines
+
+    def annotation(self, schema: Any) -> str:
+        if not isinstance(schema, dict) or not schema:
+            return "Any"
+        if "$ref" in schema:
+            name = schema["$ref"].rsplit("/", 1)[-1]
+            if self.schemas[name].get("additionalProperties") is True:
+                return "dict[str, Any]"
+            # A newer broker may have words that this list does not.
+            return f"{name} | str" if name in self.enums else name
+        for key in ("anyOf", "oneOf"):
+            if key in schema:
+                kinds: list[str] = []
+                for part in schema[key]:
+                    kinds += [k for k in self.annotation(part).split(" | ") if k not in kinds]
+                kinds.sort(key=lambda kind: kind == "None")
+                return " | ".join(kinds)
+        if "const" in schema:
+            return "str"
+        kind = schema.get("type")
+        if isinstance(kind, list):
+            rest = [one for one in kind if one != "null"]
+            inner = self.annotation({**schema, "type": rest[0]})
+            return f"{inner} | None" if "null" in kind else inner
+        match kind:
+            case "null":
+                return "None"
+            case "string":
+                return "datetime" if schema.get("format") == "date-time" else "str"
+            case "integer":
+                return "int"
+            case "number":
+                return "float"
+            case "boolean":
+                return "bool"
+            case "array":
+                return f"list[{self.annotation(schema.get('items'))}]"
+            case "object":
+                return "dict[str, Any]"
+            case _:
+                return "Any"
+
+
+def literals(schema: Schema) -> list[str] | None:
+    """The words of a schema that is a list of words."""
+    if "enum" in schema:
+        return list(schema["enum"])
+    found: list[str] = []
+    for part in schema.get("oneOf", []):
+        if (
+            isinstance(part, dict)
+            and isinstance(part.get("const"), str)
+            and "properties" not in part
+        ):
+            found.append(part["const"])
+        elif isinstance(part, dict) and "enum" in part:
+            found += part["enum"]
+        else:
+            return None
+    return found or None
+
+
+def fields(schema: Schema, schemas: dict[str, Schema]) -> dict[str, tuple[Schema, bool]] | None:
+    """The members of a schema of objects, each with whether it is always there. Forms that exclude
+    each other become one class in which what only some have is optional. An object whose members
+    are the sender's is a plain dictionary."""
+    if schema.get("additionalProperties") is True:
+        return None
+    own: dict[str, tuple[Schema, bool]] = {}
+    required = schema.get("required", [])
+    for name, part in schema.get("properties", {}).items():
+        own[name] = (part if isinstance(part, dict) else {}, name in required)
+    forms = schema.get("oneOf") or schema.get("anyOf") or []
+    inline = [form for form in forms if isinstance(form, dict) and "properties" in form]
+    if not inline:
+        return own or None
+    resolved = [schemas[f["$ref"].rsplit("/", 1)[-1]] if "$ref" in f else f for f in forms]
+    if not all("properties" in form or "oneOf" in form for form in resolved):
+        return own or None
+    every = [fields(form, schemas) or {} for form in resolved]
+    for form in every:
+        for name, (part, _) in form.items():
+            always = all(other.get(name, ({}, False))[1] for other in every)
+            own.setdefault(name, (part, always))
+    return own
+
+
+def docstring(text: str) -> list[str]:
+    wrapped = textwrap.wrap(" ".join(text.split()).replace("\\", "\\\\"), 88)
+    if len(wrapped) == 1:
+        return [f'    """{wrapped[0]}"""']
+    return [
+        f'    """{wrapped[0]}',
+        *(f"    {line}" for line in wrapped[1:-1]),
+        f'    {wrapped[-1]}"""',
+    ]
+
+
+def quoted(text: str) -> str:
+    plain = {"Any", "None", "str", "int", "datetime", "bool", "float", "dict[str, Any]"}
+    return text if set(text.split(" | ")) <= plain else f'"{text}"'
+
+
+def routes(document: Schema) -> str:
+    head = HEAD.format(source="api/openapi.json") + textwrap.dedent('''
+        """Where each operation of the API is, what it takes, and what it gives."""
+
+        from __future__ import annotations
+
+        from typing import Any
+
+        from . import models as m
+        from ._wire import Route
+
+        ''')
+    lines = []
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            lines.append(route(document, path, method, operation))
+    return head + "\n".join(sorted(lines)) + "\n"
+
+
+def route(document: Schema, path: str, method: str, operation: Schema) -> str:
+    replies = [r for code, r in operation["responses"].items() if code.startswith("2")]
+    content = next(iter(replies[0]["content"].items()))
+    ref = content[1].get("schema", {}).get("$ref", "")
+    reply = f"m.{ref.rsplit('/', 1)[-1]}" if ref else "Any"
+    query = sorted(p["name"] for p in operation.get("parameters", []) if p["in"] == "query")
+    body: list[str] = []
+    request = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    schema = request.get("schema", {})
+    schemas = document["components"]["schemas"]
+    if "$ref" in schema:
+        schema = schemas[schema["$ref"].rsplit("/", 1)[-1]]
+    # The first of two forms is the current one.
+    if "properties" not in schema and schema.get("anyOf"):
+        schema = schemas[schema["anyOf"][0]["$ref"].rsplit("/", 1)[-1]]
+    body = sorted(schema.get("properties", {}))
+    name = operation["operationId"].upper()
+    kind = reply if ref else "object"
+    takes = f"({', '.join(json.dumps(q) for q in query)}{',' if len(query) == 1 else ''})"
+    says = f"({', '.join(json.dumps(b) for b in body)}{',' if len(body) == 1 else ''})"
+    return (
+        f'{name}: Route[{kind}] = Route("{method.upper()}", "{path}", {kind}, '
+        f"query={takes}, body={says})"
+    )
+
+
+# What an async program says, and what its twin says instead.
+TWIN = [
+    (r"async def", "def"),
+    (r"async with", "with"),
+    (r"async for", "for"),
+    (r"\bawait ", ""),
+    (r"__aenter__", "__enter__"),
+    (r"__aexit__", "__exit__"),
+    (r"__aiter__", "__iter__"),
+    (r"__anext__", "__next__"),
+    (r"AsyncIterator", "Iterator"),
+    (r"AbstractAsyncContextManager", "AbstractContextManager"),
+    (r"asyncio\.sleep", "time.sleep"),
+    (r"^import asyncio$", "import time"),
+    (r"\baclose\b", "close"),
+    (r"aiter_lines", "iter_lines"),
+    (r"aread\b", "read"),
+    (r"httpx\.Async(\w+)", r"httpx.\1"),
+    (r"\bAsync([A-Z]\w+)", r"\1"),
+]
+
+
+def twin(source: str, name: str) -> str:
+    lines = []
+    for line in source.splitlines():
+        if line.endswith("# async only"):
+            continue
+        for pattern, instead in TWIN:
+            line = re.sub(pattern, instead, line)
+        lines.append(line)
+    text = "\n".join(lines) + "\n"
+    return text.replace(
+        "# SPDX-License-Identifier: Apache-2.0\n", HEAD.format(source=f"_async/{name}"), 1
+    )
+
+
+def formatted(text: str) -> str:
+    """As the formatter would leave it, so that a generated file is never a changed one."""
+    ruff = [str(Path(sys.executable).parent / "ruff"), "--config", str(HERE / "pyproject.toml")]
+    for step in (["check", "--fix-only", "--select", "I,F401"], ["format"]):
+        command = [
+            ruff[0],
+            step[0],
+            *ruff[1:],
+            *step[1:],
+            "--quiet",
+            "--stdin-filename",
+            "x.py",
+            "-",
+        ]
+        text = subprocess.run(
+            command, input=text, text=True, check=True, capture_output=True
+        ).stdout
+    return text
+
+
+def main() -> int:
+    document = json.loads(OPENAPI.read_text("utf-8"))
+    wanted = {
+        PACKAGE / "models.py": Models(document).text(),
+        PACKAGE / "_routes.py": routes(document),
+    }
+    for source in sorted((PACKAGE / "_async").glob("*.py")):
+        wanted[PACKAGE / "_sync" / source.name] = twin(source.read_text("utf-8"), source.name)
+    stale = []
+    for path, text in wanted.items():
+        text = formatted(text)
+        if path.exists() and path.read_text("utf-8") == text:
+            continue
+        stale.append(path.relative_to(HERE))
+        if "--check" not in sys.argv:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, "utf-8")
+    for path in stale:
+        print(f"{path}: {'is out of date' if '--check' in sys.argv else 'written'}")
+    return 1 if stale and "--check" in sys.argv else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
