@@ -37,7 +37,7 @@ use crate::requests::{
 use crate::routes::Routes;
 use crate::schemas::Schemas;
 use crate::waiters::Waiters;
-use crate::{courier, presence, relay, sweeper};
+use crate::{follower, presence, relay, sweeper};
 
 /// What holds where a request is silent.
 #[derive(Debug, Clone)]
@@ -112,12 +112,12 @@ pub struct Engine {
     /// Relay and sweeper, which hold the store and would never end by themselves.
     workers: [AbortHandle; 3],
     /// Reacts to what was committed with commands of its own.
-    courier: OnceLock<AbortHandle>,
+    follower: OnceLock<AbortHandle>,
 }
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        self.workers.iter().chain(self.courier.get()).for_each(AbortHandle::abort);
+        self.workers.iter().chain(self.follower.get()).for_each(AbortHandle::abort);
     }
 }
 
@@ -164,10 +164,10 @@ impl Engine {
             turn: AtomicU64::new(0),
             routes: Routes::default(),
             workers,
-            courier: OnceLock::new(),
+            follower: OnceLock::new(),
         });
-        let courier = tokio::spawn(courier::run(Arc::downgrade(&engine), news)).abort_handle();
-        engine.courier.get_or_init(|| courier);
+        let follower = tokio::spawn(follower::run(Arc::downgrade(&engine), news)).abort_handle();
+        engine.follower.get_or_init(|| follower);
         engine
     }
 

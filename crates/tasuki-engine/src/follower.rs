@@ -23,7 +23,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::requests::{FollowUp, NewOffer};
 
-const NAME: &str = "courier";
+const NAME: &str = "follower";
 const KEEP_EVERY: Duration = Duration::from_secs(10);
 /// How many events are read at a time, and how many in all after a restart.
 const READ_MAX: usize = 1000;
@@ -32,7 +32,7 @@ const BEHIND_MAX: u64 = 200_000;
 /// The agent in whose name the broker writes.
 const BROKER: &str = "broker";
 
-struct Courier {
+struct Follower {
     /// Which handoffs wait for a task.
     waiting: HashMap<TaskId, HashSet<HandoffId>>,
     /// What may be able to go on.
@@ -44,7 +44,7 @@ struct Courier {
 }
 
 pub(crate) async fn run(engine: Weak<Engine>, mut news: broadcast::Receiver<Arc<Committed>>) {
-    let mut courier = Courier {
+    let mut follower = Follower {
         waiting: HashMap::new(),
         ready: HashSet::new(),
         dead: Vec::new(),
@@ -52,7 +52,7 @@ pub(crate) async fn run(engine: Weak<Engine>, mut news: broadcast::Receiver<Arc<
         kept: Instant::now(),
     };
     match engine.upgrade() {
-        Some(engine) => courier.begin(&engine).await,
+        Some(engine) => follower.begin(&engine).await,
         None => return,
     }
     loop {
@@ -60,26 +60,26 @@ pub(crate) async fn run(engine: Weak<Engine>, mut news: broadcast::Receiver<Arc<
         let Some(engine) = engine.upgrade() else { return };
         match told {
             Ok(batch) if !batch.missed => {
-                let at = courier.at;
+                let at = follower.at;
                 for event in batch.events.iter().filter(|event| event.position > at) {
-                    courier.note(event);
+                    follower.note(event);
                 }
                 let last = batch.events.last().map(|event| event.position);
-                courier.act(&engine).await;
-                courier.at = courier.at.max(last.unwrap_or(courier.at));
-                courier.keep(&engine).await;
+                follower.act(&engine).await;
+                follower.at = follower.at.max(last.unwrap_or(follower.at));
+                follower.keep(&engine).await;
             }
             Ok(_) => {
-                courier.at = engine.store.head();
-                courier.look_at_all(&engine).await;
+                follower.at = engine.store.head();
+                follower.look_at_all(&engine).await;
             }
-            Err(RecvError::Lagged(_)) => courier.catch_up(&engine).await,
+            Err(RecvError::Lagged(_)) => follower.catch_up(&engine).await,
             Err(RecvError::Closed) => return,
         }
     }
 }
 
-impl Courier {
+impl Follower {
     async fn begin(&mut self, engine: &Engine) {
         let kept = engine.store.kept(NAME).await.ok().flatten();
         let behind = Position(engine.store.head().0.saturating_sub(BEHIND_MAX));
@@ -171,7 +171,7 @@ impl Courier {
         }
         self.kept = Instant::now();
         if let Err(error) = engine.store.keep(NAME, self.at, String::new()).await {
-            tracing::debug!(%error, "how far the courier got is written down later");
+            tracing::debug!(%error, "how far the follower got is written down later");
         }
     }
 }
