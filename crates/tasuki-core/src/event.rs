@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Long because: it is one list of facts.
 //! What happened. The state machine's events are the audit events: there is no second audit path
 //! to forget. They carry hashes of texts and payloads, never the text, so that a body can be
 //! erased and the chain still verifies.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Long because: it is one machine.
 //! One hop of a task to one receiver: its states, and how events move it between them. What is
 //! allowed in which state is in [`crate::decide`].
 

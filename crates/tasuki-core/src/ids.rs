@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Long because: it is one list of ids and names.
 //! Names and numbers that identify things. Each is a type of its own, so that a task's id cannot
 //! be passed where a handoff's is wanted, and each checks its text form where it enters.
 

@@ -285,7 +285,7 @@ impl Engine {
             ..FollowUp::new(to, envelope.payload.clone())
         };
         let origin = BranchOf { task_id: task.id, hop: wish.hop, envelope: handoff.envelope };
-        let offer = self.branch_offer(&task, wish.by, intent, &handoff, origin, hop, key).await?;
+        let offer = self.branch_offer(&task, wish.by, intent, handoff, origin, hop, key).await?;
         let done = self.one(Command::Offer(Box::new(offer))).await?;
         let handoff = done.handoffs.into_iter().next();
         let handoff = handoff.ok_or(Error::Store(tasuki_store::Error::Unknown))?;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Long because: it is one road from a wish to an envelope.
 //! Making envelopes. For a task that is there already, the intent and the link to the envelope
 //! before come from the store; the store's transaction checks that they still hold.
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Long because: it is one list of requests.
 //! What goes over the wire, both ways. These types are the door's and stop here; the command line
 //! and the benchmark speak them too.
 

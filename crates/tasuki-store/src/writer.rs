@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Long because: it is one thread and all that it does.
 //! The one thread that owns the live state. It takes every waiting command as one batch, decides
 //! each, makes the whole batch durable with one commit, and only then answers. What "durable"
 //! means is the [`Journal`]'s business, so the volatile store and the SQLite store share all this.

@@ -21,7 +21,7 @@ use tasuki_http::{Poster, Resolver, SystemResolver};
 use tasuki_store::Clock;
 use tokio::sync::{Notify, mpsc};
 
-use crate::support::{Backend, Held, SECOND, Stage, everything, in_time, may, merged, text};
+use crate::support::{Backend, Held, SECOND, Stage, everything, in_time, may, merged, offer, text};
 
 macro_rules! on_both {
     ($($story:ident)+) => {
@@ -46,6 +46,7 @@ on_both! {
     attempts_that_fail_are_retried_and_end_as_a_dead_letter
     who_does_not_answer_has_failed_when_the_time_is_up
     answers_that_say_nothing_clear_are_failures
+    a_url_that_keeps_failing_opens_its_breaker
     an_agent_declines_or_fails_for_good_by_its_answer
     more_at_once_if_the_manifest_says_so
     two_brokers_on_one_store_deliver_each_handoff_once
@@ -305,7 +306,9 @@ async fn answers_that_say_nothing_clear_are_failures(stage: Stage) {
         (Say::This(404, "{}".into()), "404"),
         (Say::Header(302, "location", "/"), "redirects"),
     ];
-    let mut receiver = Receiver::start(answers.iter().map(|(say, _)| say.clone())).await;
+    // A result in between keeps the breaker closed.
+    let in_turn = answers.iter().flat_map(|(say, _)| [say.clone(), done()]);
+    let mut receiver = Receiver::start(in_turn).await;
     stage.delivers();
     stage.publish_hook(&receiver.url(), json!({})).await;
     for (_, expected) in answers {
@@ -316,7 +319,31 @@ async fn answers_that_say_nothing_clear_are_failures(stage: Stage) {
         let letter = stage.get(&format!("/v1/dead-letters/{id}")).await.done();
         let message = text(&letter["reports"][0]["report"]["message"]);
         assert!(message.contains(expected), "{message}");
+        let good = stage.offer("hook", json!({})).await;
+        receiver.next().await;
+        assert_eq!(stage.settled(&good).await["state"], "completed");
     }
+}
+
+async fn a_url_that_keeps_failing_opens_its_breaker(stage: Stage) {
+    let broken = (0..3).map(|_| Say::This(500, "oh".into()));
+    let mut receiver = Receiver::start(broken).await;
+    stage.delivers();
+    stage.publish_hook(&receiver.url(), json!({})).await;
+    let once = || json!({ "terms": { "attempts": 1 } });
+    for _ in 0..3 {
+        let id = stage.offer("hook", once()).await;
+        receiver.next().await;
+        assert_eq!(stage.settled(&id).await["state"], "dead_lettered");
+    }
+    let refused = stage.post("/v1/handoffs", offer("hook", once())).await;
+    refused.refused(409, "target_unavailable");
+    stage.pass(61 * SECOND).await;
+    let probe = stage.offer("hook", once()).await;
+    receiver.next().await;
+    assert_eq!(stage.settled(&probe).await["state"], "completed");
+    let id = stage.offer("hook", once()).await;
+    assert_eq!(stage.settled(&id).await["state"], "completed");
 }
 
 async fn an_agent_declines_or_fails_for_good_by_its_answer(stage: Stage) {
