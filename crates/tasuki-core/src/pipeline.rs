@@ -38,6 +38,7 @@ pub struct Pipeline {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "PipelineStage")]
 pub struct Stage {
     pub name: String,
     pub to: Target,
@@ -68,6 +69,7 @@ pub struct Stage {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "PipelineRule")]
 pub struct Rule {
     /// When it fits; always without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,6 +80,7 @@ pub struct Rule {
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "PipelineWhen")]
 pub struct When {
     /// One of these actions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -90,6 +93,7 @@ pub struct When {
 /// What a member of the payload must be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "PipelineMember")]
 pub struct Member {
     /// Where it is, as a JSON pointer.
     pub path: String,
@@ -107,6 +111,7 @@ pub struct Member {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "PipelineThen")]
 pub enum Then {
     /// This stage, or `end`.
     To(String),
@@ -117,6 +122,7 @@ pub enum Then {
 /// Several stages at once, each with a task of its own below this one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "PipelineFan")]
 pub struct Fan {
     pub stages: Vec<String>,
     /// The stage that goes on with what they found.

@@ -339,7 +339,8 @@ impl Engine {
         let before = place.before.as_deref().map(|before| &before.envelope);
         let path = path::so_far(before);
         let hops_max = self.settings.hops_max;
-        let dead_end = path::dead_end(&path, place.hop, &settled.to, &hop.payload, hops_max);
+        let dead_end =
+            path::dead_end(&path, place.hop, &place.from, &settled.to, &hop.payload, hops_max);
         let tainted = place.parent.filter(|_| matches!(place.task, OfferTask::New { .. }));
         let tainted = tainted.unwrap_or_else(|| place.task.id());
         let taints = path::taints(before, tainted, &place.taints);

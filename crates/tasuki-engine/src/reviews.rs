@@ -260,8 +260,12 @@ impl Desk {
         dry_run: bool,
     ) -> Result<Vec<(HandoffId, Result<Arc<Handoff>, Error>)>, Error> {
         let mut letters = Vec::new();
+        let mut decided = Vec::new();
         for id in &chosen.handoffs {
-            letters.push(self.handoff(*id).await?);
+            match self.decides(Permission::Redrive, *id, by).await {
+                Ok(_) => letters.push(self.engine.handoff(*id).await?),
+                Err(error) => decided.push((*id, Err(error))),
+            }
         }
         if let Some(wanted) = chosen.fingerprint {
             for letter in self.unreviewed().await? {
@@ -270,12 +274,11 @@ impl Desk {
                 }
             }
         }
-        if letters.is_empty() || letters.len() > REVIEWED_MAX {
+        if letters.len() + decided.len() == 0 || letters.len() > REVIEWED_MAX {
             let problem =
                 format!("{} dead letters fit, expected 1 to {REVIEWED_MAX}", letters.len());
             return Err(invalid("handoffs", problem));
         }
-        let mut decided = Vec::with_capacity(letters.len());
         for letter in letters {
             let outcome = if dry_run {
                 self.decides(Permission::Redrive, letter.id, by).await.and_then(|_| {
@@ -310,6 +313,10 @@ impl Desk {
     ) -> Result<Arc<Handoff>, Error> {
         let by = self.caller.speaks_for(by)?;
         let handoff = self.handoff(id).await?;
+        // Whoever made it takes it back, or whoever asked for it.
+        if !self.caller.may(Permission::Complete, Some(handoff.to.name())) {
+            self.caller.must(Permission::Send, None)?;
+        }
         if reason.trim().is_empty() {
             return Err(invalid("reason", "expected why the result no longer holds"));
         }
@@ -331,6 +338,7 @@ impl Desk {
         reason: String,
     ) -> Result<Arc<Task>, Error> {
         let by = self.caller.speaks_for(by)?;
+        self.caller.must(Permission::Send, None)?;
         self.task(task).await?;
         if reason.trim().is_empty() {
             return Err(invalid("reason", "expected why the task may go on"));

@@ -584,6 +584,7 @@ fn review_routes() -> Vec<Route> {
             "handoff_not_found",
             "not_dead_lettered",
             "already_reviewed",
+            "review_taken",
             "not_owner",
             "handoff_open",
             "task_finished",
@@ -595,7 +596,12 @@ fn review_routes() -> Vec<Route> {
             "Put a dead letter away, with a reason",
             dead_letters::discard,
         )
-        .errors(&["handoff_not_found", "not_dead_lettered", "already_reviewed"]),
+        .errors(&[
+            "handoff_not_found",
+            "not_dead_lettered",
+            "already_reviewed",
+            "review_taken",
+        ]),
     ]
 }
 

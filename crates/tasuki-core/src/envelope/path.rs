@@ -52,6 +52,7 @@ pub fn so_far(before: Option<&Envelope>) -> Vec<Passed> {
 pub fn dead_end(
     path: &[Passed],
     hop: u32,
+    from: &AgentId,
     to: &Target,
     payload: &Payload,
     hops_max: u32,
@@ -60,7 +61,12 @@ pub fn dead_end(
         return Some(DeadReason::HopLimit);
     }
     let same = address(payload);
-    let circle = path.iter().any(|passed| passed.to == *to && passed.payload == same);
+    // Who offers again what came back to it goes in no circle.
+    let again = |passed: &Passed, back: usize| back == 0 && passed.from == *from;
+    let circle =
+        path.iter().rev().enumerate().any(|(back, passed)| {
+            passed.to == *to && passed.payload == same && !again(passed, back)
+        });
     circle.then_some(DeadReason::Cycle)
 }
 

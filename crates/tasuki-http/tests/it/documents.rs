@@ -119,7 +119,7 @@ async fn every_operation_takes_and_gives_what_the_document_says() {
     let fail = merged(
         failure("permanent"),
         json!({
-            "attempted": "a", "hint": "h", "retry_after_ms": 1, "details": { "x": [] },
+            "attempted": "a", "attempts": 2, "causes": ["c"], "hint": "h", "details": { "x": [] },
         }),
     );
     walk.post(&format!("{path}/fail"), held.with(fail)).await;
@@ -195,11 +195,71 @@ async fn every_operation_takes_and_gives_what_the_document_says() {
     for path in ["/v1/audit/verify", "/v1/audit/export", "/v1/stats", "/healthz", "/readyz"] {
         walk.get(path).await;
     }
+    beyond_one_hop(&mut walk).await;
     who_is_known(&mut walk).await;
     what_is_remembered(&mut walk, &waiting[3]).await;
     // Its own file follows it; it has no end that could be compared.
     walk.used.insert("event_stream".into());
     assert_eq!(walk.used, contract::operations());
+}
+
+/// The operations about patterns, and about what failed.
+async fn beyond_one_hop(walk: &mut Walk) {
+    let pipelines = r#"{"pipelines": [{"name": "p", "version": 1, "first": "one", "stages": [
+        {"name": "one", "to": {"agent": "first"}, "fallbacks": [{"agent": "second"}],
+         "ask": "a", "budget_tokens": 100, "timeout_ms": 1000, "ack_ms": 1000, "attempts": 1,
+         "next": [{"when": {"action": ["failed"], "payload": [{"path": "/a", "exists": true}]},
+                   "to": "end"},
+                  {"to": "end"}]}]}]}"#;
+    let pipelines = tasuki_core::pipeline::Pipelines::read(pipelines).unwrap();
+    walk.stage.engine.declare_routes(pipelines).unwrap();
+    walk.get("/v1/pipelines").await;
+    let begun = json!({ "from_agent": "planner", "intent": "i", "payload": { "type": "t" } });
+    walk.post("/v1/pipelines/p/start", begun.clone()).await;
+    let send = json!({ "timeout_ms": 0, "until": "settled", "fallbacks": [{ "agent": "other" }] });
+    walk.post("/v1/handoffs/send", offer("first", send)).await;
+    walk.post("/v1/channels/news/subscribe", json!({ "agent": "ann" })).await;
+    walk.post("/v1/channels/news/subscribe", json!({ "agent": "ben" })).await;
+    walk.post("/v1/channels/news/unsubscribe", json!({ "agent": "ben" })).await;
+    walk.get("/v1/channels/news").await;
+    let told = walk.post("/v1/channels/news/publish", begun).await;
+    walk.get("/v1/channels/news/messages?after=0&limit=10").await;
+    let join = json!({ "need": { "quorum": 1 }, "wait_ms": 0, "limit": 10 });
+    walk.post(&format!("/v1/tasks/{}/join", text(&told["task_id"])), join).await;
+
+    let held = walk.stage.claimed(&text(&told["handoffs"][0]["handoff_id"]), "ann").await;
+    let path = format!("/v1/handoffs/{}", held.handoff);
+    let resources = held.with(json!({ "resources": ["src/**"] }));
+    walk.post(&format!("{path}/reserve"), resources.clone()).await;
+    walk.get("/v1/reservations").await;
+    walk.post(&format!("{path}/unreserve"), resources).await;
+    let hop = json!({ "to": { "agent": "next" }, "payload": { "type": "t" } });
+    let done = json!({ "payload": { "type": "t" }, "follow_ups": [hop] });
+    walk.stage.act(&held, "complete", done).await.done();
+    let retract = json!({ "by": "planner", "reason": "r", "policy": "block" });
+    let retracted = walk.post(&format!("{path}/retract"), retract).await;
+    let clear = json!({ "by": "planner", "source": held.handoff, "reason": "r" });
+    let task = text(&retracted["task_id"]);
+    walk.post(&format!("/v1/tasks/{task}/clear-taint"), clear).await;
+
+    let letters = [
+        walk.stage.dead_letter().await,
+        walk.stage.dead_letter().await,
+        walk.stage.dead_letter().await,
+        walk.stage.dead_letter().await,
+    ];
+    walk.get("/v1/dead-letters/groups").await;
+    let take = json!({ "by": "person", "for_ms": 1000 });
+    walk.post(&format!("/v1/dead-letters/{}/take", letters[0]), take).await;
+    let reroute = json!({ "by": "person", "to": { "agent": "other" } });
+    walk.post(&format!("/v1/dead-letters/{}/reroute", letters[0]), reroute).await;
+    let amend = json!({ "by": "person", "payload": { "type": "t" }, "ask": "a", "terms": {} });
+    walk.post(&format!("/v1/dead-letters/{}/amend", letters[1]), amend).await;
+    let answer = json!({ "by": "person", "decision": { "key": "k", "decision": "d" } });
+    walk.post(&format!("/v1/dead-letters/{}/answer", letters[2]), answer).await;
+    let many = json!({ "by": "person", "decision": { "abort": "r" }, "handoffs": [letters[3]] });
+    walk.post("/v1/dead-letters/decide", many).await;
+    walk.get("/v1/health/targets").await;
 }
 
 /// The operations about whole chains.

@@ -325,7 +325,7 @@ async fn hostile_text_travels_as_it_is_and_breaks_nothing() {
     assert_eq!(claimed["envelope"]["intent"], nasty);
     assert_eq!(claimed["envelope"]["payload"][nasty], nasty);
     let held = Held::of(&claimed);
-    let failure = json!({ "class": "permanent", "type": nasty, "message": nasty });
+    let failure = json!({ "class": "permanent", "type": nasty, "message": nasty, "hint": nasty });
     let moved: Reply = stage.act(&held, "fail", failure).await;
     moved.done();
     let letter = stage.get(&format!("/v1/dead-letters/{id}")).await.done();

@@ -565,7 +565,7 @@ async fn work_waits_for_the_tasks_it_depends_on(stage: Stage) {
     let claim = stage.post("/v1/claims", wish).await.done()["claims"][0].clone();
     assert_eq!(claim["taints"], json!([parts[1]]));
     let bad = offer("x", json!({ "after": { "tasks": [], "need": 0 } }));
-    stage.post("/v1/handoffs", bad).await.refused(400, "invalid_terms");
+    stage.post("/v1/handoffs", bad).await.refused(422, "invalid_terms");
 }
 
 async fn the_health_of_targets_is_told(stage: Stage) {

@@ -38,11 +38,18 @@ const OPENED: [(&str, &[&str]); 10] = [
             "handoff_cancel",
             "handoff_abort",
             "handoff_settle",
+            "handoff_send",
+            "handoff_retract",
+            "channel_publish",
+            "pipeline_start",
+            "task_clear_taint",
         ],
     ),
     (
         "claim",
         &[
+            "channel_subscribe",
+            "channel_unsubscribe",
             "handoff_claim",
             "handoff_peek",
             "handoff_claim_one",
@@ -60,6 +67,9 @@ const OPENED: [(&str, &[&str]); 10] = [
             "handoff_complete_batch",
             "handoff_fail",
             "handoff_release",
+            "handoff_reserve",
+            "handoff_unreserve",
+            "handoff_retract",
         ],
     ),
     (
@@ -78,9 +88,25 @@ const OPENED: [(&str, &[&str]); 10] = [
             "stats_show",
             "memory_show",
             "context_show",
+            "task_join",
+            "channel_show",
+            "channel_messages",
+            "reservation_list",
+            "health_targets",
         ],
     ),
-    ("redrive", &["dead_letter_redrive", "dead_letter_discard"]),
+    // To reroute takes a second one: to send to the new target.
+    (
+        "redrive",
+        &[
+            "dead_letter_redrive",
+            "dead_letter_discard",
+            "dead_letter_amend",
+            "dead_letter_answer",
+            "dead_letter_take",
+            "dead_letter_decide_many",
+        ],
+    ),
     ("approve", &["handoff_approve", "handoff_reject"]),
     (
         "administer",
@@ -121,7 +147,9 @@ const OPENED: [(&str, &[&str]); 10] = [
 ];
 
 /// Served to everybody, or to everybody known about what is its own.
-const ALWAYS: [&str; 12] = [
+const ALWAYS: [&str; 14] = [
+    "pipeline_list",
+    "dead_letter_groups",
     "chain_list",
     "memory_list",
     "agent_list",
@@ -202,7 +230,8 @@ async fn samples_for(
 ) -> Samples {
     let sender = match operation {
         // These are for who offered it.
-        "task_cancel" | "task_lift" | "handoff_cancel" | "handoff_abort" | "handoff_settle" => mei,
+        "task_cancel" | "task_lift" | "task_clear_taint" | "handoff_cancel" | "handoff_abort"
+        | "handoff_settle" => mei,
         _ => planner,
     };
     let handoff = match operation {
@@ -223,6 +252,8 @@ async fn samples_for(
         | "handoff_complete_batch"
         | "handoff_fail"
         | "handoff_release"
+        | "handoff_reserve"
+        | "handoff_unreserve"
         | "handoff_decline" => mei.claimed(&handoff).await,
         _ => {
             let claim_id = "claim_00000000000000000000000007".into();

@@ -35,7 +35,7 @@ impl Samples {
             _ => self.held.handoff.clone(),
         };
         let path = template.replace("{id}", &id).replace("{key}", &self.key);
-        path.replace("{project}", "web")
+        path.replace("{project}", "web").replace("{name}", "news")
     }
 
     pub(crate) fn body(&self, template: &str) -> Value {
@@ -72,6 +72,9 @@ impl Samples {
             }),
             (_, "settle") => json!({ "by": self.sender, "agent": worker, "accept": true }),
             (_, "decline") => self.held.with(json!({ "agent": worker })),
+            ("/v1/pipelines/{name}/start", _) => json!({
+                "from_agent": self.sender, "intent": "i", "payload": { "type": "t" },
+            }),
             (_, "start" | "heartbeat" | "release") => self.held.with(json!({})),
             (_, "approve" | "reject" | "redrive") => json!({ "by": judge }),
             (_, "discard") => json!({ "by": judge, "reason": "because" }),
@@ -84,6 +87,32 @@ impl Samples {
                 "from_agent": self.sender, "intent": "do it", "ask": "now", "constraints": ["Never."],
                 "max_tokens": 2000, "tokenizer": "o200k_base",
             }),
+            _ => self.pattern_body(template, name),
+        }
+    }
+
+    fn pattern_body(&self, template: &str, name: &str) -> Value {
+        let (sender, judge) = (&self.sender, &self.judge);
+        let begun = json!({ "from_agent": sender, "intent": "i", "payload": { "type": "t" } });
+        match (template, name) {
+            ("/v1/handoffs/send", _) => {
+                offer("coder", json!({ "from_agent": sender, "timeout_ms": 0 }))
+            }
+            ("/v1/tasks/{id}/join", _) => json!({ "need": "any" }),
+            ("/v1/dead-letters/decide", _) => {
+                json!({ "by": judge, "decision": "retry", "handoffs": [self.dead] })
+            }
+            (_, "publish") => merged(begun, json!({ "receivers": ["coder"] })),
+            (_, "subscribe" | "unsubscribe") => json!({ "agent": self.worker }),
+            (_, "reroute") => json!({ "by": judge, "to": { "agent": "tester" } }),
+            (_, "amend") => json!({ "by": judge, "payload": { "type": "t" } }),
+            (_, "answer") => json!({ "by": judge, "decision": { "decision": "d" } }),
+            (_, "take") => json!({ "by": judge, "for_ms": 1000 }),
+            (_, "retract") => json!({ "by": judge, "reason": "because" }),
+            (_, "clear-taint") => {
+                json!({ "by": sender, "source": self.held.handoff, "reason": "because" })
+            }
+            (_, "reserve" | "unreserve") => self.held.with(json!({ "resources": ["src/**"] })),
             _ => self.memory_body(template, name),
         }
     }
