@@ -224,7 +224,7 @@ impl Desk {
         channel: &ChannelId,
         agent: &AgentId,
         wanted: bool,
-    ) -> Result<ChannelId, Error> {
+    ) -> Result<Vec<(AgentId, Position)>, Error> {
         let agent = self.caller.speaks_for(agent)?;
         let channel = self.channel(channel);
         if channel.tenant() != agent.tenant() {
@@ -233,24 +233,31 @@ impl Desk {
         self.caller.must(Permission::Claim, Some(channel.name()))?;
         let by = Actor::Agent(agent.clone());
         let wish = match wanted {
-            true => RegistryWish::Subscribe { channel: channel.clone(), agent },
-            false => RegistryWish::Unsubscribe { channel: channel.clone(), agent },
+            true => RegistryWish::Subscribe { channel: channel.clone(), agent: agent.clone() },
+            false => RegistryWish::Unsubscribe { channel: channel.clone(), agent: agent.clone() },
         };
         self.engine.one(Command::Registry { by, wish }).await?;
-        Ok(channel)
+        // Who may not read of others hears of itself.
+        let all = self.listed(&channel);
+        if self.caller.may(Permission::Read, Some(channel.name())) {
+            return Ok(all);
+        }
+        Ok(all.into_iter().filter(|(known, _)| *known == agent).collect())
+    }
+
+    fn listed(&self, channel: &ChannelId) -> Vec<(AgentId, Position)> {
+        let registry = self.engine.registry();
+        let ours = channel.tenant() == self.caller.tenant().as_str();
+        let there = registry.channels.get(channel).filter(|_| ours);
+        let each = there.map(|there| there.subscribers.iter()).into_iter().flatten();
+        each.map(|(agent, at)| (agent.clone(), *at)).collect()
     }
 
     /// Who subscribes, with the position from which on they hear what is told.
     pub fn subscribers(&self, channel: &ChannelId) -> Result<Vec<(AgentId, Position)>, Error> {
         let channel = self.channel(channel);
         self.caller.must(Permission::Read, Some(channel.name()))?;
-        let registry = self.engine.registry();
-        let there = registry
-            .channels
-            .get(&channel)
-            .filter(|_| channel.tenant() == self.caller.tenant().as_str());
-        let each = there.map(|there| there.subscribers.iter()).into_iter().flatten();
-        Ok(each.map(|(agent, at)| (agent.clone(), *at)).collect())
+        Ok(self.listed(&channel))
     }
 
     /// What was told on a channel after a position, with its words.
