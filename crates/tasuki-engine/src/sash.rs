@@ -70,7 +70,7 @@ impl Desk {
             let last = self.engine.last_handoff(&task, hash).await?.ok_or_else(lost)?;
             let envelope = self.engine.envelope_at(last.envelope_at).await?.ok_or_else(lost)?;
             may_lift(&envelope.parts, constraint, &by, task.decider())
-                .map_err(|breach| Error::Envelope(vec![breach]))?;
+                .map_err(|breach| Error::Envelope(vec![*breach]))?;
             let (handoff, by, reason) = (last.id, by.clone(), reason.clone());
             match self.engine.one(Command::Lift { handoff, by, constraint, reason }).await {
                 Err(Error::Refused(Refusal::TaskMoved(_))) => {}

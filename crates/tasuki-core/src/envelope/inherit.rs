@@ -75,15 +75,15 @@ pub fn may_lift(
     id: Hash,
     by: &AgentId,
     coordinator: &AgentId,
-) -> Result<(), Breach> {
+) -> Result<(), Box<Breach>> {
     let Some(constraint) = parts.constraints.iter().find(|one| one.id == id) else {
         let problem = "is none of this task's constraints";
-        return Err(Breach::Malformed(Fault::new("/constraint", problem)));
+        return Err(Box::new(Breach::Malformed(Fault::new("/constraint", problem))));
     };
     if constraint.issuer == *by || coordinator == by {
         return Ok(());
     }
-    Err(Breach::NotYours(constraint.clone()))
+    Err(Box::new(Breach::NotYours(constraint.clone())))
 }
 
 /// Makes the parts of the next envelope. Every breach is named.
