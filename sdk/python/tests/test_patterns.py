@@ -235,3 +235,18 @@ def test_a_target_that_fails_again_and_again_is_not_tried_for_a_while(
     shown = next(one for one in client.targets() if one.target.agent == away)
     assert shown.breaker == "open"
     assert shown.reset_in_ms
+
+
+def test_a_thousand_and_more_results_are_all_there(client: Client, name: Name) -> None:
+    receivers = [f"{name('r')}-{number}" for number in range(1001)]
+    published = client.channel(name("all")).publish(
+        receivers=receivers, intent="Everybody.", from_agent="s"
+    )
+    assert len(published.handoffs) == 1001
+    held = [
+        client.claim_handoff(told.handoff_id, agent=who) for who, told in published.handoffs.items()
+    ]
+    for start in range(0, len(held), 100):
+        done = client.complete_many((claim, {"n": 1}) for claim in held[start : start + 100])
+        assert not any(isinstance(one, tasuki.Refused) for one in done)
+    assert set(published.results(timeout=60)) == set(receivers)

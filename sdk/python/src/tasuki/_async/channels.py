@@ -59,9 +59,15 @@ class AsyncPublication:
                 f"{gathered.failed} have failed",
                 hint="`join` says who is missing",
             )
+        members = list(gathered.members)
+        while gathered.next:
+            gathered = await join(
+                self.wire, self.task_id, timeout=0, limit=1000, before=gathered.next
+            )
+            members += gathered.members
         return {
             str(one.to.agent or one.to.capability): one.output.payload
-            for one in gathered.members
+            for one in members
             if one.to and one.output
         }
 
