@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
+use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tasuki_core::envelope::{Envelope, Payload};
 use tasuki_core::ids::{ChannelId, OrderingKey};
 use tasuki_core::reserve::Reservation;
-use tasuki_core::{Handoff, HandoffId, Position, State, TaskId};
+use tasuki_core::{AgentId, Handoff, HandoffId, Position, State, TaskId};
 use tasuki_engine::{Chosen, Desk, Proof, Published, Ruling, WaitFor, WaitMode, WaitRequest};
 use tasuki_engine::{Joined, Until, Waited};
 
@@ -62,8 +63,8 @@ pub(crate) async fn subscribe(
     PathId(channel): PathId<ChannelId>,
     Json(body): Json<wire::Subscribe>,
 ) -> Answer {
-    let channel = desk.subscribe(&channel, &body.agent, true).await?;
-    shown(&desk, channel)
+    let subscribers = desk.subscribe(&channel, &body.agent, true).await?;
+    Ok(shown(channel, subscribers))
 }
 
 pub(crate) async fn unsubscribe(
@@ -71,19 +72,19 @@ pub(crate) async fn unsubscribe(
     PathId(channel): PathId<ChannelId>,
     Json(body): Json<wire::Subscribe>,
 ) -> Answer {
-    let channel = desk.subscribe(&channel, &body.agent, false).await?;
-    shown(&desk, channel)
+    let subscribers = desk.subscribe(&channel, &body.agent, false).await?;
+    Ok(shown(channel, subscribers))
 }
 
 pub(crate) async fn channel(At(desk): At, PathId(channel): PathId<ChannelId>) -> Answer {
-    shown(&desk, channel)
+    let subscribers = desk.subscribers(&channel)?;
+    Ok(shown(channel, subscribers))
 }
 
-fn shown(desk: &Desk, channel: ChannelId) -> Answer {
-    let subscribers = desk.subscribers(&channel)?;
+fn shown(channel: ChannelId, subscribers: Vec<(AgentId, Position)>) -> Response {
     let subscribers =
         subscribers.into_iter().map(|(agent, since)| wire::Subscriber { agent, since }).collect();
-    Ok(ok(&wire::Channel { channel, subscribers }))
+    ok(&wire::Channel { channel, subscribers })
 }
 
 pub(crate) async fn publish(
@@ -226,7 +227,7 @@ pub(crate) async fn amend(
     again(&desk, id, &by, Ruling::Amend(Box::new(amendment))).await
 }
 
-async fn again(desk: &Desk, id: HandoffId, by: &tasuki_core::AgentId, ruling: Ruling) -> Answer {
+async fn again(desk: &Desk, id: HandoffId, by: &AgentId, ruling: Ruling) -> Answer {
     let handoff = desk.rule(id, by, ruling).await?;
     Ok(reply(StatusCode::CREATED, &to_wire::offered(&handoff, desk.listening(&handoff))))
 }

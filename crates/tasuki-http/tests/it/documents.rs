@@ -242,6 +242,13 @@ async fn beyond_one_hop(walk: &mut Walk) {
     let task = text(&retracted["task_id"]);
     walk.post(&format!("/v1/tasks/{task}/clear-taint"), clear).await;
 
+    let bound = walk.stage.offer("coder", json!({ "constraints": ["Never."] })).await;
+    let envelope = walk.get(&format!("/v1/handoffs/{bound}/envelope")).await;
+    let lift = json!({
+        "by": "planner", "constraint": envelope["constraints"][0]["id"], "reason": "r",
+    });
+    walk.post(&format!("/v1/tasks/{}/lift", text(&envelope["task_id"])), lift).await;
+
     let letters = [
         walk.stage.dead_letter().await,
         walk.stage.dead_letter().await,
