@@ -175,8 +175,13 @@ impl Desk {
         }
         let profiles = &self.engine.settings.profiles;
         let profile = receiver.role.as_deref().and_then(|role| profiles.of(role));
+        let mut brief = brief(&intent, &inherited.parts);
+        // What is missing is said too, and takes room like everything that is said.
+        let known = |gap: &&Gap| inherited.parts.gaps.iter().any(|it| it.reference == gap.id);
+        let missing = unresolved.iter().filter(|gap| !known(gap));
+        brief.gaps.extend(missing.map(|gap| format!("{} ({})", gap.id, gap.reason)));
         let request = assembly::Request {
-            brief: brief(&intent, &inherited.parts),
+            brief,
             items: candidates,
             unresolved: unresolved.clone(),
             inherited: Vec::new(),
@@ -194,7 +199,13 @@ impl Desk {
     }
 
     /// The envelope of a handoff as a model reads it, with how many tokens that is.
-    pub async fn prompt(&self, id: HandoffId, tokenizer: &str) -> Result<Assembled, Error> {
+    /// With a budget, what may be left out is left out until it fits.
+    pub async fn prompt(
+        &self,
+        id: HandoffId,
+        tokenizer: &str,
+        budget: Option<u64>,
+    ) -> Result<Assembled, Error> {
         let (handoff, _) = self.envelope(id).await?;
         let envelope = self.engine.envelope_at(handoff.envelope_at).await?;
         let Some(envelope) = envelope else {
@@ -208,8 +219,9 @@ impl Desk {
         let request = assembly::Request {
             brief: brief(&envelope.intent, &envelope.parts),
             items: items.collect(),
-            strategy: Strategy::Full,
+            strategy: if budget.is_some() { Strategy::Priority } else { Strategy::Full },
             tokenizer,
+            budget,
             ..assembly::Request::default()
         };
         assembly::assemble(&request).map_err(Error::TooSmall)
@@ -237,7 +249,7 @@ impl Desk {
             None => (None, 0),
         };
         let before = before.map(|before| before.envelope);
-        Ok((intent, before, hop, task.opened_by.clone()))
+        Ok((intent, before, hop, task.decider().clone()))
     }
 
     async fn receiver(

@@ -230,7 +230,8 @@ impl Engine {
             "task_id": handoff.task_id,
             "to": handoff.to,
             "reason": reason.as_str(),
-            "attempts": handoff.claims,
+            "attempts": report.as_ref().and_then(|said| said.attempts).unwrap_or(handoff.claims),
+            "claims": handoff.claims,
             "decisions": ["retry", "reroute", "amend", "abort"],
         });
         if let (Some(report), Some(into)) = (&report, payload.as_object_mut()) {

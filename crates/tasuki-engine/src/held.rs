@@ -321,6 +321,9 @@ fn check_failure(request: &FailRequest) -> Result<(), Error> {
     if request.kind.trim().is_empty() {
         return Err(invalid("type", "expected a short name for the kind of error"));
     }
+    if request.message.trim().is_empty() {
+        return Err(invalid("message", "expected what went wrong"));
+    }
     if request.class == FailureClass::Permanent
         && request.hint.as_deref().is_none_or(|hint| hint.trim().is_empty())
     {

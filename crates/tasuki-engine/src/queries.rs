@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use tasuki_core::handoff::{AttemptEnd, Review, StateName};
-use tasuki_core::{Body, Handoff, HandoffId, Position, Refusal, State, Task, TaskId, Timestamp};
+use tasuki_core::{
+    AgentId, Body, Event, Handoff, HandoffId, Position, Refusal, State, Task, TaskId, Timestamp,
+};
 use tasuki_store::audit::{self, Verdict};
 use tasuki_store::{Entry, HandoffFilter, PAGE_MAX, Stats, TaskFilter};
 
@@ -18,6 +20,8 @@ pub struct DeadLetter {
     pub envelope: Option<Body>,
     /// The reports of the attempts that left one, by attempt number.
     pub reports: Vec<(u32, AttemptEnd, Body)>,
+    /// Who declined it and said why.
+    pub declines: Vec<(AgentId, Body)>,
     /// Why it was discarded.
     pub discarded_because: Option<Body>,
 }
@@ -116,7 +120,22 @@ impl Engine {
             .zip(bodies)
             .filter_map(|((number, how, _), body)| body.map(|body| (number, how, body)))
             .collect();
-        Ok(DeadLetter { handoff, envelope, reports, discarded_because })
+        let declines = match handoff.declined_by.is_empty() {
+            true => Vec::new(),
+            false => self.declines(&handoff).await?,
+        };
+        Ok(DeadLetter { handoff, envelope, reports, declines, discarded_because })
+    }
+
+    async fn declines(&self, handoff: &Handoff) -> Result<Vec<(AgentId, Body)>, Error> {
+        let mut entries = self.store.chain(handoff.task_id).await?;
+        entries.retain(|entry| entry.sealed.record.handoff_id == Some(handoff.id));
+        let told = self.with_bodies(entries).await?.into_iter();
+        let declined = |entry: ChainEntry| match entry.entry.sealed.record.event {
+            Event::Declined { agent, .. } => entry.body.map(|body| (agent, body)),
+            _ => None,
+        };
+        Ok(told.filter_map(declined).collect())
     }
 
     /// Dead letters, newest first.

@@ -33,7 +33,7 @@ pub(crate) fn offer(body: wire::Offer, defaults: Terms) -> Result<engine::NewOff
         coordinator: body.coordinator.map(coordinator),
         project: body.project,
         idempotency_key: body.idempotency_key,
-        hop: follow_up(body.hop, defaults)?,
+        hop: follow_up(body.hop, defaults, "")?,
     })
 }
 
@@ -122,8 +122,9 @@ pub(crate) fn need(body: wire::Need) -> engine::Need {
     }
 }
 
-fn follow_up(body: wire::FollowUp, defaults: Terms) -> Result<engine::FollowUp, Problem> {
-    check_version(&body)?;
+/// `at` is where in the request the hop stands.
+fn follow_up(body: wire::FollowUp, defaults: Terms, at: &str) -> Result<engine::FollowUp, Problem> {
+    check_version(&body, at)?;
     Ok(engine::FollowUp {
         to: body.to,
         control: body.control,
@@ -152,7 +153,7 @@ fn follow_up(body: wire::FollowUp, defaults: Terms) -> Result<engine::FollowUp, 
 }
 
 /// A member that is not known here is a mistake, unless it is one of a newer minor.
-fn check_version(body: &wire::FollowUp) -> Result<(), Problem> {
+fn check_version(body: &wire::FollowUp, at: &str) -> Result<(), Problem> {
     if let Some(given) = &body.envelope_version {
         let known =
             version::parse(given).is_some_and(|(major, _)| version::MAJORS.contains(&major));
@@ -168,7 +169,7 @@ fn check_version(body: &wire::FollowUp) -> Result<(), Problem> {
         }
     }
     let unknown: Vec<_> =
-        body.more.0.keys().map(|name| Fault::new(format!("/{name}"), UNKNOWN)).collect();
+        body.more.0.keys().map(|name| Fault::new(format!("{at}/{name}"), UNKNOWN)).collect();
     match unknown.first() {
         None => Ok(()),
         Some(first) => {
@@ -257,7 +258,9 @@ pub(crate) fn complete(
     body: wire::Complete,
     defaults: Terms,
 ) -> Result<engine::CompleteRequest, Problem> {
-    let follow_ups = body.follow_ups.into_iter().map(|hop| follow_up(hop, defaults));
+    let hops = body.follow_ups.into_iter().enumerate();
+    let follow_ups =
+        hops.map(|(number, hop)| follow_up(hop, defaults, &format!("/follow_ups/{number}")));
     Ok(engine::CompleteRequest {
         handoff,
         proof: Proof { claim_id: body.claim_id, fence: body.fence },

@@ -256,11 +256,20 @@ pub(crate) fn dead_letter(letter: &engine::DeadLetter, now: Timestamp) -> wire::
                 report: raw(report),
             })
             .collect(),
-        discarded_because: letter.discarded_because.as_ref().and_then(|body| {
-            let note: tasuki_core::report::Note = serde_json::from_str(body.text()).ok()?;
-            Some(note.text)
-        }),
+        declines: letter
+            .declines
+            .iter()
+            .filter_map(|(agent, body)| {
+                Some(wire::DeclineReason { agent: agent.clone(), reason: note(body)? })
+            })
+            .collect(),
+        discarded_because: letter.discarded_because.as_ref().and_then(note),
     }
+}
+
+fn note(body: &Body) -> Option<String> {
+    let note: tasuki_core::report::Note = serde_json::from_str(body.text()).ok()?;
+    Some(note.text)
 }
 
 pub(crate) fn verdict(verdict: engine::Verdict) -> wire::Verdict {

@@ -62,6 +62,8 @@ pub(crate) async fn assemble(At(desk): At, Json(body): Json<wire::Assemble>) -> 
 pub(crate) struct Rendering {
     /// The reader's tokenizer or model; `o200k_base` without it.
     tokenizer: Option<String>,
+    /// How many tokens it may have; what may be left out is left out until it fits.
+    max_tokens: Option<u64>,
 }
 
 pub(crate) async fn prompt(
@@ -70,7 +72,7 @@ pub(crate) async fn prompt(
     Params(wish): Params<Rendering>,
 ) -> Answer {
     let tokenizer = wish.tokenizer.unwrap_or_else(|| Tokenizer::O200k.as_str().to_owned());
-    let rendered = desk.prompt(id, &tokenizer).await?;
+    let rendered = desk.prompt(id, &tokenizer, wish.max_tokens).await?;
     let url = |memory: String| format!("/v1/memories/{memory}?detail=full&handoff={id}");
     let fetch = desk.trimmed(id).await?.into_iter().map(url).collect();
     Ok(ok(&wire::Prompt {

@@ -105,6 +105,7 @@ pub(crate) async fn publish(
                 break;
             }
         }
+        handoffs.sort_by_key(|handoff| handoff.offered);
     }
     let told = |handoff: &Arc<Handoff>| wire::Told {
         to: handoff.to.clone(),

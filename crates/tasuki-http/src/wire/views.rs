@@ -262,8 +262,17 @@ pub struct DeadLetter {
     pub envelope_content: Option<Box<RawValue>>,
     /// What the attempts reported.
     pub reports: Vec<Report>,
+    /// Why agents declined it, where they said so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub declines: Vec<DeclineReason>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discarded_because: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct DeclineReason {
+    pub agent: AgentId,
+    pub reason: String,
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
