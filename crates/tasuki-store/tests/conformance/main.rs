@@ -10,6 +10,7 @@ mod leases;
 mod lifecycle;
 mod model;
 mod news;
+mod patterns;
 mod races;
 mod reading;
 mod registry;
@@ -125,6 +126,14 @@ macro_rules! conforms {
                 what_was_erased_is_gone_and_the_log_still_verifies
                 erased_bytes_are_given_back_to_their_tenant
                 documents_outlive_a_restart;
+            patterns:
+                a_breaker_opens_outlives_a_restart_and_closes
+                what_is_not_claimed_in_time_goes_from_one_to_the_next
+                a_publication_is_there_for_all_or_for_none
+                work_goes_on_when_enough_of_what_it_waits_for_is_done
+                a_resource_has_one_holder_until_its_claim_ends
+                what_is_built_on_a_retracted_result_is_held_back
+                a_dead_letter_is_taken_for_review_and_amended_once;
             sash:
                 what_is_lifted_must_be_known_to_the_next_hop
                 an_offer_of_what_came_back_knows_what_was_lifted_meanwhile
