@@ -264,6 +264,7 @@ pub(super) const PUT_TASKS: Often = Often {
         Type::INT8_ARRAY,
         Type::TEXT_ARRAY,
         Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
     ],
 };
 
