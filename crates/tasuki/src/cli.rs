@@ -5,8 +5,8 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     agent, audit, backup, bench, chain, channel, completions, context, dlq, doctor, envelope,
-    handoff, health, keys, memory, migrate, pipeline, ready, rebuild, reference, restore, serve,
-    stats, task, tenant, token,
+    explain, handoff, health, keys, memory, migrate, pipeline, ready, rebuild, reference, restore,
+    serve, stats, task, tenant, token,
 };
 use crate::exit::Exit;
 use crate::output::Output;
@@ -38,6 +38,8 @@ enum Command {
     Chain(chain::Chain),
     /// Show what was passed, and what changed from hop to hop
     Envelope(envelope::EnvelopeArgs),
+    /// Say where a handoff or a task is, what happened, what its receiver got, and what to do next
+    Explain(explain::Explain),
     /// Keep, find, change and erase memories
     Memory(memory::Memory),
     /// Read and write what all agents of a project share
@@ -92,6 +94,7 @@ impl Cli {
             Command::Handoff(handoff) => handoff.run(output).await,
             Command::Chain(chain) => chain.run(output).await,
             Command::Envelope(envelope) => envelope.run(output).await,
+            Command::Explain(explain) => explain.run(output).await,
             Command::Memory(memory) => memory.run(output).await,
             Command::Context(context) => context.run(output).await,
             Command::Channel(channel) => channel.run(output).await,

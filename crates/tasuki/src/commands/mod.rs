@@ -12,6 +12,7 @@ pub(crate) mod context;
 pub(crate) mod dlq;
 pub(crate) mod doctor;
 pub(crate) mod envelope;
+pub(crate) mod explain;
 pub(crate) mod handoff;
 pub(crate) mod health;
 pub(crate) mod keys;

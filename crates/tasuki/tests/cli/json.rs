@@ -75,6 +75,8 @@ fn the_road_of_a_handoff(checked: &mut Checked<'_>, talk: &Talk<'_>) {
     checked.run(&format!("handoff envelope {handoff}"));
     let shown = checked.run(&format!("envelope show {handoff}"));
     assert_eq!(shown["intent"], "x");
+    let explained = checked.run(&format!("explain {handoff}"));
+    assert_eq!(explained["constraints"]["intact"], true);
     let compared = checked.run(&format!("envelope diff {handoff} {handoff}"));
     assert_eq!(compared["same_intent"], true);
     assert_eq!(compared["tokens"], serde_json::json!([]));

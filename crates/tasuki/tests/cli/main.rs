@@ -8,6 +8,7 @@ mod config;
 mod data;
 mod doctor;
 mod errors;
+mod explain;
 mod handoff;
 mod json;
 mod memory;
