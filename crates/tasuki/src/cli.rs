@@ -4,7 +4,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    agent, audit, backup, bench, chain, channel, completions, context, dlq, doctor, envelope,
+    agent, audit, backup, bench, chain, channel, completions, context, demo, dlq, doctor, envelope,
     explain, handoff, health, keys, memory, migrate, pipeline, ready, rebuild, reference, restore,
     serve, stats, task, tenant, token,
 };
@@ -30,6 +30,8 @@ pub(crate) struct Cli {
 enum Command {
     /// Run the broker
     Serve(Box<serve::Serve>),
+    /// Watch three scripted agents hand a task over while things go wrong; no key is needed
+    Demo(demo::Demo),
     /// Open, look at and cancel tasks
     Task(task::Task),
     /// Offer, claim, work on and finish handoffs
@@ -90,6 +92,7 @@ impl Cli {
         let output = Output { json: self.json };
         match self.command {
             Command::Serve(serve) => serve.run(output).await,
+            Command::Demo(demo) => demo.run(output).await,
             Command::Task(task) => task.run(output).await,
             Command::Handoff(handoff) => handoff.run(output).await,
             Command::Chain(chain) => chain.run(output).await,

@@ -9,6 +9,7 @@ pub(crate) mod chain;
 pub(crate) mod channel;
 pub(crate) mod completions;
 pub(crate) mod context;
+pub(crate) mod demo;
 pub(crate) mod dlq;
 pub(crate) mod doctor;
 pub(crate) mod envelope;

@@ -56,10 +56,17 @@ fn every_command_prints_one_document() {
     checked.run("doctor --data data");
     checked.run(&format!("migrate --from restored --to {}", crate::postgres::database()));
 
-    // These print a greeting, a measurement and a script; they have tests of their own.
-    let elsewhere =
-        ["serve", "bench", "bench assembly", "bench claims", "bench fidelity", "completions"]
-            .map(String::from);
+    // These print a greeting, a play, a measurement and a script; they have tests of their own.
+    let elsewhere = [
+        "serve",
+        "demo",
+        "bench",
+        "bench assembly",
+        "bench claims",
+        "bench fidelity",
+        "completions",
+    ]
+    .map(String::from);
     checked.1.extend(elsewhere);
     let missing: Vec<_> = commands().difference(&checked.1).cloned().collect();
     assert!(missing.is_empty(), "not checked: {missing:?}");

@@ -6,6 +6,7 @@ mod agents;
 mod chain;
 mod config;
 mod data;
+mod demo;
 mod doctor;
 mod errors;
 mod explain;
