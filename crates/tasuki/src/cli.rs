@@ -4,9 +4,9 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    agent, audit, backup, bench, chain, channel, completions, context, dlq, doctor, envelope,
-    handoff, health, keys, memory, migrate, pipeline, ready, rebuild, reference, restore, serve,
-    stats, task, tenant, token,
+    agent, audit, backup, bench, chain, channel, completions, context, demo, dlq, doctor, envelope,
+    explain, handoff, health, keys, memory, migrate, pipeline, ready, rebuild, reference, restore,
+    serve, stats, task, tenant, token,
 };
 use crate::exit::Exit;
 use crate::output::Output;
@@ -30,6 +30,8 @@ pub(crate) struct Cli {
 enum Command {
     /// Run the broker
     Serve(Box<serve::Serve>),
+    /// Watch three scripted agents hand a task over while things go wrong; no key is needed
+    Demo(demo::Demo),
     /// Open, look at and cancel tasks
     Task(task::Task),
     /// Offer, claim, work on and finish handoffs
@@ -38,6 +40,8 @@ enum Command {
     Chain(chain::Chain),
     /// Show what was passed, and what changed from hop to hop
     Envelope(envelope::EnvelopeArgs),
+    /// Say where a handoff or a task is, what happened, what its receiver got, and what to do next
+    Explain(explain::Explain),
     /// Keep, find, change and erase memories
     Memory(memory::Memory),
     /// Read and write what all agents of a project share
@@ -88,10 +92,12 @@ impl Cli {
         let output = Output { json: self.json };
         match self.command {
             Command::Serve(serve) => serve.run(output).await,
+            Command::Demo(demo) => demo.run(output).await,
             Command::Task(task) => task.run(output).await,
             Command::Handoff(handoff) => handoff.run(output).await,
             Command::Chain(chain) => chain.run(output).await,
             Command::Envelope(envelope) => envelope.run(output).await,
+            Command::Explain(explain) => explain.run(output).await,
             Command::Memory(memory) => memory.run(output).await,
             Command::Context(context) => context.run(output).await,
             Command::Channel(channel) => channel.run(output).await,

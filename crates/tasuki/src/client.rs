@@ -75,6 +75,11 @@ pub(crate) struct Client {
 }
 
 impl Connect {
+    /// To a broker that asks nobody who it is.
+    pub(crate) fn to(url: String) -> Self {
+        Self { url, token: None, key: None }
+    }
+
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
         self.client_as(match (&self.key, &self.token) {
             (Some(path), _) => Proof::Key(KeyFile::read(path)?.into()),

@@ -127,6 +127,11 @@ impl Failure {
         }
     }
 
+    /// The broker's word for it, or ours.
+    pub(crate) fn code(&self) -> &str {
+        self.answer.as_ref().map_or(self.exit.word(), |answer| &answer.code)
+    }
+
     /// The same shape as the broker's errors.
     pub(crate) fn json(&self) -> String {
         #[derive(Serialize)]

@@ -56,10 +56,17 @@ fn every_command_prints_one_document() {
     checked.run("doctor --data data");
     checked.run(&format!("migrate --from restored --to {}", crate::postgres::database()));
 
-    // These print a greeting, a measurement and a script; they have tests of their own.
-    let elsewhere =
-        ["serve", "bench", "bench assembly", "bench claims", "bench fidelity", "completions"]
-            .map(String::from);
+    // These print a greeting, a play, a measurement and a script; they have tests of their own.
+    let elsewhere = [
+        "serve",
+        "demo",
+        "bench",
+        "bench assembly",
+        "bench claims",
+        "bench fidelity",
+        "completions",
+    ]
+    .map(String::from);
     checked.1.extend(elsewhere);
     let missing: Vec<_> = commands().difference(&checked.1).cloned().collect();
     assert!(missing.is_empty(), "not checked: {missing:?}");
@@ -75,6 +82,8 @@ fn the_road_of_a_handoff(checked: &mut Checked<'_>, talk: &Talk<'_>) {
     checked.run(&format!("handoff envelope {handoff}"));
     let shown = checked.run(&format!("envelope show {handoff}"));
     assert_eq!(shown["intent"], "x");
+    let explained = checked.run(&format!("explain {handoff}"));
+    assert_eq!(explained["constraints"]["intact"], true);
     let compared = checked.run(&format!("envelope diff {handoff} {handoff}"));
     assert_eq!(compared["same_intent"], true);
     assert_eq!(compared["tokens"], serde_json::json!([]));
