@@ -36,13 +36,15 @@ impl Checked<'_> {
 #[test]
 fn every_command_prints_one_document() {
     let stage = Stage::new();
-    let broker = stage.broker("data");
+    stage.write("pipelines-1.json", PIPELINES);
+    let broker = stage.broker_with("data", &["--pipelines", "pipelines-1.json"]);
     let talk = Talk { stage: &stage, broker: &broker };
     let mut checked = Checked(&talk, BTreeSet::new());
     the_road_of_a_handoff(&mut checked, &talk);
     what_others_decide(&mut checked, &talk);
     everything_about_tasks(&mut checked);
     everything_about_chains(&mut checked, &talk);
+    everything_about_patterns(&mut checked, &talk);
     everything_about_agents(&mut checked);
     everything_about_documents(&mut checked, &talk);
     checked.run("ready");
@@ -62,6 +64,7 @@ fn every_command_prints_one_document() {
         "demo",
         "bench",
         "bench assembly",
+        "bench chains",
         "bench claims",
         "bench fidelity",
         "completions",
@@ -150,6 +153,51 @@ fn everything_about_tasks(checked: &mut Checked<'_>) {
     assert_eq!(waited.code, 1);
     serde_json::from_str::<Value>(&waited.out).unwrap();
     checked.1.insert("task wait".into());
+}
+
+const PIPELINES: &str = r#"{"pipelines": [{"name": "p-1", "version": 1, "first": "one", "stages": [
+    {"name": "one", "to": {"agent": "first"}, "next": [{"to": "end"}]}]}]}"#;
+
+fn everything_about_patterns(checked: &mut Checked<'_>, talk: &Talk<'_>) {
+    checked.run("pipeline check pipelines-1.json");
+    talk.stage.write("wrong.json", PIPELINES.replace("end", "nowhere"));
+    let wrong = talk.run("pipeline check wrong.json");
+    wrong.ends(2, &["/pipelines/0/stages/0/next/0/to", "there is no stage"]);
+    assert_eq!(checked.run("pipeline list")["pipelines"][0]["name"], "p-1");
+    let payload = "--from coder --intent x --payload '{\"type\":\"x\"}'";
+    checked.run(&format!("pipeline start p-1 {payload}"));
+    checked.run("channel subscribe news-1 --agent reviewer");
+    checked.run("channel show news-1");
+    let told = checked.run(&format!("channel publish news-1 {payload}"));
+    checked.run("channel messages news-1");
+    checked.run("channel unsubscribe news-1 --agent reviewer");
+    let task = text(&told["task_id"]);
+    let joined = talk.run(&format!("task join {task} --json"));
+    assert_eq!(joined.code, 5, "nobody has answered yet");
+    serde_json::from_str::<Value>(&joined.out).unwrap();
+    checked.1.insert("task join".into());
+    let dead = || {
+        talk.offer("--attempts 1");
+        let (handoff, proof) = talk.claim();
+        let fail = "--type x --message y --class permanent --hint z --tries 2 --cause w";
+        talk.run(&format!("handoff fail {handoff} {proof} {fail}")).ok();
+        handoff
+    };
+    let letters = [dead(), dead(), dead(), dead()];
+    assert_eq!(checked.run("dlq groups")["groups"][0]["count"], 4);
+    checked.run(&format!("dlq take {} --by boss --for 1m", letters[0]));
+    checked.run(&format!("dlq reroute {} --by boss --to tester", letters[0]));
+    checked.run(&format!("dlq amend {} --by boss --ask again", letters[1]));
+    checked.run(&format!("dlq answer {} --by boss --decision yes --key k", letters[2]));
+    checked.run(&format!("dlq decide {} --by boss --abort enough --dry-run", letters[3]));
+    checked.run(&format!("dlq decide {} --by boss --abort enough", letters[3]));
+    checked.run("health");
+    let clear = "--by coder --reason fine --source";
+    let (handoff, _) = (talk.offer(""), ());
+    let shown = talk.json(&format!("handoff show {handoff}"));
+    let task = text(&shown["task_id"]);
+    talk.run(&format!("task clear-taint {task} {clear} {handoff}")).ends(4, &["not tainted"]);
+    checked.1.insert("task clear-taint".into());
 }
 
 fn everything_about_chains(checked: &mut Checked<'_>, talk: &Talk<'_>) {
