@@ -252,7 +252,7 @@ struct Answer {
     decision: String,
     /// What it is about, such as database
     #[arg(long, value_name = "KEY")]
-    key: Option<String>,
+    about: Option<String>,
     /// Why
     #[arg(long, value_name = "TEXT")]
     why: Option<String>,
@@ -351,7 +351,7 @@ impl Answer {
     async fn run(self, client: &Client, output: Output) -> anyhow::Result<()> {
         let body = serde_json::json!({
             "by": self.by,
-            "decision": {"key": self.key, "decision": self.decision, "why": self.why},
+            "decision": {"key": self.about, "decision": self.decision, "why": self.why},
         });
         let path = format!("/v1/dead-letters/{}/answer", self.handoff);
         let reply = client.post(&path, &body).await?;

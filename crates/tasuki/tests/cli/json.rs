@@ -188,7 +188,7 @@ fn everything_about_patterns(checked: &mut Checked<'_>, talk: &Talk<'_>) {
     checked.run(&format!("dlq take {} --by boss --for 1m", letters[0]));
     checked.run(&format!("dlq reroute {} --by boss --to tester", letters[0]));
     checked.run(&format!("dlq amend {} --by boss --ask again", letters[1]));
-    checked.run(&format!("dlq answer {} --by boss --decision yes --key k", letters[2]));
+    checked.run(&format!("dlq answer {} --by boss --decision yes --about k", letters[2]));
     checked.run(&format!("dlq decide {} --by boss --abort enough --dry-run", letters[3]));
     checked.run(&format!("dlq decide {} --by boss --abort enough", letters[3]));
     checked.run("health");
