@@ -252,9 +252,9 @@ pub(crate) fn encode_more(task: &Task) -> Option<String> {
 }
 
 /// Who decides about a task, and what taints it.
-pub(crate) fn decode_more(
-    text: Option<&str>,
-) -> Result<(Option<AgentId>, Vec<(HandoffId, TaintPolicy)>), Malformed> {
+type More = (Option<AgentId>, Vec<(HandoffId, TaintPolicy)>);
+
+pub(crate) fn decode_more(text: Option<&str>) -> Result<More, Malformed> {
     let more: StoredMore = text.map_or(Ok(StoredMore::default()), |text| {
         serde_json::from_str(text)
             .map_err(|error| Malformed(format!("stored task cannot be read: {error}")))
