@@ -113,6 +113,34 @@ fn every_hop_says_what_it_added_and_what_it_lifted() {
 }
 
 #[test]
+fn what_waits_for_approval_and_what_was_erased() {
+    let stage = Stage::new();
+    let broker = stage.broker("data");
+    let talk = Talk { stage: &stage, broker: &broker };
+    let handoff = talk.offer("--needs-approval --constraint 'Never push to main.'");
+    let waits = talk.run(&format!("explain {handoff}")).ok();
+    in_order(&waits, &["Somebody must approve it", &format!("handoff approve {handoff} --by")]);
+    talk.run(&format!("handoff approve {handoff} --by lead")).ok();
+    let (_, proof) = talk.claim();
+    let call = "--follow-up '{\"to\":{\"agent\":\"tester\"},\"control\":\"awaited\",\
+                \"payload\":{\"type\":\"t\"}}'";
+    let done = format!("handoff complete {handoff} {proof} --payload '{{\"type\":\"x\"}}' {call}");
+    talk.run(&done).ok();
+    let below = text(&talk.json("handoff list --to tester")["handoffs"][0]["handoff_id"]);
+    let called = talk.run(&format!("explain {below}")).ok();
+    in_order(&called, &["reviewer asked for work from agent tester", "along 2 hops"]);
+
+    talk.run(&format!("handoff erase {handoff} --by coder --reason private")).ok();
+    let gone = talk.json(&format!("explain {handoff}"));
+    assert!(gone["received"].is_null() && gone["constraints"]["intact"].is_null(), "{gone}");
+    let told = talk.run(&format!("explain {handoff}")).ok();
+    in_order(&told, &["erased what it carried: private", "was erased", "no envelope to tell by"]);
+    let called = talk.run(&format!("explain {below}")).ok();
+    in_order(&called, &["along 1 hop", "What came before was erased"]);
+    assert!(!called.contains("added: Never"), "{called}");
+}
+
+#[test]
 fn a_task_that_nobody_has_and_ids_of_nothing() {
     let stage = Stage::new();
     let broker = stage.broker("data");

@@ -18,8 +18,9 @@ use crate::output::printable;
 
 #[derive(Serialize)]
 pub(super) struct Bound {
-    /// Every link, the intent and every constraint that was not lifted.
-    pub(super) intact: bool,
+    /// Every link, the intent and every constraint that was not lifted. None where no envelope is
+    /// there to tell by.
+    pub(super) intact: Option<bool>,
     same_intent: bool,
     /// Whether what came before the first of these hops was erased, or is not to be seen.
     cut: bool,
@@ -112,8 +113,12 @@ impl Bound {
                     let change = diff(before, here, Tokenizer::Unknown);
                     (change.constraints.added, change.lifted.added)
                 }
+                // Nobody can tell what this hop added to what is gone.
+                None if cut => {
+                    report.linked = true;
+                    (Vec::new(), Vec::new())
+                }
                 None => {
-                    report.linked |= cut;
                     let texts = here.parts.constraints.iter().map(|one| one.text.clone());
                     let lifted = here.parts.lifted.iter().map(|one| one.text.clone());
                     (texts.collect(), lifted.collect())
@@ -123,7 +128,7 @@ impl Bound {
         }
         let last = chain.last().map(|(envelope, _)| &envelope.parts);
         Self {
-            intact: hops.iter().all(|hop| hop.whole),
+            intact: (!hops.is_empty()).then(|| hops.iter().all(|hop| hop.whole)),
             same_intent: hops.iter().all(|hop| hop.report.same_intent),
             binding: last.map_or(0, |it| it.constraints.iter().filter(|one| one.hard).count()),
             lifted: last.map(|parts| parts.lifted.clone()).unwrap_or_default(),
@@ -135,14 +140,14 @@ impl Bound {
 
     pub(super) fn text(&self) -> String {
         let count = self.hops.len();
-        let mut text = match (self.intact, count) {
-            (_, 0) => "There is no envelope to look at.\n".to_owned(),
-            (true, _) => format!(
+        let mut text = match self.intact {
+            None => "There is no envelope to tell by.\n".to_owned(),
+            Some(true) => format!(
                 "Yes: {} that bind, word for word, and the same intent, along {count} hop{}.\n",
                 self.binding,
                 if count == 1 { "" } else { "s" }
             ),
-            (false, _) => "NO. Something that binds is not as it was:\n".to_owned(),
+            Some(false) => "NO. Something that binds is not as it was:\n".to_owned(),
         };
         if self.cut {
             text += "What came before was erased, or is not yours to see.\n";

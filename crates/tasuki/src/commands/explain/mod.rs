@@ -201,9 +201,9 @@ fn sentence(task: &wire::Task, handoff: Option<&wire::Handoff>) -> String {
 }
 
 impl Explained {
-    /// Whether the receiver got everything that binds, word for word.
+    /// Whether nothing that binds is known to be lost or altered.
     pub(crate) fn is_whole(&self) -> bool {
-        self.constraints.intact
+        self.constraints.intact != Some(false)
     }
 
     pub(crate) fn text(&self) -> String {
@@ -212,7 +212,8 @@ impl Explained {
         text += &format!("2. What happened?\n{}\n", indented(&happened::text(&self.happened)));
         let received = match &self.received {
             Some(received) => received.text(),
-            None => "Nothing: no envelope is there.\n".to_owned(),
+            None if self.r#where.handoff_id.is_none() => "Nothing yet.\n".to_owned(),
+            None => "What it got was erased, or is not yours to see.\n".to_owned(),
         };
         text += &format!("3. What did the receiver get, and what not?\n{}\n", indented(&received));
         let bound = self.constraints.text();

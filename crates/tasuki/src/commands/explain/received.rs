@@ -85,7 +85,7 @@ impl Received {
             .with("intent", &self.intent)
             .maybe("summary", self.summary.as_ref())
             .with("ask", self.ask.as_deref().unwrap_or("nothing besides the intent"))
-            .with("payload", format!("{kind}: {}", members.join(", ")))
+            .with("payload", format!("{kind} with {}", listed(&members)))
             .with("constraints", lines(constraints, "none"))
             .maybe("decisions", some(decisions))
             .maybe("open", some(open))
@@ -123,6 +123,10 @@ impl Received {
         then.map(|source| source.to_string())
             .chain(new.map(|source| format!("{source}, since it was sent")))
     }
+}
+
+fn listed(members: &[&str]) -> String {
+    if members.is_empty() { "nothing more".to_owned() } else { members.join(", ") }
 }
 
 fn named(reference: &MemoryRef) -> String {
