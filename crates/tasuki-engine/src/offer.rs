@@ -40,6 +40,8 @@ struct Place {
     /// The envelope before this one, and who decides about the task.
     before: Option<Box<Before>>,
     coordinator: AgentId,
+    /// Whose words they are, if not the sender's: a reviewer's.
+    author: Option<AgentId>,
     /// What the task is built on that no longer holds.
     taints: Vec<(HandoffId, TaintPolicy)>,
     key: Option<Key>,
@@ -142,6 +144,7 @@ impl Engine {
             hop: 0,
             before: None,
             coordinator: coordinator.unwrap_or_else(|| new.from.clone()),
+            author: None,
             taints: Vec::new(),
             key,
         })
@@ -179,6 +182,7 @@ impl Engine {
             hop,
             before,
             coordinator: task.decider().clone(),
+            author: None,
             taints: task.taints.clone(),
             key,
         };
@@ -253,6 +257,7 @@ impl Engine {
             previous: None,
             hop: 0,
             before: self.before(before).await?.map(Box::new),
+            author: None,
             taints: Vec::new(),
             key,
         };
@@ -286,6 +291,7 @@ impl Engine {
                 hop: handoff.hop + 1,
                 before: before.clone(),
                 coordinator: task.decider().clone(),
+                author: None,
                 taints: task.taints.clone(),
                 key: None,
             };
@@ -446,15 +452,10 @@ impl Engine {
             hop: hop_number,
             before: before.map(Box::new),
             coordinator: task.decider().clone(),
+            author: Some(by.clone()),
             taints: task.taints.clone(),
             key: None,
         };
-        // Nobody may lift what binds by amending, but the one who decides about the task.
-        let coordinator = *task.decider() == *by;
-        if !coordinator && !hop.said.lift_constraints.is_empty() && letter.from != *by {
-            let problem = "only the issuer or the task's coordinator lifts a constraint";
-            return Err(invalid("lift_constraints", problem));
-        }
         let mut offer = self.make_offer(place, hop, None).await?;
         // A person sends it on: a circle is what they want it to go through once more.
         offer.dead_end = offer.dead_end.filter(|reason| *reason == DeadReason::HopLimit);
@@ -491,6 +492,7 @@ impl Engine {
                 hop: 0,
                 before: None,
                 coordinator: coordinator.unwrap_or(&new.from).clone(),
+                author: None,
                 taints: Vec::new(),
                 key: None,
             };
@@ -600,8 +602,12 @@ fn inherited(place: &Place, hop: &mut FollowUp, now: Timestamp) -> Result<Inheri
         }
         expected.schema = Some(schema);
     }
-    let hand =
-        Hand { from: &place.from, coordinator: Some(&place.coordinator), hop: place.hop, now };
+    let hand = Hand {
+        from: place.author.as_ref().unwrap_or(&place.from),
+        coordinator: Some(&place.coordinator),
+        hop: place.hop,
+        now,
+    };
     let before = place.before.as_ref().map(|before| &before.envelope.parts);
     let inherited = inherit(before, &hop.said, hand).map_err(Error::Envelope)?;
     hop.budget_tokens = hop.budget_tokens.or(inherited.budget_tokens);

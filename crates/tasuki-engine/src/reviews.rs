@@ -145,10 +145,18 @@ impl Engine {
         let before = self.envelope_at(letter.envelope_at).await?;
         let before = before.ok_or_else(|| invalid("handoff", "its envelope was erased"))?;
         let mut said = amendment.said;
-        said.ask = said.ask.or(before.parts.ask);
-        said.summary = said.summary.or(before.parts.summary);
-        if said.expected_output.is_none() {
-            said.expected_output = before.parts.expected_output;
+        let parts = before.parts;
+        said.ask = said.ask.or(parts.ask);
+        said.summary = said.summary.or(parts.summary);
+        said.state = said.state.or(parts.state);
+        said.expected_output = said.expected_output.or(parts.expected_output);
+        said.context_manifest = said.context_manifest.or(parts.context_manifest);
+        // What the first receiver had, the second one has too.
+        said.tried.splice(0..0, parts.tried);
+        said.assumptions.splice(0..0, parts.assumptions);
+        said.memory_refs.splice(0..0, parts.memory_refs);
+        if said.context.is_empty() {
+            said.context = parts.context;
         }
         let hop = FollowUp {
             control: letter.control,

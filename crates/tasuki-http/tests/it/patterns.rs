@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Long because: it is many short stories.
 //! Work beyond one hop, and what becomes of it when something fails: who is asked next, who is left
 //! alone for a while, who is told, and what is held back.
 
@@ -260,7 +261,10 @@ async fn a_failure_says_what_it_must_say(stage: Stage) {
 async fn dead_letters_are_grouped_rerouted_amended_and_answered(stage: Stage) {
     let mut letters = Vec::new();
     for number in 0..3 {
-        let id = stage.offer("coder", json!({ "constraints": ["Do not touch auth."] })).await;
+        let change = json!({
+            "constraints": ["Do not touch auth."], "tried": ["the old table"],
+        });
+        let id = stage.offer("coder", change).await;
         let held = stage.claimed(&id, "coder").await;
         let said = json!({
             "class": "permanent", "type": "no_schema", "hint": "add it",
@@ -298,6 +302,8 @@ async fn dead_letters_are_grouped_rerouted_amended_and_answered(stage: Stage) {
     let envelope =
         stage.get(&format!("/v1/handoffs/{}/envelope", text(&new["handoff_id"]))).await.done();
     assert_eq!(envelope["decisions"][0]["decision"], "Use users.sql");
+    assert_eq!(envelope["decisions"][0]["by"], "person");
+    assert_eq!(envelope["tried"], json!(["the old table"]), "nothing of it is lost");
     let reroute = json!({ "by": "person", "to": { "agent": "other" } });
     let path = format!("/v1/dead-letters/{}/reroute", letters[2]);
     let new = stage.post(&path, reroute).await.done();
