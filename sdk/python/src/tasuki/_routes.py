@@ -395,7 +395,7 @@ HANDOFF_PROGRESS: Route[m.Moved] = Route(
     body=("claim_id", "fence", "note", "percent"),
 )
 HANDOFF_PROMPT: Route[m.Prompt] = Route(
-    "GET", "/v1/handoffs/{id}/prompt", m.Prompt, query=("tokenizer",), body=()
+    "GET", "/v1/handoffs/{id}/prompt", m.Prompt, query=("max_tokens", "tokenizer"), body=()
 )
 HANDOFF_REJECT: Route[m.Moved] = Route(
     "POST", "/v1/handoffs/{id}/reject", m.Moved, query=(), body=("by",)

@@ -685,6 +685,8 @@ class DeadLetter(Model):
     """On which other terms agents would take it."""
     dead_letter: DeadLetterReason | None = None
     declined_by: list[AgentId] = Field(default_factory=list)
+    declines: list[DeclineReason] = Field(default_factory=list)
+    """Why agents declined it, where they said so."""
     delivered_at: Timestamp | None = None
     discarded_because: str | None = None
     due_at: Timestamp | None = None
@@ -801,6 +803,11 @@ class Decline(Model):
     claim_id: ClaimId | None = None
     fence: Fence | None = None
     reason: str | None = None
+
+
+class DeclineReason(Model):
+    agent: AgentId
+    reason: str
 
 
 class Delete(Model):
@@ -1040,18 +1047,6 @@ class Fail(Model):
     """The holder's signature over its failure."""
     type: str
     """A short name for the kind of error, such as `rate_limited`."""
-
-
-class Fan(Model):
-    """Several stages at once, each with a task of its own below this one."""
-
-    deadline_ms: int | None = None
-    """When it goes on in any case, with what there is by then."""
-    join: str
-    """The stage that goes on with what they found."""
-    need: int | None = None
-    """How many of them must have a result; all without it."""
-    stages: list[str]
 
 
 class Fill(Model):
@@ -1485,18 +1480,6 @@ class LogCheckpoint(Model):
     signature: str
 
 
-class Member(Model):
-    """What a member of the payload must be."""
-
-    at_least: float | None = None
-    at_most: float | None = None
-    equals: Any = None
-    exists: bool | None = None
-    one_of: list[Any] = Field(default_factory=list)
-    path: str
-    """Where it is, as a JSON pointer."""
-
-
 class Memories(Model):
     memories: list[Memory]
     next: Position | None = None
@@ -1872,9 +1855,68 @@ class Pipeline(Model):
     first: str
     """The stage that a task begins with."""
     name: str
-    stages: list[Stage]
+    stages: list[PipelineStage]
     version: int
     """Rises with every change, so that a chain can tell by which one it runs."""
+
+
+class PipelineFan(Model):
+    """Several stages at once, each with a task of its own below this one."""
+
+    deadline_ms: int | None = None
+    """When it goes on in any case, with what there is by then."""
+    join: str
+    """The stage that goes on with what they found."""
+    need: int | None = None
+    """How many of them must have a result; all without it."""
+    stages: list[str]
+
+
+class PipelineMember(Model):
+    """What a member of the payload must be."""
+
+    at_least: float | None = None
+    at_most: float | None = None
+    equals: Any = None
+    exists: bool | None = None
+    one_of: list[Any] = Field(default_factory=list)
+    path: str
+    """Where it is, as a JSON pointer."""
+
+
+class PipelineRule(Model):
+    when: PipelineWhen | None = None
+    """When it fits; always without it."""
+    to: str | None = None
+    fan: PipelineFan | None = None
+
+
+class PipelineStage(Model):
+    ack_ms: int | None = None
+    """How long it may wait to be claimed."""
+    ask: str | None = None
+    """What this stage must do, in words."""
+    attempts: int | None = None
+    """How many attempts may fail."""
+    budget_tokens: int | None = None
+    """How many tokens its work may use."""
+    fallbacks: list[Target] = Field(default_factory=list)
+    """Who is asked next if that one cannot or will not do it."""
+    name: str
+    needs_approval: bool | None = None
+    """Whether somebody has to approve before it begins."""
+    next: list[PipelineRule]
+    """What comes next: the first rule that fits. The last one must fit everything."""
+    timeout_ms: int | None = None
+    """How long one attempt may take."""
+    to: Target
+
+
+class PipelineWhen(Model):
+    action: list[Action | str] = Field(default_factory=list)
+    """One of these actions."""
+    payload: list[PipelineMember] = Field(default_factory=list)
+    """All of these members of the payload."""
 
 
 class Pipelines(Model):
@@ -2339,13 +2381,6 @@ class Rule(Model):
     characters, `?` for one."""
 
 
-class Rule2(Model):
-    when: When | None = None
-    """When it fits; always without it."""
-    to: str | None = None
-    fan: Fan | None = None
-
-
 class Said(Model):
     add_constraints: Any = None
     """Adds to what binds, as a list or a map."""
@@ -2618,27 +2653,6 @@ class Signed(Model):
 
     key_id: KeyId
     signature: Signature
-
-
-class Stage(Model):
-    ack_ms: int | None = None
-    """How long it may wait to be claimed."""
-    ask: str | None = None
-    """What this stage must do, in words."""
-    attempts: int | None = None
-    """How many attempts may fail."""
-    budget_tokens: int | None = None
-    """How many tokens its work may use."""
-    fallbacks: list[Target] = Field(default_factory=list)
-    """Who is asked next if that one cannot or will not do it."""
-    name: str
-    needs_approval: bool | None = None
-    """Whether somebody has to approve before it begins."""
-    next: list[Rule2]
-    """What comes next: the first rule that fits. The last one must fit everything."""
-    timeout_ms: int | None = None
-    """How long one attempt may take."""
-    to: Target
 
 
 class StageRef(Model):
@@ -3072,13 +3086,6 @@ class Waiting(Model):
     handoff_id: HandoffId
     priority: int
     task_id: TaskId
-
-
-class When(Model):
-    action: list[Action | str] = Field(default_factory=list)
-    """One of these actions."""
-    payload: list[Member] = Field(default_factory=list)
-    """All of these members of the payload."""
 
 
 class Why(Model):

@@ -301,9 +301,11 @@ class AsyncClaim:
             id, revision=revision, detail=detail, handoff=self.handoff_id
         )
 
-    async def prompt(self, *, tokenizer: str | None = None) -> m.Prompt:
+    async def prompt(
+        self, *, tokenizer: str | None = None, max_tokens: int | None = None
+    ) -> m.Prompt:
         """The envelope as a model reads it, and how many tokens that is."""
-        path, query = {"id": self.handoff_id}, {"tokenizer": tokenizer}
+        path, query = {"id": self.handoff_id}, {"tokenizer": tokenizer, "max_tokens": max_tokens}
         return await self._wire.send(routes.HANDOFF_PROMPT, path=path, query=query)
 
     async def __aenter__(self) -> Self:

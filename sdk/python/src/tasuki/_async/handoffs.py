@@ -80,9 +80,11 @@ class AsyncHandoff:
         """What exactly the receiver gets."""
         return await self._wire.send(routes.HANDOFF_ENVELOPE, path={"id": self.id})
 
-    async def prompt(self, *, tokenizer: str | None = None) -> m.Prompt:
+    async def prompt(
+        self, *, tokenizer: str | None = None, max_tokens: int | None = None
+    ) -> m.Prompt:
         """The envelope as a model reads it, and how many tokens that is."""
-        query = {"tokenizer": tokenizer}
+        query = {"tokenizer": tokenizer, "max_tokens": max_tokens}
         return await self._wire.send(routes.HANDOFF_PROMPT, path={"id": self.id}, query=query)
 
     async def cancel(self, *, by: str | None = None, reason: str | None = None) -> m.Moved:

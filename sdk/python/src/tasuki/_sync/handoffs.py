@@ -81,9 +81,9 @@ class Handoff:
         """What exactly the receiver gets."""
         return self._wire.send(routes.HANDOFF_ENVELOPE, path={"id": self.id})
 
-    def prompt(self, *, tokenizer: str | None = None) -> m.Prompt:
+    def prompt(self, *, tokenizer: str | None = None, max_tokens: int | None = None) -> m.Prompt:
         """The envelope as a model reads it, and how many tokens that is."""
-        query = {"tokenizer": tokenizer}
+        query = {"tokenizer": tokenizer, "max_tokens": max_tokens}
         return self._wire.send(routes.HANDOFF_PROMPT, path={"id": self.id}, query=query)
 
     def cancel(self, *, by: str | None = None, reason: str | None = None) -> m.Moved:
