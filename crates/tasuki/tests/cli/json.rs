@@ -281,3 +281,16 @@ fn everything_about_documents(checked: &mut Checked<'_>, talk: &Talk<'_>) {
     talk.run(&format!("handoff cancel {handoff} --by coder --reason x")).ok();
     checked.run(&format!("handoff erase {handoff} --by admin --reason private"));
 }
+
+/// The file is looked at every second; how often the broker is asked meanwhile does not matter.
+#[test]
+fn pipelines_are_read_again_when_their_file_changes() {
+    let stage = Stage::new();
+    stage.write("p.json", PIPELINES);
+    let broker = stage.broker_with("data", &["--pipelines", "p.json"]);
+    let talk = Talk { stage: &stage, broker: &broker };
+    let version = || talk.json("pipeline list")["pipelines"][0]["version"].as_u64().unwrap();
+    assert_eq!(version(), 1);
+    stage.write("p.json", PIPELINES.replace(r#""version": 1"#, r#""version": 2"#));
+    assert!((0..5000).any(|_| version() == 2), "it was not read again");
+}
