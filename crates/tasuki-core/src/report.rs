@@ -58,6 +58,44 @@ pub struct FailureReport {
     pub details: Object,
 }
 
+/// How long a chain of causes may be, and each of them in bytes.
+const CAUSES_MAX: usize = 32;
+const CAUSE_BYTES_MAX: usize = 4096;
+
+impl FailureReport {
+    /// The first member that does not say what it must for somebody to decide, or contradicts the
+    /// rest, and why.
+    pub fn check(&self) -> Result<(), (&'static str, String)> {
+        let blank = |text: &str| text.trim().is_empty();
+        let wrong = |field, problem: &str| Err((field, problem.to_owned()));
+        if blank(&self.kind) {
+            return wrong("type", "expected a short name for the kind of error");
+        }
+        if blank(&self.message) {
+            return wrong("message", "expected what went wrong");
+        }
+        if self.class == FailureClass::Permanent && self.hint.as_deref().is_none_or(blank) {
+            let problem =
+                "a permanent failure needs what might fix it: nobody will simply try again";
+            return wrong("hint", problem);
+        }
+        if self.class != FailureClass::Retryable && self.retry_after_ms.is_some() {
+            return wrong("retry_after_ms", "only a retryable failure is tried again");
+        }
+        if self.attempts == Some(0) {
+            return wrong("attempts", "is 0; a failure has been tried at least once");
+        }
+        if self.causes.len() > CAUSES_MAX {
+            let count = self.causes.len();
+            return Err(("causes", format!("has {count}, expected at most {CAUSES_MAX}")));
+        }
+        match self.causes.iter().any(|cause| cause.is_empty() || cause.len() > CAUSE_BYTES_MAX) {
+            true => Err(("causes", format!("expected 1 to {CAUSE_BYTES_MAX} bytes each"))),
+            false => Ok(()),
+        }
+    }
+}
+
 /// The user's own words, as a task without a handoff keeps them. Envelopes have the same member,
 /// so that either body gives the intent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -66,6 +66,9 @@ impl Known {
     }
 }
 
+/// The agent in whose name the broker writes. What it tells must not be anybody else's.
+pub(crate) const BROKER: &str = "broker";
+
 impl Caller {
     /// The token that the caller showed, if it was one.
     pub(crate) fn token(&self) -> Option<TokenId> {
@@ -98,6 +101,9 @@ impl Caller {
 
     /// The agent that a request speaks for: the one it names, which must be the caller.
     pub(crate) fn speaks_for(&self, named: &AgentId) -> Result<AgentId, Error> {
+        if named.name() == BROKER {
+            return Err(denied(format!("{BROKER} is the broker's own name")));
+        }
         match self {
             Self::Anyone if named.tenant() != tasuki_core::ids::TENANT_DEFAULT => {
                 Err(denied(format!("{named} belongs to a tenant; it has to show who it is")))

@@ -6,18 +6,22 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tasuki_core::canonical::Body;
-use tasuki_core::command::{Command, OpenTask, RegistryWish};
+use tasuki_core::command::{Command, Offer, OfferTask, OpenTask, RegistryWish};
+use tasuki_core::envelope::Control;
 use tasuki_core::event::{Actor, Key};
 use tasuki_core::ids::ChannelId;
 use tasuki_core::registry::rules::Permission;
 use tasuki_core::report::Intent;
-use tasuki_core::{AgentId, Handoff, Position, Refusal, Task, TaskId, TaskState};
+use tasuki_core::{
+    AgentId, Handoff, HandoffId, Position, Refusal, Target, Task, TaskId, TaskState,
+};
 use tasuki_store::{HandoffFilter, PAGE_MAX, TaskFilter};
 
 use crate::desk::Desk;
 use crate::engine::{Engine, check_intent};
 use crate::error::{Error, invalid};
-use crate::requests::NewOffer;
+use crate::offer::Place;
+use crate::requests::{FollowUp, NewOffer};
 use crate::waiters::Topic;
 use crate::waiting::WAIT_FOR_MAX;
 
@@ -117,14 +121,15 @@ impl Engine {
         loop {
             let task = self.task(id).await?;
             let children = self.children(id).await?;
-            let open: Vec<_> =
-                children.iter().filter(|it| it.state == TaskState::Open).map(|it| it.id).collect();
-            // Listening begins before looking once more, so that nothing slips in between.
-            let first = open.iter().take(WAIT_FOR_MAX);
-            let places: Vec<_> =
-                first.map(|id| self.waiters.take_place(Topic::Task(*id))).collect();
+            // Listening begins before looking, so that nothing slips in between.
+            let open = children.iter().filter(|it| it.state == TaskState::Open);
+            let topics = open.map(|it| Topic::Task(it.id)).take(WAIT_FOR_MAX);
+            let places: Vec<_> = match wait_ms {
+                0 => Vec::new(),
+                _ => topics.map(|topic| self.waiters.take_place(topic)).collect(),
+            };
             let news = crate::waiting::listen(&places);
-            let children = self.children(id).await?;
+            let children = if places.is_empty() { children } else { self.children(id).await? };
             let count = |state| children.iter().filter(|it| it.state == state).count() as u64;
             let (receivers, completed) = (children.len() as u64, count(TaskState::Completed));
             let failed = receivers - completed - count(TaskState::Open);
@@ -182,6 +187,60 @@ impl Engine {
         let filter = HandoffFilter { task: Some(task), max: 1, ..HandoffFilter::default() };
         Ok(self.store.list_handoffs(filter).await?.pop())
     }
+
+    /// The offers of something that is told to many: one task for each below the first.
+    pub(crate) async fn tellings(
+        &self,
+        parent: TaskId,
+        new: &NewOffer,
+        receivers: &[AgentId],
+        coordinator: Option<&AgentId>,
+    ) -> Result<Vec<Offer>, Error> {
+        let intent: Arc<str> = new.intent.clone().unwrap_or_default().into();
+        let mut offers = Vec::with_capacity(receivers.len());
+        for receiver in receivers {
+            let task = OfferTask::New {
+                task: TaskId(derived(parent, receiver, "task")),
+                intent: Intent::body(&intent).hash,
+                correlation_id: new.correlation_id.clone(),
+                parent: Some(parent),
+                project: new.project.clone(),
+                branch_of: None,
+                coordinator: coordinator.cloned(),
+            };
+            let place = Place {
+                task,
+                from: new.from.clone(),
+                intent: intent.clone(),
+                correlation_id: new.correlation_id.clone(),
+                parent: Some(parent),
+                previous: None,
+                hop: 0,
+                before: None,
+                coordinator: coordinator.unwrap_or(&new.from).clone(),
+                author: None,
+                taints: Vec::new(),
+                key: None,
+            };
+            let to = Target::Agent(receiver.clone());
+            let hop = FollowUp { to, control: Control::Awaited, ..new.hop.clone() };
+            let mut offer = self.make_offer(place, hop, None).await?;
+            offer.handoff = HandoffId(derived(parent, receiver, "handoff"));
+            offers.push(offer);
+        }
+        Ok(offers)
+    }
+}
+
+/// An id that follows from another one and a name: it sorts with the first, and is the same however
+/// often it is made.
+fn derived(parent: TaskId, receiver: &AgentId, kind: &str) -> u128 {
+    let text = serde_json::json!([parent, receiver, kind]);
+    let hash = Body::of(&text).hash.0;
+    let low = u64::from_be_bytes(hash[..8].try_into().expect("a hash has 32 bytes"));
+    // The variant of a UUID, as in every other id.
+    let low = (low & !(0b11 << 62)) | (0b10 << 62);
+    (parent.0 >> 64 << 64) | u128::from(low)
 }
 
 fn distinct(named: &[AgentId]) -> Vec<AgentId> {

@@ -230,21 +230,28 @@ impl Engine {
         Ok(candidates.collect())
     }
 
-    /// Holds a result against what was agreed, before it goes anywhere.
-    pub(crate) async fn check_result(
+    /// A handoff whose contract may say something about its end. Whether it is there, and whose it
+    /// is, is the command's to find out.
+    pub(crate) async fn with_contract(
         &self,
         id: HandoffId,
         by: Option<&AgentId>,
+    ) -> Option<Arc<Handoff>> {
+        if !self.contracts.load(Ordering::Acquire) {
+            return None;
+        }
+        self.held_handoff(id, by).await.ok()
+    }
+
+    /// Holds a result against what was agreed, before it goes anywhere.
+    pub(crate) async fn check_result(
+        &self,
+        handoff: &Handoff,
         result: Told<'_>,
     ) -> Result<Vec<String>, Error> {
         let mut verified = Vec::new();
         let payload = result.payload;
-        if !self.contracts.load(Ordering::Acquire) {
-            return Ok(verified);
-        }
-        // Whether the handoff is there, and whose it is, is the command's to find out.
-        let Ok(handoff) = self.held_handoff(id, by).await else { return Ok(verified) };
-        if let Some(expected) = self.agreed_output(&handoff).await? {
+        if let Some(expected) = self.agreed_output(handoff).await? {
             if let Some(schema) = &expected.schema {
                 self.fits("the output schema of the offer", schema, payload)?;
             }
@@ -254,7 +261,7 @@ impl Engine {
             }
             verified.extend(expected.checked().into_iter().map(str::to_owned));
         }
-        let (Some(capability), Some(claim)) = (asked(&handoff), handoff.state.claim()) else {
+        let (Some(capability), Some(claim)) = (asked(handoff), handoff.state.claim()) else {
             return Ok(verified);
         };
         let listing = self.listing().await?;

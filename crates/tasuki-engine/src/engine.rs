@@ -29,12 +29,12 @@ use crate::error::{Error, invalid};
 use crate::fair::Fair;
 use crate::ids::IdSource;
 use crate::observer::Observer;
+use crate::pipelines::Declared;
 use crate::presence::Presence;
 use crate::rates::{Denials, Rates};
 use crate::requests::{
     ClaimOneRequest, ClaimRequest, CounterRequest, Granted, NewTask, PeekRequest,
 };
-use crate::routes::Routes;
 use crate::schemas::Schemas;
 use crate::waiters::Waiters;
 use crate::{follower, presence, relay, sweeper};
@@ -107,8 +107,8 @@ pub struct Engine {
     pub(crate) ready: Ready,
     /// Whose turn it is.
     pub(crate) turn: AtomicU64,
-    /// Routes that are declared, by name and version.
-    pub(crate) routes: Routes,
+    /// Pipelines that are declared, by name and version.
+    pub(crate) pipelines: Declared,
     /// Relay and sweeper, which hold the store and would never end by themselves.
     workers: [AbortHandle; 3],
     /// Reacts to what was committed with commands of its own.
@@ -162,7 +162,7 @@ impl Engine {
             contracts,
             ready: Ready::default(),
             turn: AtomicU64::new(0),
-            routes: Routes::default(),
+            pipelines: Declared::default(),
             workers,
             follower: OnceLock::new(),
         });

@@ -14,11 +14,12 @@ use tasuki_core::envelope::Action;
 use tasuki_core::event::{Event, Sealed};
 use tasuki_core::handoff::{Handoff, StateName};
 use tasuki_core::report::FailureReport;
-use tasuki_core::{AgentId, HandoffId, Position, State, Target, TaskId, TaskState};
+use tasuki_core::{AgentId, HandoffId, Position, State, Target, TaskId, TaskState, Timestamp};
 use tasuki_store::{Committed, HandoffFilter, PAGE_MAX};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
+use crate::caller::BROKER;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::requests::{FollowUp, NewOffer};
@@ -29,8 +30,10 @@ const KEEP_EVERY: Duration = Duration::from_secs(10);
 const READ_MAX: usize = 1000;
 const BEHIND_MAX: u64 = 200_000;
 
-/// The agent in whose name the broker writes.
-const BROKER: &str = "broker";
+/// How long to leave alone what could not be done.
+const AGAIN_MS: u64 = 5_000;
+/// How many things that could not be done are remembered; the dead letters themselves stay listed.
+const LEFT_MAX: usize = 10_000;
 
 struct Follower {
     /// Which handoffs wait for a task.
@@ -41,6 +44,8 @@ struct Follower {
     dead: Vec<HandoffId>,
     at: Position,
     kept: Instant,
+    /// When to try again what could not be done.
+    again_at: Option<Timestamp>,
 }
 
 pub(crate) async fn run(engine: Weak<Engine>, mut news: broadcast::Receiver<Arc<Committed>>) {
@@ -50,13 +55,26 @@ pub(crate) async fn run(engine: Weak<Engine>, mut news: broadcast::Receiver<Arc<
         dead: Vec::new(),
         at: Position(0),
         kept: Instant::now(),
+        again_at: None,
     };
     match engine.upgrade() {
         Some(engine) => follower.begin(&engine).await,
         None => return,
     }
     loop {
-        let told = news.recv().await;
+        let told = match follower.again_at {
+            None => news.recv().await,
+            Some(at) => {
+                let Some(clock) = engine.upgrade().map(|engine| engine.store.clock().clone())
+                else {
+                    return;
+                };
+                tokio::select! {
+                    told = news.recv() => told,
+                    () = clock.sleep_until(at) => Ok(Arc::default()),
+                }
+            }
+        };
         let Some(engine) = engine.upgrade() else { return };
         match told {
             Ok(batch) if !batch.missed => {
@@ -155,18 +173,26 @@ impl Follower {
                     !all.is_empty()
                 }),
                 Ok(false) => {}
-                Err(error) => tracing::warn!(%error, handoff = %id, "it waits for longer"),
+                Err(error) => {
+                    tracing::warn!(%error, handoff = %id, "it waits for longer");
+                    self.ready.insert(id);
+                }
             }
         }
         for id in std::mem::take(&mut self.dead) {
             if let Err(error) = engine.tell_coordinator(id).await {
-                tracing::warn!(%error, handoff = %id, "its coordinator was not told");
+                tracing::warn!(%error, handoff = %id, "its coordinator is told later");
+                self.dead.push(id);
             }
         }
+        self.dead.truncate(LEFT_MAX);
+        let left = !self.ready.is_empty() || !self.dead.is_empty();
+        self.again_at = left.then(|| engine.now().plus_ms(AGAIN_MS));
     }
 
     async fn keep(&mut self, engine: &Engine) {
-        if self.kept.elapsed() < KEEP_EVERY {
+        // What is left to do must be found again after a restart.
+        if self.again_at.is_some() || self.kept.elapsed() < KEEP_EVERY {
             return;
         }
         self.kept = Instant::now();

@@ -9,7 +9,6 @@ use tasuki_core::command::{Act, Command, Holder};
 use tasuki_core::envelope::inherit::Breach;
 use tasuki_core::envelope::said::TextOr;
 use tasuki_core::envelope::{Action, Envelope, ExpectedOutput, Fault, read_back};
-use tasuki_core::event::FailureClass;
 use tasuki_core::handoff::Claim;
 use tasuki_core::identity::statement;
 use tasuki_core::registry::Signed;
@@ -222,8 +221,22 @@ impl Engine {
             done: request.action == Action::Completed,
         };
         self.check_payload(&request.payload)?;
-        let verified = self.check_result(id, by, told).await?;
-        let (next_payload, gaps) = (request.payload.clone(), request.gaps.clone());
+        let handoff = self.with_contract(id, by).await;
+        let verified = match &handoff {
+            Some(handoff) => self.check_result(handoff, told).await?,
+            None => Vec::new(),
+        };
+        let follow_ups = match (request.follow_ups.is_empty(), &handoff) {
+            (true, None) => Vec::new(),
+            (true, Some(handoff)) => {
+                let (action, payload) = (request.action, &request.payload);
+                self.next_stages(handoff, by, action, payload, &request.gaps).await?
+            }
+            (false, _) => {
+                let hops = with_gaps(request.follow_ups, &request.gaps);
+                self.follow_ups(id, by, hops).await?
+            }
+        };
         let result = Body::of(&ResultReport {
             handoff_id: id,
             action: request.action,
@@ -233,12 +246,6 @@ impl Engine {
             declared: request.criteria,
             gaps: request.gaps,
         });
-        let by = request.by.as_ref().map(|by| &by.agent);
-        let follow_ups = if request.follow_ups.is_empty() {
-            self.next_stages(id, by, request.action, &next_payload, &gaps).await?
-        } else {
-            self.follow_ups(id, by, with_gaps(request.follow_ups, &gaps)).await?
-        };
         let act = Act::Complete { result, follow_ups };
         self.check_acknowledgment(id, request.proof, request.by.as_ref(), &act).await?;
         Ok(Command::Held { handoff: id, proof: request.proof, by: request.by, act })
@@ -249,8 +256,7 @@ impl Engine {
         for text in texts.into_iter().chain([&request.attempted, &request.hint]) {
             self.check_text("failure", text.as_deref())?;
         }
-        check_failure(&request)?;
-        let failure = Body::of(&FailureReport {
+        let failure = FailureReport {
             handoff_id: request.handoff,
             action: Action::Failed,
             class: request.class,
@@ -262,10 +268,11 @@ impl Engine {
             hint: request.hint,
             retry_after_ms: request.retry_after_ms,
             details: request.details,
-        });
+        };
+        failure.check().map_err(|(field, problem)| invalid(field, problem))?;
         let act = Act::Fail {
             class: request.class,
-            failure,
+            failure: Body::of(&failure),
             retry_after_ms: request.retry_after_ms,
             entropy: self.ids.entropy(),
         };
@@ -310,38 +317,4 @@ fn with_gaps(hops: Vec<FollowUp>, gaps: &[String]) -> Vec<FollowUp> {
         hop.said.gaps.extend(open);
     }
     hops
-}
-
-/// How long a chain of causes may be, and each of them in bytes.
-const CAUSES_MAX: usize = 32;
-const CAUSE_BYTES_MAX: usize = 4096;
-
-/// A failure says what it needs to say for somebody to decide, and nothing that contradicts itself.
-fn check_failure(request: &FailRequest) -> Result<(), Error> {
-    if request.kind.trim().is_empty() {
-        return Err(invalid("type", "expected a short name for the kind of error"));
-    }
-    if request.message.trim().is_empty() {
-        return Err(invalid("message", "expected what went wrong"));
-    }
-    if request.class == FailureClass::Permanent
-        && request.hint.as_deref().is_none_or(|hint| hint.trim().is_empty())
-    {
-        let problem = "a permanent failure needs what might fix it: nobody will simply try again";
-        return Err(invalid("hint", problem));
-    }
-    if request.class != FailureClass::Retryable && request.retry_after_ms.is_some() {
-        return Err(invalid("retry_after_ms", "only a retryable failure is tried again"));
-    }
-    if request.attempts == Some(0) {
-        return Err(invalid("attempts", "is 0; a failure has been tried at least once"));
-    }
-    if request.causes.len() > CAUSES_MAX {
-        let problem = format!("has {}, expected at most {CAUSES_MAX}", request.causes.len());
-        return Err(invalid("causes", problem));
-    }
-    match request.causes.iter().find(|cause| cause.is_empty() || cause.len() > CAUSE_BYTES_MAX) {
-        Some(_) => Err(invalid("causes", format!("expected 1 to {CAUSE_BYTES_MAX} bytes each"))),
-        None => Ok(()),
-    }
 }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Long because: it is one road from a wish to an envelope.
 //! Making envelopes. For a task that is there already, the intent and the link to the envelope
 //! before come from the store; the store's transaction checks that they still hold.
 
@@ -9,7 +8,7 @@ use tasuki_core::canonical::{Body, Object};
 use tasuki_core::command::{Command, Offer, OfferTask};
 use tasuki_core::envelope::inherit::{Hand, Inherited, inherit, still_holds};
 use tasuki_core::envelope::{Control, Envelope, Payload, VERSION, authored, path};
-use tasuki_core::event::{BranchOf, DeadReason, Key, TaintPolicy};
+use tasuki_core::event::{BranchOf, Key, TaintPolicy};
 use tasuki_core::handoff::PRIORITY_DEFAULT;
 use tasuki_core::identity::statement;
 use tasuki_core::ids::{CorrelationId, IdempotencyKey, Project};
@@ -29,22 +28,22 @@ use crate::requests::{Coordinator, FollowUp, NewOffer, Offered};
 const TRIES_MAX: usize = 3;
 
 /// Where in a chain an envelope stands.
-struct Place {
-    task: OfferTask,
-    from: AgentId,
-    intent: Arc<str>,
-    correlation_id: Option<CorrelationId>,
-    parent: Option<TaskId>,
-    previous: Option<Hash>,
-    hop: u32,
+pub(crate) struct Place {
+    pub(crate) task: OfferTask,
+    pub(crate) from: AgentId,
+    pub(crate) intent: Arc<str>,
+    pub(crate) correlation_id: Option<CorrelationId>,
+    pub(crate) parent: Option<TaskId>,
+    pub(crate) previous: Option<Hash>,
+    pub(crate) hop: u32,
     /// The envelope before this one, and who decides about the task.
-    before: Option<Box<Before>>,
-    coordinator: AgentId,
+    pub(crate) before: Option<Box<Before>>,
+    pub(crate) coordinator: AgentId,
     /// Whose words they are, if not the sender's: a reviewer's.
-    author: Option<AgentId>,
+    pub(crate) author: Option<AgentId>,
     /// What the task is built on that no longer holds.
-    taints: Vec<(HandoffId, TaintPolicy)>,
-    key: Option<Key>,
+    pub(crate) taints: Vec<(HandoffId, TaintPolicy)>,
+    pub(crate) key: Option<Key>,
 }
 
 /// The envelope that a new one follows.
@@ -249,7 +248,7 @@ impl Engine {
         };
         let place = Place {
             task,
-            coordinator: from.clone(),
+            coordinator: origin.coordinator.clone().unwrap_or_else(|| from.clone()),
             from,
             intent,
             correlation_id,
@@ -311,7 +310,7 @@ impl Engine {
         Ok(intent.ok_or_else(lost)?.intent.into())
     }
 
-    async fn make_offer(
+    pub(crate) async fn make_offer(
         &self,
         place: Place,
         mut hop: FollowUp,
@@ -430,81 +429,6 @@ impl Engine {
         }
     }
 
-    /// The offer by which a dead letter goes on with another envelope, made by a reviewer.
-    pub(crate) async fn amended(
-        &self,
-        letter: &Handoff,
-        by: &AgentId,
-        mut hop: FollowUp,
-    ) -> Result<Offer, Error> {
-        let task = self.task(letter.task_id).await?;
-        let intent = self.intent_of(&task).await?;
-        let before = self.before(letter).await?;
-        let hop_number = task.envelope.map_or(0, |(_, hop)| hop + 1);
-        hop.metadata.0.insert("amended_by".into(), by.to_string().into());
-        let place = Place {
-            task: OfferTask::Existing(task.id),
-            from: letter.from.clone(),
-            intent,
-            correlation_id: task.correlation_id.clone(),
-            parent: task.parent_task_id,
-            previous: task.envelope.map(|(hash, _)| hash),
-            hop: hop_number,
-            before: before.map(Box::new),
-            coordinator: task.decider().clone(),
-            author: Some(by.clone()),
-            taints: task.taints.clone(),
-            key: None,
-        };
-        let mut offer = self.make_offer(place, hop, None).await?;
-        // A person sends it on: a circle is what they want it to go through once more.
-        offer.dead_end = offer.dead_end.filter(|reason| *reason == DeadReason::HopLimit);
-        Ok(offer)
-    }
-
-    /// The offers of something that is told to many: one task for each below the first.
-    pub(crate) async fn tellings(
-        &self,
-        parent: TaskId,
-        new: &NewOffer,
-        receivers: &[AgentId],
-        coordinator: Option<&AgentId>,
-    ) -> Result<Vec<Offer>, Error> {
-        let intent: Arc<str> = new.intent.clone().unwrap_or_default().into();
-        let mut offers = Vec::with_capacity(receivers.len());
-        for receiver in receivers {
-            let task = OfferTask::New {
-                task: TaskId(derived(parent, receiver, "task")),
-                intent: Intent::body(&intent).hash,
-                correlation_id: new.correlation_id.clone(),
-                parent: Some(parent),
-                project: new.project.clone(),
-                branch_of: None,
-                coordinator: coordinator.cloned(),
-            };
-            let place = Place {
-                task,
-                from: new.from.clone(),
-                intent: intent.clone(),
-                correlation_id: new.correlation_id.clone(),
-                parent: Some(parent),
-                previous: None,
-                hop: 0,
-                before: None,
-                coordinator: coordinator.unwrap_or(&new.from).clone(),
-                author: None,
-                taints: Vec::new(),
-                key: None,
-            };
-            let to = Target::Agent(receiver.clone());
-            let hop = FollowUp { to, control: Control::Awaited, ..new.hop.clone() };
-            let mut offer = self.make_offer(place, hop, None).await?;
-            offer.handoff = HandoffId(derived(parent, receiver, "handoff"));
-            offers.push(offer);
-        }
-        Ok(offers)
-    }
-
     /// The envelope that a new one follows. Whether it still is the last one, the command finds out.
     pub(crate) async fn last_envelope(
         &self,
@@ -537,7 +461,7 @@ impl Engine {
     }
 
     /// A handoff's envelope, without the constraints that were lifted since.
-    async fn before(&self, handoff: &Handoff) -> Result<Option<Before>, Error> {
+    pub(crate) async fn before(&self, handoff: &Handoff) -> Result<Option<Before>, Error> {
         let Some(mut envelope) = self.envelope_at(handoff.envelope_at).await? else {
             return Ok(None);
         };
@@ -558,17 +482,6 @@ impl Engine {
             (None, None) => now.plus_ms(self.settings.expires_in_ms),
         })
     }
-}
-
-/// An id that follows from another one and a name: it sorts with the first, and is the same however
-/// often it is made.
-fn derived(parent: TaskId, receiver: &AgentId, kind: &str) -> u128 {
-    let text = serde_json::json!([parent, receiver, kind]);
-    let hash = Body::of(&text).hash.0;
-    let low = u64::from_be_bytes(hash[..8].try_into().expect("a hash has 32 bytes"));
-    // The variant of a UUID, as in every other id.
-    let low = (low & !(0b11 << 62)) | (0b10 << 62);
-    (parent.0 >> 64 << 64) | u128::from(low)
 }
 
 /// What belongs to one project is not handed on into another.

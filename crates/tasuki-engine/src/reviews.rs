@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tasuki_core::canonical::{Body, Object};
-use tasuki_core::command::{Act, Command};
+use tasuki_core::command::{Act, Command, Offer, OfferTask};
 use tasuki_core::envelope::said::NewDecision;
-use tasuki_core::envelope::{Control, Payload, Said};
+use tasuki_core::envelope::{Payload, Said};
 use tasuki_core::event::{DeadReason, TaintPolicy};
 use tasuki_core::ids::Resource;
 use tasuki_core::registry::rules::Permission;
@@ -21,6 +21,7 @@ use tasuki_store::{HandoffFilter, PAGE_MAX};
 use crate::desk::Desk;
 use crate::engine::Engine;
 use crate::error::{Error, invalid};
+use crate::offer::Place;
 use crate::requests::{FollowUp, Proof};
 
 /// How long somebody may keep a dead letter to itself.
@@ -175,9 +176,40 @@ impl Engine {
                 amendment.payload.unwrap_or(before.payload),
             )
         };
-        debug_assert!(matches!(hop.control, Control::Passed | Control::Awaited));
         let offer = Box::new(self.amended(&letter, &by, hop).await?);
         self.one_handoff(Command::Amend { handoff: id, by, offer }).await
+    }
+
+    /// The offer by which a dead letter goes on with another envelope, made by a reviewer.
+    pub(crate) async fn amended(
+        &self,
+        letter: &Handoff,
+        by: &AgentId,
+        mut hop: FollowUp,
+    ) -> Result<Offer, Error> {
+        let task = self.task(letter.task_id).await?;
+        let intent = self.intent_of(&task).await?;
+        let before = self.before(letter).await?;
+        let hop_number = task.envelope.map_or(0, |(_, hop)| hop + 1);
+        hop.metadata.0.insert("amended_by".into(), by.to_string().into());
+        let place = Place {
+            task: OfferTask::Existing(task.id),
+            from: letter.from.clone(),
+            intent,
+            correlation_id: task.correlation_id.clone(),
+            parent: task.parent_task_id,
+            previous: task.envelope.map(|(hash, _)| hash),
+            hop: hop_number,
+            before: before.map(Box::new),
+            coordinator: task.decider().clone(),
+            author: Some(by.clone()),
+            taints: task.taints.clone(),
+            key: None,
+        };
+        let mut offer = self.make_offer(place, hop, None).await?;
+        // A person sends it on: a circle is what they want it to go through once more.
+        offer.dead_end = offer.dead_end.filter(|reason| *reason == DeadReason::HopLimit);
+        Ok(offer)
     }
 }
 

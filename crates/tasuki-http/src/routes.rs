@@ -180,6 +180,33 @@ impl Route {
     }
 }
 
+/// Whoever offers work fails in the same ways.
+const OFFER_ERRORS: &[&str] = &[
+    "task_not_found",
+    "not_owner",
+    "handoff_open",
+    "task_finished",
+    "task_moved",
+    "idempotency_conflict",
+    "intent_altered",
+    "invalid_payload",
+    "secret_found",
+    "not_permitted",
+    "other_tenant",
+    "terms_out_of_range",
+    "trust_raised",
+    "constraint_altered",
+    "constraint_dropped",
+    "constraint_not_yours",
+    "decision_settled",
+    "invalid_envelope",
+    "version_not_supported",
+    "invalid_terms",
+    "deadline_passed",
+    "target_unavailable",
+    "disk_full",
+];
+
 /// Calls of a claim's holder fail in the same ways.
 const HELD_ERRORS: &[&str] = &["handoff_not_found", "stale_claim"];
 
@@ -301,31 +328,7 @@ fn handoff_routes() -> Vec<Route> {
         )
         .takes::<wire::AnyOffer>()
         .creates()
-        .errors(&[
-            "task_not_found",
-            "not_owner",
-            "handoff_open",
-            "task_finished",
-            "task_moved",
-            "idempotency_conflict",
-            "intent_altered",
-            "invalid_payload",
-            "secret_found",
-            "not_permitted",
-            "other_tenant",
-            "terms_out_of_range",
-            "trust_raised",
-            "constraint_altered",
-            "constraint_dropped",
-            "constraint_not_yours",
-            "decision_settled",
-            "invalid_envelope",
-            "version_not_supported",
-            "invalid_terms",
-            "deadline_passed",
-            "target_unavailable",
-            "disk_full",
-        ]),
+        .errors(OFFER_ERRORS),
         does::<wire::OfferBatch, wire::Batch<wire::Offered>, _, _>(
             "/v1/handoffs/batch",
             "handoff_offer_batch",

@@ -3,7 +3,7 @@
 
 use tasuki_core::pipeline::Pipelines;
 
-use super::{HELD_ERRORS, Route, does, reads};
+use super::{HELD_ERRORS, OFFER_ERRORS, Route, does, reads};
 use crate::handlers::patterns;
 use crate::wire;
 
@@ -29,33 +29,6 @@ const REVIEW_ERRORS: &[&str] = &[
     "disk_full",
 ];
 
-/// Whoever sends fails in the same ways.
-const SEND_ERRORS: &[&str] = &[
-    "task_not_found",
-    "not_owner",
-    "handoff_open",
-    "task_finished",
-    "task_moved",
-    "handoff_not_found",
-    "idempotency_conflict",
-    "intent_altered",
-    "invalid_payload",
-    "secret_found",
-    "other_tenant",
-    "terms_out_of_range",
-    "trust_raised",
-    "constraint_altered",
-    "constraint_dropped",
-    "constraint_not_yours",
-    "decision_settled",
-    "invalid_envelope",
-    "version_not_supported",
-    "invalid_terms",
-    "deadline_passed",
-    "target_unavailable",
-    "disk_full",
-];
-
 pub(super) fn routes() -> Vec<Route> {
     let mut routes = sending();
     routes.extend(deciding());
@@ -71,7 +44,7 @@ fn sending() -> Vec<Route> {
             patterns::send,
         )
         .creates()
-        .errors(SEND_ERRORS),
+        .errors(OFFER_ERRORS),
         reads::<wire::Channel, _, _>(
             "/v1/channels/{name}",
             "channel_show",
@@ -100,7 +73,7 @@ fn sending() -> Vec<Route> {
             patterns::publish,
         )
         .creates()
-        .errors(SEND_ERRORS),
+        .errors(OFFER_ERRORS),
         reads::<wire::Messages, _, _>(
             "/v1/channels/{name}/messages",
             "channel_messages",
@@ -129,7 +102,7 @@ fn sending() -> Vec<Route> {
             patterns::start_pipeline,
         )
         .creates()
-        .errors(SEND_ERRORS),
+        .errors(OFFER_ERRORS),
     ]
 }
 

@@ -258,9 +258,9 @@ async fn the_chain_of_the_store_itself_is_nobodys_task() {
         ("/v1/handoffs".to_owned(), offer("coder", json!({ "task_id": store, "intent": null }))),
         (
             "/v1/tasks".into(),
-            json!({ "from_agent": "broker", "intent": "x", "parent_task_id": store }),
+            json!({ "from_agent": "planner", "intent": "x", "parent_task_id": store }),
         ),
-        (format!("/v1/tasks/{store}/cancel"), json!({ "by": "broker" })),
+        (format!("/v1/tasks/{store}/cancel"), json!({ "by": "planner" })),
     ];
     for (path, body) in steps {
         refused(&stage, post(&path, body.to_string()), 404, "task_not_found").await;

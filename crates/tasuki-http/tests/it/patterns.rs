@@ -31,10 +31,8 @@ on_both_stores! {
     the_health_of_targets_is_told
 }
 
-const ONCE: &str = r#"{ "attempts": 1 }"#;
-
 fn once() -> Value {
-    json!({ "terms": serde_json::from_str::<Value>(ONCE).unwrap() })
+    json!({ "terms": { "attempts": 1 } })
 }
 
 /// Offers something that fails at once, with no tries left.
@@ -513,7 +511,7 @@ const PIPELINE: &str = r#"{"pipelines": [{
     ]}]}"#;
 
 async fn a_pipeline_runs_by_itself_and_joins_its_branches(stage: Stage) {
-    stage.engine.declare_routes(Pipelines::read(PIPELINE).unwrap()).unwrap();
+    stage.engine.declare_pipelines(Pipelines::read(PIPELINE).unwrap()).unwrap();
     let body = json!({
         "from_agent": "planner", "intent": "Add GET /users/{id}.", "payload": { "type": "job" },
         "constraints": ["Do not touch auth."],

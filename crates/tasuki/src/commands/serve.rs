@@ -62,7 +62,7 @@ impl Serve {
         let poster = Poster::new(guard, Some(key), Arc::new(SystemResolver));
         engine.start_deliveries(Arc::new(poster));
         if let (Some(file), Some(pipelines)) = (config.pipelines.clone(), pipelines) {
-            engine.declare_routes(pipelines).map_err(anyhow::Error::msg)?;
+            engine.declare_pipelines(pipelines).map_err(anyhow::Error::msg)?;
             tokio::spawn(follow(Arc::downgrade(&engine), file));
         }
         let listener = match listen(config.listen).await {
@@ -117,7 +117,7 @@ async fn follow(engine: std::sync::Weak<Engine>, file: PathBuf) {
         last = now;
         let Some(engine) = engine.upgrade() else { return };
         let declared = pipeline::read(&file)
-            .and_then(|read| engine.declare_routes(read).map_err(anyhow::Error::msg));
+            .and_then(|read| engine.declare_pipelines(read).map_err(anyhow::Error::msg));
         match declared {
             Ok(()) => tracing::info!(file = %file.display(), "pipelines were declared anew"),
             Err(error) => tracing::error!(%error, "pipelines stay as they were"),

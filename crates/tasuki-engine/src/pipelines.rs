@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Declared routes. The file is read by whoever starts the broker, and again when it changes; what
+//! Declared pipelines. The file is read by whoever starts the broker, and again when it changes; what
 //! runs goes on by the version that it began with, as long as that is known.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use tasuki_core::envelope::{Action, Control, Payload};
 use tasuki_core::ids::TenantId;
 use tasuki_core::pipeline::{Next, Pipeline, Pipelines, Stage, StageRef};
 use tasuki_core::registry::rules::Permission;
-use tasuki_core::{AgentId, HandoffId};
+use tasuki_core::{AgentId, Handoff};
 
 use crate::desk::Desk;
 use crate::engine::Engine;
@@ -23,7 +23,7 @@ use crate::requests::{FollowUp, NewOffer, Offered};
 const VERSIONS_MAX: usize = 16;
 
 #[derive(Default)]
-pub(crate) struct Routes {
+pub(crate) struct Declared {
     known: RwLock<Known>,
 }
 
@@ -34,7 +34,7 @@ struct Known {
     versions: BTreeMap<(String, u32), Arc<Pipeline>>,
 }
 
-impl Routes {
+impl Declared {
     fn now(&self) -> Arc<Pipelines> {
         self.known.read().expect("no holder of this lock panics").now.clone()
     }
@@ -72,19 +72,13 @@ impl Routes {
 }
 
 impl Engine {
-    /// Declares routes, in place of those before.
-    pub fn declare_routes(&self, pipelines: Pipelines) -> Result<(), String> {
-        self.routes.declare(pipelines)
-    }
-
-    /// What is declared now.
-    #[must_use]
-    pub fn declared_routes(&self) -> Arc<Pipelines> {
-        self.routes.now()
+    /// Declares pipelines, in place of those before.
+    pub fn declare_pipelines(&self, pipelines: Pipelines) -> Result<(), String> {
+        self.pipelines.declare(pipelines)
     }
 
     async fn start_pipeline(&self, name: &str, mut new: NewOffer) -> Result<Offered, Error> {
-        let now = self.routes.now();
+        let now = self.pipelines.now();
         let Some(pipeline) = now.get(name) else {
             let known: Vec<_> = now.pipelines.iter().map(|it| it.name.as_str()).collect();
             let known = if known.is_empty() { "none".into() } else { known.join(", ") };
@@ -117,16 +111,13 @@ impl Engine {
     /// successor itself.
     pub(crate) async fn next_stages(
         &self,
-        id: HandoffId,
+        handoff: &Handoff,
         by: Option<&AgentId>,
         action: Action,
         payload: &Payload,
         gaps: &[String],
     ) -> Result<Vec<Offer>, Error> {
-        if !self.contracts.load(std::sync::atomic::Ordering::Acquire) {
-            return Ok(Vec::new());
-        }
-        let Ok(handoff) = self.held_handoff(id, by).await else { return Ok(Vec::new()) };
+        let id = handoff.id;
         let Some(at) = handoff.contract.stage.as_ref().filter(|at| !at.branch) else {
             return Ok(Vec::new());
         };
@@ -137,7 +128,7 @@ impl Engine {
             );
             invalid("follow_ups", problem)
         };
-        let pipeline = self.routes.version(at).ok_or_else(gone)?;
+        let pipeline = self.pipelines.version(at).ok_or_else(gone)?;
         let tenant = tenant_of(&handoff.from)?;
         let next = pipeline.next(&at.stage, action, payload).ok_or_else(gone)?;
         let hop = |stage: &Stage| {
@@ -214,6 +205,6 @@ impl Desk {
 
     #[must_use]
     pub fn pipelines(&self) -> Arc<Pipelines> {
-        self.engine.routes.now()
+        self.engine.pipelines.now()
     }
 }
