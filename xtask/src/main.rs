@@ -46,8 +46,13 @@ fn run() -> anyhow::Result<()> {
     }
 }
 
+/// The repository's folder: where Cargo says this program's manifest is, or, for one that was built
+/// with everything else and is run by its path, where it is run.
 fn root() -> anyhow::Result<PathBuf> {
-    let here = std::env::var_os("CARGO_MANIFEST_DIR").context("run this as `cargo xtask`")?;
-    let root = PathBuf::from(here).parent().map(PathBuf::from);
-    root.context("xtask has no folder above it")
+    let root = match std::env::var_os("CARGO_MANIFEST_DIR") {
+        Some(manifest) => PathBuf::from(manifest).parent().map(PathBuf::from),
+        None => Some(std::env::current_dir().context("cannot tell where this is run")?),
+    };
+    let root = root.filter(|root| root.join("xtask/Cargo.toml").is_file());
+    root.context("run this in the repository's folder")
 }

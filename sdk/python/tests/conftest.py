@@ -19,7 +19,7 @@ ROOT = HERE.parent.parent.parent
 EXAMPLES = ROOT / "examples"
 
 if "TASUKI_BIN" not in os.environ:
-    os.environ["TASUKI_BIN"] = str(ROOT / "target" / "release" / "tasuki")
+    os.environ["TASUKI_BIN"] = str(ROOT / "target" / "debug" / "tasuki")
 
 # Programs that tests start find the package where the tests do.
 os.environ["PYTHONPATH"] = str(HERE.parent / "src")

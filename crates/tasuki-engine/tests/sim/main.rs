@@ -2,7 +2,7 @@
 //! Seeded simulation: agents that crash, pause past their lease and come back; a network that
 //! loses replies and repeats requests; a clock that jumps; a broker that restarts. A judge reads
 //! the log and asserts that the promises hold. One seed gives one play, so a failure can be played
-//! again: `TASUKI_SEED=7 cargo test --release -p tasuki-engine --test sim`. `TASUKI_SEEDS` says how
+//! again: `TASUKI_SEED=7 cargo test -p tasuki-engine --test sim`. `TASUKI_SEEDS` says how
 //! many are played.
 #![cfg(test)]
 

@@ -11,7 +11,7 @@ fn the_reference_is_up_to_date() {
         let printed = Stage::new().run(&["reference", page]).ok();
         assert!(
             committed == printed,
-            "out of date: cargo run --release -- reference {page} > docs/reference/{page}.md"
+            "out of date: cargo run -- reference {page} > docs/reference/{page}.md"
         );
     }
 }
