@@ -18,7 +18,7 @@ use crate::event::{Actor, Event, Offered, Record, link};
 use crate::identity::{PublicKey, Signature, statement};
 use crate::ids::{AgentId, Hash, KeyId, Position, TaskId, Timestamp};
 use crate::registry::Signed;
-use crate::report::Intent;
+use crate::report::{Intent, authored};
 
 pub const FORMAT: &str = "tasuki-chain";
 pub const VERSION: u32 = 1;
@@ -195,6 +195,8 @@ struct Read {
     parent: Option<TaskId>,
     /// Bodies that are not there, until an event is found that erased them.
     lost: Vec<(u32, Position, Hash)>,
+    /// What the holder of a handoff signed as the end of its attempt, until that is told.
+    said: Option<(crate::ids::HandoffId, Hash)>,
     /// Which envelope each handoff carries.
     carried: HashMap<crate::ids::HandoffId, Hash>,
 }
@@ -312,6 +314,14 @@ impl<'f> Verifier<'f> {
             let (claim, fence, act) = (said.claim_id, said.fence, &said.act);
             let text = statement::acknowledgment(handoff, envelope, claim, fence, act, said.body);
             self.signature(agent, &said.signed, &text)?;
+            read.said = said.body.map(|body| (handoff, body));
+        }
+        if let Event::Completed { .. } | Event::AttemptFailed { .. } = &record.event
+            && let Some((_, said)) = read.said.take_if(|it| Some(it.0) == record.handoff_id)
+            && let Some(report) = event.body.as_ref().and_then(|it| Body::stored(it.get().into()))
+            && authored(&report) != said
+        {
+            return Err("reports something else than its holder signed".into());
         }
         Ok(())
     }

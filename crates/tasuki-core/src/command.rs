@@ -15,6 +15,7 @@ use crate::ids::{
 };
 use crate::registry::rules::Rule;
 use crate::registry::{Signed, Standing, Tenant, Token};
+use crate::report::authored;
 use crate::terms::Terms;
 
 /// How many handoffs one completion may create.
@@ -475,13 +476,13 @@ pub enum Act {
 }
 
 impl Act {
-    /// The word that a signed acknowledgment has for this, and the body that it covers.
+    /// The word that a signed acknowledgment has for this, and the address of what it covers.
     #[must_use]
     pub fn acknowledgment(&self) -> Option<(&'static str, Option<Hash>)> {
         match self {
             Self::Start => Some(("accepted", None)),
             Self::ReadBack(repeated) => Some(("accepted", Some(*repeated))),
-            Self::Complete { result, .. } => Some(("completed", Some(result.hash))),
+            Self::Complete { result, .. } => Some(("completed", Some(authored(result)))),
             Self::Fail { failure, .. } => Some(("failed", Some(failure.hash))),
             Self::Heartbeat
             | Self::Progress { .. }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::canonical::{Body, Object};
 use crate::envelope::{Action, CriterionReport, Payload};
 use crate::event::FailureClass;
-use crate::ids::HandoffId;
+use crate::ids::{HandoffId, Hash};
 
 /// What a completed handoff produced.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -28,6 +28,16 @@ pub struct ResultReport {
     /// References that it had to work without.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<String>,
+}
+
+/// The address of what a holder said, which is what its signature covers: its report without what
+/// the broker found out about it.
+#[must_use]
+pub fn authored(report: &Body) -> Hash {
+    let mut told: serde_json::Value =
+        serde_json::from_str(report.json.get()).expect("canonical JSON is JSON");
+    let found = told.as_object_mut().and_then(|told| told.remove("verified"));
+    found.map_or(report.hash, |_| Body::of(&told).hash)
 }
 
 /// Why an attempt failed.

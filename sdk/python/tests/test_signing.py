@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 import tasuki
 from tasuki import AsyncClient, Client, Key
+from tasuki import models as m
 from tasuki._canonical import address, canonical
 from tasuki.keys import authored, verify
 from tasuki.testing import Broker
@@ -64,10 +66,60 @@ async def test_an_agent_joins_signs_and_hands_over(guarded: Broker, admin: Clien
         held = (claim.handoff_id, claim.envelope_hash, claim.claim_id, str(claim.fence))
         acts = (*held, "accepted", str(accepted.body))
         assert verify(reviewer.public, accepted.signed.model_dump(), "acknowledgment", *acts)
+        done = log[kinds.index("completed") - 1].record
+        assert done.signed
+        acts = (*held, "completed", str(done.body))
+        assert verify(reviewer.public, done.signed.model_dump(), "acknowledgment", *acts)
         page = await receiver.memories.page(q="a word & more", limit=3)
         assert page.memories == []
     with Client(guarded.url, key=coder) as sender:
         assert handoff.id == sender.handoffs.get(handoff.id).handoff_id
+
+
+def test_a_holder_signs_what_it_says_whatever_the_broker_adds(
+    guarded: Broker, admin: Client
+) -> None:
+    lead, tester = (enrolled(guarded, admin, name) for name in ("lead", "tester"))
+    wanted = {"schema": {"required": ["text"]}, "criteria": ["Names the file."]}
+    met = {"criterion": "Names the file.", "met": True, "evidence": None}
+    with Client(guarded.url, key=lead) as sender, Client(guarded.url, key=tester) as receiver:
+        first = sender.handoff(to="tester", intent="Test it.", expected_output=wanted)
+        with receiver.claim() as claim:
+            claim.complete(
+                {"text": "src/ä.rs", "ratio": 0.5},
+                action="needs_review",
+                criteria=[met],
+                gaps=["ms-1"],
+                metadata={"n": 1},
+            )
+        output = first.status().output
+        assert output
+        assert output.verified == ["schema"]
+        handed = [sender.handoff(to="tester", intent=f"Part {n}.") for n in range(3)]
+        with receiver.claim() as claim:
+            claim.fail(
+                "the disk is full",
+                kind="permanent",
+                type="disk_full",
+                hint="make room",
+                attempts=2,
+                causes=["ENOSPC"],
+                details={"free": 0},
+            )
+        with pytest.raises(ConnectionError), receiver.claim():
+            raise ConnectionError("no way there")
+        with receiver.claim() as last:
+            assert isinstance(receiver.complete_many([(last, {"ok": True})])[0], m.Moved)
+        told = [_signed(sender.tasks.events(one.task_id)) for one in (first, *handed)]
+    done, failed = ("completed", "completed"), ("failed", "attempt_failed")
+    assert told == [[("accepted", "started"), end] for end in (done, failed, failed, done)]
+
+
+def _signed(log: list[m.Event]) -> list[tuple[str | None, str | None]]:
+    """What was signed, and the event that follows, which tells it."""
+    records = [event.record for event in log]
+    pairs = itertools.pairwise(records)
+    return [(said.act, told.kind) for said, told in pairs if said.kind == "acknowledged"]
 
 
 def test_an_agent_cannot_speak_for_another(guarded: Broker, admin: Client) -> None:

@@ -58,13 +58,14 @@ pub(super) fn held(
 
 /// The holder's own signature over what it does, which stands in the log before what it did.
 fn acknowledged(handoff: &Handoff, proof: Proof, by: Holder, act: &Act) -> Option<NewEvent> {
+    let signed = by.signed?;
     let (word, body) = act.acknowledgment()?;
     let event = Event::Acknowledged(Acknowledged {
         act: word.to_owned(),
         claim_id: proof.claim_id,
         fence: proof.fence,
         body,
-        signed: by.signed?,
+        signed,
     });
     Some(NewEvent::on(handoff, Actor::Agent(by.agent), event))
 }

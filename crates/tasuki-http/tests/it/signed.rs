@@ -2,9 +2,10 @@
 //! What can be checked without trusting the broker: the sender's word, the receiver's, the broker's.
 
 use serde_json::{Value, json};
+use tasuki_core::chain::{self, ChainFile};
 use tasuki_core::envelope::{Envelope, authored};
 use tasuki_core::identity::{PublicKey, SecretKey, Signature, statement};
-use tasuki_core::{Body, Fence};
+use tasuki_core::{Body, Fence, Hash};
 
 use crate::support::{Held, Stage, everything, merged, on_both_stores, text};
 
@@ -83,12 +84,15 @@ async fn a_holder_stands_by_its_result_in_the_log(stage: Stage) {
     let admin = stage.administrator().await;
     let planner = admin.enroll("planner", everything()).await;
     let coder = admin.enroll("coder", everything()).await;
-    let id = planner.offer("coder", json!({})).await;
+    let expected = json!({ "schema": { "required": ["text"] }, "criteria": ["Short."] });
+    let id = planner.offer("coder", json!({ "expected_output": expected })).await;
     let claimed = coder.claim_one(&id).await.done();
     let held = Held::of(&claimed);
-    let payload = json!({ "type": "done" });
+    let payload = json!({ "type": "done", "text": "It is." });
+    let criteria = json!([{ "criterion": "Short.", "met": true }]);
     let result = Body::of(&json!({
         "handoff_id": id, "action": "completed", "payload": payload, "metadata": {},
+        "declared": criteria,
     }));
     let acknowledges = |act: &str, body| {
         statement::acknowledgment(
@@ -103,7 +107,8 @@ async fn a_holder_stands_by_its_result_in_the_log(stage: Stage) {
     let accepted = signature(coder.key(), &acknowledges("accepted", None));
     coder.act(&held, "start", json!({ "signed": accepted })).await.done();
     let forged = signature(planner.key(), &acknowledges("completed", Some(result.hash)));
-    let done = |signed: Value| json!({ "payload": payload, "signed": signed });
+    let done =
+        |signed: Value| json!({ "payload": payload, "criteria": criteria, "signed": signed });
     coder.act(&held, "complete", done(forged)).await.refused(403, "not_permitted");
     let other = signature(coder.key(), &acknowledges("failed", Some(result.hash)));
     coder.act(&held, "complete", done(other)).await.refused(403, "not_permitted");
@@ -118,4 +123,37 @@ async fn a_holder_stands_by_its_result_in_the_log(stage: Stage) {
     let last = records[records.len() - 2];
     assert_eq!(last["body"], json!(result.hash));
     assert_eq!(last["signed"]["key_id"], json!(coder.key().public().id()));
+    let output = planner.get(&format!("/v1/handoffs/{id}")).await.done()["output"].clone();
+    assert_eq!(
+        output["verified"],
+        json!(["schema"]),
+        "which is the broker's word, not the holder's"
+    );
+    let file = planner.get(&format!("/v1/tasks/{task}/export")).await;
+    let file: ChainFile = serde_json::from_str(file.text()).unwrap();
+    let verdict = chain::verify(&file);
+    assert!(verdict.intact, "{verdict:?}");
+    let forged = with_another_result(file);
+    let bad = chain::verify(&forged).first_bad.expect("it is found out");
+    assert!(bad.problem.contains("something else than its holder signed"), "{bad:?}");
+}
+
+/// The chain as a broker could write it that tells another result than it was told.
+fn with_another_result(mut file: ChainFile) -> ChainFile {
+    file.seal = None;
+    let events = &mut file.tasks[0].events;
+    let raw = |text: String| serde_json::value::RawValue::from_string(text).unwrap();
+    let mut previous = Hash::ZERO;
+    for event in events {
+        let body = event.body.as_ref().map(|body| body.get().to_owned());
+        if event.record.get().contains(r#""kind":"completed""#) {
+            let (true_one, told) = (body.clone().unwrap(), body.unwrap().replace("It is.", "No."));
+            let hash = |text: String| Body::stored(text).unwrap().hash.to_string();
+            let record = event.record.get().replace(&hash(true_one), &hash(told.clone()));
+            (event.record, event.body) = (raw(record), Some(raw(told)));
+        }
+        event.hash = tasuki_core::event::link(previous, event.record.get().as_bytes());
+        previous = event.hash;
+    }
+    file
 }

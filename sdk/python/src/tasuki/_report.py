@@ -13,7 +13,7 @@ import httpx
 from pydantic import BaseModel
 
 from . import errors
-from ._canonical import canonical
+from ._canonical import address, canonical
 from ._wire import plain
 
 FailureClass: TypeAlias = Literal["retryable", "permanent", "unknown"]
@@ -118,6 +118,29 @@ def failure(error: BaseException, classify: Classify | None = None) -> dict[str,
     if kind == "retryable" and pause is not None:
         report["retry_after_ms"] = round(pause * 1000)
     return report
+
+
+def result_address(handoff_id: str, said: Mapping[str, Any]) -> str:
+    """The address of what a holder says of its result, which is what its signature covers."""
+    told = {
+        "handoff_id": handoff_id,
+        "action": said.get("action") or "completed",
+        "payload": said["payload"],
+        "metadata": said.get("metadata") or {},
+        "declared": [_told(plain(one)) for one in said.get("criteria", ())] or None,
+        "gaps": said.get("gaps") or None,
+    }
+    return address(_told(told))
+
+
+def failure_address(handoff_id: str, said: Mapping[str, Any]) -> str:
+    """The same for a failure."""
+    told = {**said, "causes": said.get("causes") or None, "details": said.get("details") or {}}
+    return address(_told({**told, "handoff_id": handoff_id, "action": "failed"}))
+
+
+def _told(report: Mapping[str, Any]) -> Any:
+    return plain({name: value for name, value in report.items() if value is not None})
 
 
 def derived_key(handoff_id: str, body: Mapping[str, Any], seen: dict[str, int]) -> str:

@@ -20,7 +20,7 @@ from .. import models as m
 from .._canonical import address, constraint_id
 from .._heart import Heart
 from .._offers import Hop, JsonObject, Span, follow_up, new_key, offer
-from .._report import Classify, derived_key, failure
+from .._report import Classify, derived_key, failure, failure_address, result_address
 from .._report import payload as as_payload
 from .._wire import Deadline, Route, milliseconds, plain
 from .base import AsyncWire
@@ -140,12 +140,8 @@ class AsyncClaim:
         agent signs that it accepts this very envelope; the signature stands in the log."""
         self.check()
         repeated = self._read_back()
-        signed = None
-        key = self._wire.core.key
-        if key:
-            unordered = {**repeated, "constraints": sorted(set(repeated["constraints"]))}
-            held = (self.handoff_id, self.envelope_hash, self.claim_id, str(self.fence))
-            signed = key.statement("acknowledgment", *held, "accepted", address(unordered))
+        unordered = {**repeated, "constraints": sorted(set(repeated["constraints"]))}
+        signed = self._signed("accepted", address(unordered))
         await self._act(routes.HANDOFF_START, {"read_back": repeated, "signed": signed})
         self._started = True
 
@@ -166,16 +162,20 @@ class AsyncClaim:
     ) -> m.Moved:
         """Says that the work is done and what came of it. `follow_ups` (see `tasuki.follow_up`)
         come to be in the same atomic step. A result that does not fit what was expected is
-        refused, and the claim goes on."""
-        body = {
-            "payload": as_payload(payload),
+        refused, and the claim goes on. With a key, the agent signs what it says."""
+        said = {
             "action": None if action == "completed" else action,
-            "follow_ups": list(follow_ups),
             "criteria": list(criteria),
             "gaps": list(gaps),
             "metadata": dict(metadata or {}),
         }
+        body = {**self._completion(payload, said), "follow_ups": list(follow_ups)}
         return await self._end(routes.HANDOFF_COMPLETE, body)
+
+    def _completion(self, payload: Any, said: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        body = {**(said or {}), "payload": as_payload(payload)}
+        body["signed"] = self._signed("completed", result_address(self.handoff_id, body))
+        return body
 
     async def hand_on(
         self,
@@ -217,7 +217,7 @@ class AsyncClaim:
             "retry_after_ms": milliseconds(retry_after),
             "details": dict(details or {}),
         }
-        return await self._end(routes.HANDOFF_FAIL, body)
+        return await self._end(routes.HANDOFF_FAIL, self._failure(body))
 
     async def reserve(self, *resources: str) -> list[m.Reservation]:
         """Takes files or other resources for this claim: paths, or patterns (`*` within a step,
@@ -345,15 +345,22 @@ class AsyncClaim:
             return
         try:
             if isinstance(error, Exception):
-                await self._fail(error)
+                said = self._failure(failure(error, self._classify))
+                await self._end(routes.HANDOFF_FAIL, said)
             else:
                 await self.release()
         except errors.TasukiError as unheard:
             # What went wrong first matters more; without a report the lease runs out by itself.
             log.warning("cannot report what became of %s: %s", self.handoff_id, unheard)
 
-    async def _fail(self, error: BaseException) -> None:
-        await self._end(routes.HANDOFF_FAIL, failure(error, self._classify))
+    def _failure(self, said: Mapping[str, Any]) -> dict[str, Any]:
+        return {**said, "signed": self._signed("failed", failure_address(self.handoff_id, said))}
+
+    def _signed(self, act: str, body: str) -> dict[str, str] | None:
+        """What an agent with a key signs, so that it stands by what it did."""
+        key = self._wire.core.key
+        held = (self.handoff_id, self.envelope_hash, self.claim_id, str(self.fence))
+        return key.statement("acknowledgment", *held, act, body) if key else None
 
     async def _act(self, route: Route[m.Moved], body: Mapping[str, Any]) -> m.Moved:
         held = {**body, "claim_id": self.claim_id, "fence": self.fence}

@@ -415,7 +415,7 @@ class AsyncClient:
                 "handoff_id": claim.handoff_id,
                 "claim_id": claim.claim_id,
                 "fence": claim.fence,
-                "payload": as_payload(result),
+                **claim._completion(result),
             }
             for claim, result in pairs
         ]

@@ -414,7 +414,7 @@ class Client:
                 "handoff_id": claim.handoff_id,
                 "claim_id": claim.claim_id,
                 "fence": claim.fence,
-                "payload": as_payload(result),
+                **claim._completion(result),
             }
             for claim, result in pairs
         ]
