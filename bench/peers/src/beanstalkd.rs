@@ -44,6 +44,10 @@ impl Beanstalkd {
         Ok(Self { address, _server: server })
     }
 
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     pub(crate) async fn measure(&self, load: &Load) -> Result<Measured> {
         let mut clients = Vec::new();
         for _ in 0..load.clients {

@@ -7,9 +7,7 @@
 mod broker;
 mod cost;
 mod discovery;
-mod http;
 mod manifests;
-mod proof;
 mod rounds;
 mod tenants;
 mod worker;
@@ -76,11 +74,11 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
     let common = &options.common;
     let load = common.load();
     // Declared before the brokers so that it is removed after they have ended.
-    let scratch = Scratch::new(&common.scratch)?;
+    let scratch = Scratch::new(&common.places.scratch)?;
     let machine = Machine::observe(scratch.path())?;
     report::print_machine(&machine, &load, common.rounds);
 
-    let program = common.tasuki()?;
+    let program = common.places.tasuki()?;
     let versions = [Tasuki::version(&program)?];
     let stage = Stage { program, scratch: &scratch, load, rounds: common.rounds };
     let chosen = |part| options.only.is_empty() || options.only.contains(&part);
@@ -109,7 +107,7 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
         discovery,
     };
     report.print();
-    report.write(common.json.as_deref())
+    report.write(common.places.json.as_deref())
 }
 
 impl Report {

@@ -11,7 +11,9 @@
 
 mod beanstalkd;
 mod brokers;
+mod faults;
 mod figures;
+mod http;
 mod identity;
 mod load;
 mod machine;
@@ -19,6 +21,7 @@ mod nodes;
 mod options;
 mod plain_queue;
 mod postgres;
+mod proof;
 mod queues;
 mod redis;
 mod report;
@@ -42,6 +45,8 @@ enum Benchmark {
     /// Measures what it costs to know who asks, a quiet tenant beside a flooding one, and finding
     /// agents among many.
     Identity(identity::Options),
+    /// Counts how many chains of five agents end whole when a part of what agents do goes wrong.
+    Faults(faults::Options),
 }
 
 #[tokio::main]
@@ -61,5 +66,6 @@ async fn run(benchmark: &Benchmark) -> Result<()> {
         Benchmark::Queues(options) => queues::run(options).await,
         Benchmark::Nodes(options) => nodes::run(options).await,
         Benchmark::Identity(options) => identity::run(options).await,
+        Benchmark::Faults(options) => faults::run(options).await,
     }
 }

@@ -105,11 +105,11 @@ pub(crate) async fn run(options: &WithPostgres) -> Result<()> {
     let load = common.load();
     let in_turns = System::in_turns(&options.postgres_connections());
     // Declared before the servers so that it is removed after they have ended.
-    let scratch = Scratch::new(&common.scratch)?;
+    let scratch = Scratch::new(&common.places.scratch)?;
     let machine = Machine::observe(scratch.path())?;
     report::print_machine(&machine, &load, common.rounds);
 
-    let tasuki = common.tasuki()?;
+    let tasuki = common.places.tasuki()?;
     let programs = &options.postgres_bin;
     let versions = [Tasuki::version(&tasuki)?, Postgres::version(programs)?];
     let lines = [&in_turns[..], &[System::BeforeTrouble, System::AfterTrouble]].concat();
@@ -137,7 +137,7 @@ pub(crate) async fn run(options: &WithPostgres) -> Result<()> {
 
     conclude(&mut run.report);
     run.report.print(NOTES);
-    run.report.write(common.json.as_deref())
+    run.report.write(common.places.json.as_deref())
 }
 
 struct Run<'a> {

@@ -21,6 +21,12 @@ pub(crate) struct Common {
     /// Bytes in a message.
     #[arg(long, default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     payload: u32,
+    #[command(flatten)]
+    pub(crate) places: Places,
+}
+
+#[derive(Args)]
+pub(crate) struct Places {
     /// Our binary; unless told, the one beside this program.
     #[arg(long)]
     tasuki: Option<PathBuf>,
@@ -50,7 +56,9 @@ impl Common {
     pub(crate) fn load(&self) -> Load {
         Load::new(self.clients, self.payload, self.seconds)
     }
+}
 
+impl Places {
     pub(crate) fn tasuki(&self) -> Result<PathBuf> {
         if let Some(program) = &self.tasuki {
             return Ok(program.clone());

@@ -29,7 +29,7 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
     let load = common.load();
     let systems = System::chosen(&options.only, &with_postgres.postgres_connections());
     // Declared before the servers so that it is removed after they have ended.
-    let scratch = Scratch::new(&common.scratch)?;
+    let scratch = Scratch::new(&common.places.scratch)?;
     let machine = Machine::observe(scratch.path())?;
     report::print_machine(&machine, &load, common.rounds);
 
@@ -44,7 +44,7 @@ pub(crate) async fn run(options: &Options) -> Result<()> {
 
     conclude(&mut report);
     report.print(NOTES);
-    report.write(common.json.as_deref())
+    report.write(common.places.json.as_deref())
 }
 
 fn conclude(report: &mut Report<System>) {

@@ -103,7 +103,7 @@ impl Servers {
         scratch: &Scratch,
     ) -> Result<Self> {
         let mut servers = Self::default();
-        let tasuki = options.common.tasuki()?;
+        let tasuki = options.common.places.tasuki()?;
         for &system in systems {
             servers.start_for(system, load, options, &tasuki, scratch).await?;
         }

@@ -13,12 +13,12 @@ use anyhow::{Context as _, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{
-    Stage,
+use super::Stage;
+use crate::{
     http::Http,
     proof::{Proof, Signer},
+    tasuki::Tasuki,
 };
-use crate::tasuki::Tasuki;
 
 /// The unit of processor times in `/proc`, which is the same on every Linux that runs this.
 const TICKS_PER_SECOND: f64 = 100.0;

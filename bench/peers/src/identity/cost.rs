@@ -8,13 +8,13 @@ use serde::Serialize;
 use super::{
     Stage,
     broker::{Agent, Broker, By, own_cpu_seconds},
-    proof::Proof,
     rounds::{Lines, rest, shown},
     worker::{Refusals, Worker},
 };
 use crate::{
     figures::table,
     load::{self, Latency, Load, Steps},
+    proof::Proof,
 };
 
 const NOTES: &[&str] = &[

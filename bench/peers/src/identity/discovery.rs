@@ -18,15 +18,15 @@ use tokio::task::JoinSet;
 use super::{
     Stage,
     broker::Broker,
-    http::Http,
     manifests::{self, CAPABILITIES_EACH, SHARED_BY},
-    proof::Proof,
     rounds::{Lines, rest, shown},
     worker::{Claims, Held},
 };
 use crate::{
     figures::table,
+    http::Http,
     load::{Latency, Load, histogram, latency, record},
+    proof::Proof,
 };
 
 /// Clients that ask at the same time.

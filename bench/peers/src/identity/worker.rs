@@ -13,8 +13,11 @@ use anyhow::{Context as _, Result, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{broker::Agent, http::Http};
-use crate::load::{Client, Load};
+use super::broker::Agent;
+use crate::{
+    http::Http,
+    load::{Client, Load},
+};
 
 /// How long a client that was told to wait does so. `Retry-After` counts in whole seconds; who
 /// floods is not so patient.

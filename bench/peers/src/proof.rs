@@ -16,34 +16,34 @@ use tasuki_core::identity::{PublicKey, Request, SecretKey, digest, message};
 const VALIDITY_S: i64 = 30;
 
 #[derive(Clone)]
-pub(super) enum Proof {
+pub(crate) enum Proof {
     Nothing,
     Bearer(String),
     Signature(Arc<Signer>),
 }
 
 /// An agent's key, with what it takes never to use a nonce twice.
-pub(super) struct Signer {
+pub(crate) struct Signer {
     secret: SecretKey,
     nonces: AtomicU64,
 }
 
 impl Signer {
     /// A key of this number. It guards nothing but a benchmark, so anybody may guess it.
-    pub(super) fn new(number: u16) -> Self {
+    pub(crate) fn new(number: u16) -> Self {
         let mut seed = *b"the seed of a benchmark's key   ";
         seed[30..].copy_from_slice(&number.to_be_bytes());
         Self { secret: SecretKey::from_seed(seed), nonces: AtomicU64::new(0) }
     }
 
-    pub(super) fn public(&self) -> PublicKey {
+    pub(crate) fn public(&self) -> PublicKey {
         self.secret.public()
     }
 }
 
 impl Proof {
     /// Writes the headers that a request needs.
-    pub(super) fn write(
+    pub(crate) fn write(
         &self,
         method: &str,
         host: &str,

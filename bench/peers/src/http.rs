@@ -5,10 +5,9 @@ use std::{io::Write as _, net::SocketAddr};
 
 use anyhow::{Context as _, Result, bail};
 
-use super::proof::Proof;
-use crate::wire::Wire;
+use crate::{proof::Proof, wire::Wire};
 
-pub(super) struct Http {
+pub(crate) struct Http {
     wire: Wire,
     host: String,
     proof: Proof,
@@ -16,7 +15,7 @@ pub(super) struct Http {
 }
 
 impl Http {
-    pub(super) async fn connect(address: SocketAddr, proof: &Proof) -> Result<Self> {
+    pub(crate) async fn connect(address: SocketAddr, proof: &Proof) -> Result<Self> {
         Ok(Self {
             wire: Wire::connect(address).await?,
             host: address.to_string(),
@@ -25,16 +24,16 @@ impl Http {
         })
     }
 
-    pub(super) async fn get(&mut self, target: &str) -> Result<&[u8]> {
+    pub(crate) async fn get(&mut self, target: &str) -> Result<&[u8]> {
         done("GET", target, self.ask("GET", target, &[]).await?)
     }
 
-    pub(super) async fn post(&mut self, target: &str, body: &[u8]) -> Result<&[u8]> {
+    pub(crate) async fn post(&mut self, target: &str, body: &[u8]) -> Result<&[u8]> {
         done("POST", target, self.ask("POST", target, body).await?)
     }
 
     /// The status of the reply and its body, whatever they are.
-    pub(super) async fn ask(
+    pub(crate) async fn ask(
         &mut self,
         method: &str,
         target: &str,
@@ -56,7 +55,7 @@ impl Http {
     }
 
     /// The body of the last reply, once more.
-    pub(super) fn last(&self) -> &[u8] {
+    pub(crate) fn last(&self) -> &[u8] {
         self.wire.last()
     }
 
