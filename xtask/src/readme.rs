@@ -15,7 +15,6 @@ mod shell;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, bail};
@@ -25,6 +24,8 @@ use shell::{Broker, Scratch, Shell};
 
 /// What starts the broker of a document that does not say how.
 const SERVE: &str = "tasuki serve";
+/// What documents call the URL of their PostgreSQL.
+const STORE: &str = "postgres://tasuki@db.example/tasuki";
 const ADDRESS: &str = "http://127.0.0.1:8788";
 
 pub(crate) fn check(root: &Path, documents: &[&str]) -> anyhow::Result<()> {
@@ -112,7 +113,8 @@ impl Played {
 fn play(root: &Path, name: &str, text: &str) -> anyhow::Result<Vec<Played>> {
     let scratch = Scratch::make()?;
     let binaries = binaries()?;
-    let postgres = text.contains("$STORE").then(postgres).transpose()?;
+    let postgres = text.contains("$STORE").then(scratch_postgres::Server::start);
+    let store = postgres.as_ref().map_or(String::new(), |server| server.url("postgres"));
     let mut stage = Stage {
         shell: Shell::start(scratch.path(), &binaries)?,
         root,
@@ -120,9 +122,7 @@ fn play(root: &Path, name: &str, text: &str) -> anyhow::Result<Vec<Played>> {
         binaries: &binaries,
         broker: None,
     };
-    if let Some(server) = &postgres {
-        stage.shell.run(&format!("export STORE={}", server.url("postgres")))?;
-    }
+    stage.shell.run(&format!("export STORE={store}"))?;
     let mut played = Vec::new();
     for step in blocks::steps(text)? {
         match step {
@@ -131,25 +131,16 @@ fn play(root: &Path, name: &str, text: &str) -> anyhow::Result<Vec<Played>> {
             Step::Run(example) => {
                 let at = || format!("{name}:{}", example.line);
                 let (output, status) = stage.run(&example.script).with_context(at)?;
-                let output = scratch.unnamed(&output);
+                let output = match &postgres {
+                    Some(_) => scratch.unnamed(&output.replace(&store, STORE)),
+                    None => scratch.unnamed(&output),
+                };
                 played.push(Played { example, output, status });
             }
         }
     }
     stage.end().with_context(|| format!("{name}: the broker did not end well"))?;
     Ok(played)
-}
-
-/// A PostgreSQL as somebody would run one who relies on it: the tests do without syncs.
-fn postgres() -> anyhow::Result<scratch_postgres::Server> {
-    let server = scratch_postgres::Server::start();
-    let mut psql = Command::new(scratch_postgres::programs().join("psql"));
-    psql.args(["--quiet", "--output=/dev/null", "--command=ALTER SYSTEM SET fsync = on"]);
-    psql.args(["--command=SELECT pg_reload_conf()", &server.url("postgres")]);
-    if !psql.status().context("cannot run psql")?.success() {
-        bail!("cannot set up PostgreSQL");
-    }
-    Ok(server)
 }
 
 /// Where a document is played.
