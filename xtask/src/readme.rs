@@ -26,6 +26,7 @@ use shell::{Broker, Scratch, Shell};
 const SERVE: &str = "tasuki serve";
 /// What documents call the URL of their PostgreSQL.
 const STORE: &str = "postgres://tasuki@db.example/tasuki";
+const SERVER: &str = "postgres://tasuki@db.example/";
 const ADDRESS: &str = "http://127.0.0.1:8788";
 
 pub(crate) fn check(root: &Path, documents: &[&str]) -> anyhow::Result<()> {
@@ -132,7 +133,10 @@ fn play(root: &Path, name: &str, text: &str) -> anyhow::Result<Vec<Played>> {
                 let at = || format!("{name}:{}", example.line);
                 let (output, status) = stage.run(&example.script).with_context(at)?;
                 let output = match &postgres {
-                    Some(_) => scratch.unnamed(&output.replace(&store, STORE)),
+                    Some(server) => {
+                        let output = output.replace(&store, STORE);
+                        scratch.unnamed(&output.replace(&server.url(""), SERVER))
+                    }
                     None => scratch.unnamed(&output),
                 };
                 played.push(Played { example, output, status });

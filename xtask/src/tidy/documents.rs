@@ -36,7 +36,13 @@ fn wrong_blocks(path: &str, document: &str, api: &Value) -> Vec<String> {
     };
     let mut findings = Vec::new();
     let mut before: Option<&Block<'_>> = None;
+    // The whole document is then run by the tests of the SDK, which know fewer tags.
+    let by_sdk = blocks.iter().any(|block| block.tag == "python");
     for block in &blocks {
+        if by_sdk && (block.file().is_some() || block.tag == "text figures") {
+            let line = block.line - 1;
+            findings.push(format!("{path}:{line}: beside `python`, `{}` is not run", block.tag));
+        }
         if let Err(why) = fits(block, before, api) {
             findings.push(format!("{path}:{}: {why}", block.line - 1));
         }
@@ -142,10 +148,19 @@ mod tests {
 
     #[test]
     fn an_output_follows_what_prints_it() {
-        check("```python\nprint(1)\n```\n```text figures\n1\n```\n", 0);
+        check("```python\nprint(1)\n```\n```text\n1\n```\n", 0);
+        check("```sh\ndate\n```\n\n```text figures\n1\n```\n", 0);
         check("words\n```text\n1\n```\n", 1);
         check("```json\n1\n```\n```text\n1\n```\n", 1);
         check("```text picture\n->\n```\n", 0);
+    }
+
+    #[test]
+    fn a_document_that_the_sdk_runs_has_no_tag_that_it_does_not_know() {
+        let python = "```python\nprint(1)\n```\n";
+        check(&format!("{python}```text\n1\n```\n"), 0);
+        check(&format!("{python}```text figures\n1\n```\n"), 1);
+        check(&format!("{python}```json file=a.json\n{{}}\n```\n"), 1);
     }
 
     #[test]
