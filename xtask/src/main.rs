@@ -6,6 +6,7 @@
 
 mod codegen;
 mod gate;
+mod markdown;
 mod readme;
 mod tidy;
 
@@ -17,7 +18,7 @@ use anyhow::{Context, bail};
 const USAGE: &str = "\
 cargo xtask codegen           write the generated files
 cargo xtask codegen --check   fail if one of them is out of date
-cargo xtask tidy              check sizes, names and dependencies
+cargo xtask tidy              check sizes, names, dependencies and documents
 cargo xtask readme [FILE…]    run the commands of the documents and compare their output
 cargo xtask readme --write [FILE…]   put the real output into them";
 

@@ -2,6 +2,8 @@
 //! Checks that no compiler makes. Each returns its findings as sentences that say what to do; all
 //! of them are shown, not only the first.
 
+mod documents;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -19,6 +21,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     if let Ok(map) = fs::read_to_string(root.join("ARCHITECTURE.md")) {
         findings.extend(vanished_paths(&map, root, &files));
     }
+    findings.extend(documents::findings(root, &files)?);
     for path in &files {
         // What is not UTF-8 is not text; what is gone was deleted and not committed yet.
         if let Ok(text) = fs::read_to_string(root.join(path)) {
@@ -35,7 +38,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
 }
 
 /// Every file that is committed or would be.
-fn files(root: &Path) -> anyhow::Result<Vec<String>> {
+pub(crate) fn files(root: &Path) -> anyhow::Result<Vec<String>> {
     let arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
     let listed = output(root, "git", &arguments)?;
     let files: BTreeSet<&str> = listed.split('\0').filter(|path| !path.is_empty()).collect();

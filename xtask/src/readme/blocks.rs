@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Finding the examples in a document, and changing what they are said to print.
 
-use anyhow::bail;
-
 use super::compare::Kind;
+use crate::markdown::{self, Block};
+
+/// What a document asks for.
+#[derive(Debug, PartialEq)]
+pub(super) enum Step {
+    Run(Example),
+    /// A file, which later commands read.
+    Write {
+        name: String,
+        text: String,
+    },
+}
 
 /// Commands, and what they are said to print.
 #[derive(Debug, PartialEq)]
@@ -22,44 +32,35 @@ pub(super) struct Expected {
     pub(super) kind: Kind,
 }
 
-pub(super) fn examples(document: &str) -> anyhow::Result<Vec<Example>> {
-    let mut examples: Vec<Example> = Vec::new();
-    // Whether only empty lines lie between here and the end of the last commands.
-    let mut just_after = false;
-    let mut lines = (1..).zip(document.lines());
-    while let Some((number, line)) = lines.next() {
-        let Some(tag) = line.strip_prefix("```") else {
-            just_after &= line.trim().is_empty();
-            continue;
-        };
-        let mut content = String::new();
-        loop {
-            match lines.next() {
-                Some((_, "```")) => break,
-                Some((_, line)) => {
-                    content.push_str(line);
-                    content.push('\n');
-                }
-                None => bail!("line {number}: this block has no end"),
-            }
+/// Whether a document has commands that are to be run here. One with blocks of Python is run as a
+/// whole by the tests of the Python SDK.
+pub(super) fn is_run_here(document: &str) -> anyhow::Result<bool> {
+    let blocks = markdown::blocks(document)?;
+    let has = |tag: &str| blocks.iter().any(|block| block.tag == tag);
+    Ok(has("sh") && !has("python"))
+}
+
+pub(super) fn steps(document: &str) -> anyhow::Result<Vec<Step>> {
+    let mut steps = Vec::new();
+    let mut blocks = markdown::blocks(document)?.into_iter().peekable();
+    while let Some(block) = blocks.next() {
+        if let Some(name) = block.file() {
+            steps.push(Step::Write { name: name.to_owned(), text: block.text });
+        } else if block.tag == "sh" {
+            let expected = blocks.peek().filter(|next| next.just_after).and_then(expected);
+            steps.push(Step::Run(Example { line: block.line, script: block.text, expected }));
         }
-        let kind = match tag {
-            "text" => Some(Kind::Text),
-            "text figures" => Some(Kind::Figures),
-            _ => None,
-        };
-        match (kind, examples.last_mut()) {
-            (Some(kind), Some(example)) if just_after => {
-                example.expected = Some(Expected { line: number + 1, text: content, kind });
-            }
-            _ if tag == "sh" => {
-                examples.push(Example { line: number + 1, script: content, expected: None });
-            }
-            _ => {}
-        }
-        just_after = tag == "sh";
     }
-    Ok(examples)
+    Ok(steps)
+}
+
+fn expected(block: &Block<'_>) -> Option<Expected> {
+    let kind = match block.tag {
+        "text" => Kind::Text,
+        "text figures" => Kind::Figures,
+        _ => return None,
+    };
+    Some(Expected { line: block.line, text: block.text.clone(), kind })
 }
 
 /// The document with another output in this place.
@@ -78,26 +79,33 @@ pub(super) fn replaced(document: &str, old: &Expected, output: &str) -> String {
 mod tests {
     use super::*;
 
-    const DOCUMENT: &str = "# Title\n```sh\none\n```\n\n```text\n1\n```\nwords\n```text\nnot its\n\
+    const DOCUMENT: &str = "# Title\n```sh\none\n```\n\n```text\n1\n```\nwords\n```json file=a\n{}\n\
                             ```\n```sh\ntwo\nthree\n```\nwords\n```text\nnot its\n```\n";
 
     #[test]
     fn an_output_belongs_to_the_commands_right_before_it() {
         let expected = Expected { line: 7, text: "1\n".into(), kind: Kind::Text };
         let first = Example { line: 3, script: "one\n".into(), expected: Some(expected) };
+        let file = Step::Write { name: "a".into(), text: "{}\n".into() };
         let second = Example { line: 14, script: "two\nthree\n".into(), expected: None };
-        assert_eq!(examples(DOCUMENT).unwrap(), [first, second]);
+        assert_eq!(steps(DOCUMENT).unwrap(), [Step::Run(first), file, Step::Run(second)]);
     }
 
     #[test]
     fn an_output_is_replaced_in_its_place() {
-        let found = examples(DOCUMENT).unwrap();
-        let new = replaced(DOCUMENT, found[0].expected.as_ref().unwrap(), "a\nb\n");
+        let found = steps(DOCUMENT).unwrap();
+        let Step::Run(Example { expected: Some(expected), .. }) = &found[0] else {
+            panic!("{found:?}")
+        };
+        let new = replaced(DOCUMENT, expected, "a\nb\n");
         assert_eq!(new, DOCUMENT.replacen("\n1\n", "\na\nb\n", 1));
     }
 
     #[test]
-    fn a_block_without_an_end_is_refused() {
-        assert!(examples("```sh\necho\n").is_err());
+    fn a_document_with_python_is_run_elsewhere() {
+        assert!(is_run_here(DOCUMENT).unwrap());
+        assert!(!is_run_here("```sh\none\n```\n```python\nprint()\n```\n").unwrap());
+        assert!(is_run_here("```sh\none\n```\n```python file=a.py\nprint()\n```\n").unwrap());
+        assert!(!is_run_here("words\n```text\n1\n```\n").unwrap());
     }
 }

@@ -78,9 +78,17 @@ fn variable(text: &str, kind: Kind) -> Option<(usize, &'static str)> {
         let digits = count(text.strip_prefix(prefix)?, |c| c.is_ascii_alphanumeric());
         (digits == 26).then_some((prefix.len() + 26, name))
     };
+    let long = |prefix: &str, name| {
+        let is_of_it = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        Some((prefix.len() + count(text.strip_prefix(prefix)?, is_of_it), name))
+    };
     id("handoff_", "handoff_…")
         .or_else(|| id("task_", "task_…"))
         .or_else(|| id("claim_", "claim_…"))
+        .or_else(|| id("token_", "token_…"))
+        .or_else(|| id("key_", "key_…"))
+        .or_else(|| long("tsk_", "tsk_…"))
+        .or_else(|| long("ed25519:", "ed25519:…"))
         .or_else(|| hex(text))
         .or_else(|| time(text))
         .or_else(|| port(text))
@@ -162,6 +170,7 @@ mod tests {
     fn what_differs_from_run_to_run_counts_as_equal() {
         let id = |digit: &str| format!("handoff_{}", digit.repeat(26));
         check(&format!("{}  pending", id("0")), &format!("{}   pending", id("z")), true);
+        check("--join tsk_0a_9f ed25519:a-_B", "--join tsk_zz_00 ed25519:xyz", true);
         check("at 2026-11-15T12:00:00.250Z", "at 2027-01-01T00:00:00Z", true);
         check("left: 29.9 s of 1.0 h", "left: 30.0 s of 59.9 min", true);
         check("http://127.0.0.1:8788/v1", "http://127.0.0.1:40123/v1", true);

@@ -119,14 +119,17 @@ impl Shell {
             .context("cannot run bash")?;
         let input = bash.stdin.take().context("bash has no stdin")?;
         let lines = lines_of(bash.stdout.take().context("bash has no stdout")?);
-        Ok(Self { bash, input, lines })
+        let mut shell = Self { bash, input, lines };
+        shell.run("trap 'failed=$?' ERR")?;
+        Ok(shell)
     }
 
-    /// What some commands print on either stream, and the status they end with.
+    /// What some commands print on either stream, and the status of the last one that failed.
     pub(super) fn run(&mut self, script: &str) -> anyhow::Result<(String, i32)> {
         // Braces, because a subshell would keep its variables to itself.
         let script = script.trim_end();
-        writeln!(self.input, "{{\n{script}\n}} </dev/null 2>&1; printf '\\n{MARK} %s\\n' $?")
+        let (open, close) = ("failed=0; {", "} </dev/null 2>&1; printf");
+        writeln!(self.input, "{open}\n{script}\n{close} '\\n{MARK} %s\\n' $failed")
             .context("bash has ended")?;
         let mut output = String::new();
         let deadline = Instant::now() + PATIENCE;
@@ -158,18 +161,18 @@ pub(super) struct Broker {
 }
 
 impl Broker {
-    /// Starts a broker by the very line that a document shows, and waits until it is ready. Where
+    /// Starts a broker by the very command that a document shows, and waits until it is ready. Where
     /// it listens and what it writes to is told by the environment.
     pub(super) fn start(
-        root: &Path,
         folder: &Path,
+        data: &Path,
         binaries: &Path,
-        line: &str,
+        script: &str,
     ) -> anyhow::Result<(Self, String)> {
         let mut process = command("bash", binaries)
-            .args(["--noprofile", "--norc", "-c", line.trim()])
-            .current_dir(root)
-            .env("TASUKI_DATA", folder.join("tasuki-data"))
+            .args(["--noprofile", "--norc", "-c", script])
+            .current_dir(folder)
+            .env("TASUKI_DATA", data)
             .env("TASUKI_LISTEN", "127.0.0.1:0")
             .env("TASUKI_LOG", "warn")
             .stdin(Stdio::null())
