@@ -270,7 +270,7 @@ impl Desk {
             reserves.map_or((0, 0), |reserves| (reserves.system_prompt, reserves.work));
         Ok(Receiver {
             tokenizer: tokenizer.as_deref().map_or(Tokenizer::Unknown, Tokenizer::named),
-            // A budget that is asked for is for what is passed; a window holds everything.
+            // Both are for everything that the receiver reads and writes; the smaller one counts.
             budget: match (asked, window) {
                 (Some(asked), Some(window)) => Some(asked.min(window)),
                 (one, other) => one.or(other),
@@ -413,12 +413,7 @@ fn only_passed(
     let known: HashSet<&str> = found.keys().map(DocumentId::name).collect();
     let texts = before.parts.context.iter().filter(|item| item.text.is_some());
     let texts = texts.filter(|item| !known.contains(item.id.as_str()));
-    texts
-        .map(|item| {
-            let passed = carried_item(item, before.created_at);
-            (item.id.clone(), Item { pinned: false, ..passed })
-        })
-        .collect()
+    texts.map(|item| (item.id.clone(), carried_item(item, before.created_at))).collect()
 }
 
 fn add(memories: Vec<SeenMemory>, found: &mut BTreeMap<DocumentId, SeenMemory>) {
@@ -444,10 +439,10 @@ fn said(
         found.iter().map(|(id, memory)| (id.name(), memory)).collect();
     let parts: HashMap<&str, &assembly::Carried> =
         assembled.carried.iter().map(|(id, _, carried)| (id.as_str(), carried)).collect();
-    let kept = receipt.kept.iter().map(|kept| (&kept.id, kept.rung));
-    let demoted = receipt.demoted.iter().map(|demoted| (&demoted.id, demoted.rung));
+    let kept = receipt.kept.iter().map(|kept| (&kept.id, kept.rung, kept.pinned));
+    let demoted = receipt.demoted.iter().map(|demoted| (&demoted.id, demoted.rung, false));
     let mut context = Vec::new();
-    for (id, rung) in kept.chain(demoted) {
+    for (id, rung, pinned) in kept.chain(demoted) {
         let carried = parts.get(id.as_str());
         let seen = by_name.get(id.as_str()).and_then(|memory| {
             let content = memory.content.as_ref()?;
@@ -468,7 +463,7 @@ fn said(
             Rung::Summary => (Form::Summary, Some(summarised(text, own, carried))),
             Rung::Full => (Form::Full, Some(text.clone())),
         };
-        context.push(ContextItem { id, revision, form, title, text });
+        context.push(ContextItem { id, revision, form, pinned, title, text });
     }
     let mut memory_refs = said.memory_refs.clone();
     let less = receipt.demoted.iter().map(|one| (&one.id, one.revision));
@@ -521,7 +516,7 @@ fn carried_item(item: &ContextItem, at: Timestamp) -> Item {
         summary: None,
         text,
         priority: Priority::Normal,
-        pinned: item.form == Form::Full,
+        pinned: item.pinned,
         tags: Vec::new(),
         at,
         source: None,

@@ -358,7 +358,7 @@ fn handoff_routes() -> Vec<Route> {
             assemble::prompt,
         )
         .query::<assemble::Rendering>()
-        .errors(&["handoff_not_found", "invalid_request"]),
+        .errors(&["handoff_not_found", "invalid_request", "budget_too_small"]),
         reads::<wire::Handoffs, _, _>(
             "/v1/handoffs",
             "handoff_list",

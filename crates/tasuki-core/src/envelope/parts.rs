@@ -168,6 +168,9 @@ pub struct ContextItem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<u32>,
     pub form: Form,
+    /// It is never left out, whatever the budget of who reads it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pinned: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -20,6 +20,7 @@ on_both_stores! {
     what_was_trimmed_at_one_hop_is_there_again_at_the_next
     what_a_sender_cannot_look_up_goes_on_in_the_words_it_was_passed
     a_fetch_of_what_was_trimmed_is_counted_where_it_was_trimmed
+    a_receiver_with_less_room_reads_less_of_it_and_every_pin
 }
 
 async fn remember(stage: &Stage, id: &str, words: &str, change: Value) {
@@ -268,4 +269,30 @@ async fn profiles_of_the_operators_own_say_what_a_role_gets() {
         let by_role = dropped.iter().filter(|one| one["reason"]["why"] == "role").count();
         assert_eq!(by_role, left_out, "{role}: {}", put["receipt"]);
     }
+}
+
+async fn a_receiver_with_less_room_reads_less_of_it_and_every_pin(stage: Stage) {
+    fill(&stage).await;
+    let (id, _) = put_and_offer(&stage, "coder", json!({})).await;
+    let read = async |query: &str| stage.get(&format!("/v1/handoffs/{id}/prompt?{query}")).await;
+    let whole = read("tokenizer=o200k_base").await.done();
+    assert!(whole["token_count"].as_u64() > Some(1000), "{whole}");
+    let less = read("tokenizer=o200k_base&max_tokens=300").await.done();
+    assert!(less["token_count"].as_u64() <= Some(300), "{less}");
+    let prompt = text(&less["prompt"]);
+    let pinned = prompt.split("## ").find(|part| part.starts_with("Pinned")).unwrap();
+    assert_eq!(pinned.trim(), "Pinned\n- The rate is 19 % from 2027-01-01.", "{prompt}");
+    read("tokenizer=o200k_base&max_tokens=20").await.refused(422, "budget_too_small");
+    // The next one has it pinned as well, although nobody looks it up.
+    let held = stage.claimed(&id, "coder").await;
+    let task = &stage.show(&id).await["task_id"];
+    let next = json!({
+        "from_agent": "coder", "task_id": task, "tokenizer": "o200k_base", "max_tokens": 300,
+        "include_recent": 0, "include_pins": false, "ask": "test it",
+    });
+    let put = stage.post("/v1/assemble", next).await.done();
+    let kept = put["receipt"]["kept"].as_array().unwrap();
+    let pin = kept.iter().find(|one| one["id"] == "ms-pin").unwrap();
+    assert_eq!(pin["pinned"], true, "{}", put["receipt"]);
+    stage.completed(&held).await;
 }

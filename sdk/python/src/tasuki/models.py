@@ -598,6 +598,8 @@ class Constraint(Model):
 class ContextItem(Model):
     form: Form | str
     id: str
+    pinned: bool | None = None
+    """It is never left out, whatever the budget of who reads it."""
     revision: int | None = None
     text: str | None = None
     title: str | None = None

@@ -20,8 +20,22 @@ pub(super) struct Shown {
 
 impl Shown {
     pub(super) fn text(&self, client: &Client) -> String {
-        let result = self.output.as_ref().map(|output| output["payload"].to_string());
-        let facts = details(&self.handoff).maybe("result", result);
+        let output = self.output.as_ref();
+        let result = output.map(|output| output["payload"].to_string());
+        let listed = |name: &str, each: fn(&Value) -> String| {
+            let entries = output?[name].as_array().filter(|entries| !entries.is_empty())?;
+            Some(entries.iter().map(each).collect::<Vec<_>>().join("\n"))
+        };
+        let words = |entry: &Value| entry.as_str().unwrap_or_default().to_owned();
+        let criterion = |entry: &Value| {
+            let met = if entry["met"] == true { "met" } else { "not met" };
+            format!("{met}: {}", entry["criterion"].as_str().unwrap_or_default())
+        };
+        let facts = details(&self.handoff)
+            .maybe("result", result)
+            .maybe("verified", listed("verified", words))
+            .maybe("declared", listed("declared", criterion))
+            .maybe("gaps", listed("gaps", words));
         let id = self.handoff.handoff_id;
         let next = match self.handoff.state.as_str() {
             "dead_lettered" => Some(format!("dlq show {id}")),
@@ -92,6 +106,7 @@ pub(in crate::commands) fn details(handoff: &wire::Handoff) -> Facts {
         .maybe("due", handoff.due_at)
         .with("expires", handoff.expires_at)
         .maybe("ended", handoff.ended_at)
+        .maybe("retracted", handoff.retracted.then_some("what is built on its result is tainted"))
         .maybe("attempts", counts)
         .maybe("declined by", (!declined.is_empty()).then(|| declined.join(", ")))
         .maybe("lifted since", (!lifted.is_empty()).then(|| lifted.join("\n")))
