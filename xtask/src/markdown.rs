@@ -81,16 +81,20 @@ pub(crate) fn links(document: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// What a link can name after its `#`: the headings, as GitHub writes them there.
+/// What a link can name after its `#`: the headings, as GitHub writes them there, and places that
+/// have an id of their own.
 pub(crate) fn anchors(document: &str) -> impl Iterator<Item = String> {
+    let ids = document.split("<a id=\"").skip(1);
+    let ids = ids.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned()));
     let titles = prose(document).filter_map(|(_, line)| {
         let title = line.trim_start_matches('#');
         (title.len() < line.len()).then_some(title.trim())
     });
-    titles.map(|title| {
+    let headings = titles.map(|title| {
         let kept = title.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
         kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
-    })
+    });
+    headings.chain(ids)
 }
 
 #[cfg(test)]
@@ -118,5 +122,7 @@ mod tests {
         let document = "# Who may, and *how*?\nsee [a](a.md#b) and [c](../c)\n```\n[d](e)\n```\n";
         assert_eq!(links(document).collect::<Vec<_>>(), [(2, "a.md#b"), (2, "../c")]);
         assert_eq!(anchors(document).collect::<Vec<_>>(), ["who-may-and-how"]);
+        let named = "- <a id=\"s1\"></a>**S1** one rule\n";
+        assert_eq!(anchors(named).collect::<Vec<_>>(), ["s1"]);
     }
 }

@@ -164,12 +164,19 @@ impl Problem {
 
     pub(crate) fn invalid(field: &str, problem: impl Into<String>) -> Self {
         let problem = problem.into();
+        // A rule that is broken names its place as a shape that does not fit does.
+        let path = match field {
+            "body" => String::new(),
+            field => format!("/{}", field.replace(['.', '['], "/").replace(']', "")),
+        };
+        let faults = serde_json::json!([{ "path": path, "problem": problem }]);
         Self::new(
             "invalid_request",
             format!("{field}: {problem}"),
             "correct the field and send the request again; /docs describes every field",
         )
         .detail("field", field)
+        .detail("faults", faults)
     }
 }
 
@@ -412,7 +419,7 @@ fn breached(breaches: &[Breach]) -> Problem {
         ),
         Some(Breach::NotYours(constraint)) => (
             "constraint_not_yours",
-            "ask its issuer or the one who opened the task to lift it",
+            "ask its issuer or the coordinator of the task to lift it",
             format!("{} said {:?}, so it is not yours to lift", constraint.issuer, constraint.text),
         ),
         Some(Breach::Settled { key, by }) => (

@@ -4,9 +4,9 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    agent, audit, backup, bench, chain, channel, completions, context, demo, dlq, doctor, envelope,
-    explain, handoff, health, keys, memory, migrate, pipeline, ready, rebuild, reference, restore,
-    serve, stats, task, tenant, token,
+    agent, audit, backup, bench, chain, channel, completions, conformance, context, demo, dlq,
+    doctor, envelope, explain, handoff, health, keys, memory, migrate, pipeline, ready, rebuild,
+    reference, restore, serve, stats, task, tenant, token,
 };
 use crate::exit::Exit;
 use crate::output::Output;
@@ -78,6 +78,8 @@ enum Command {
     Rebuild(rebuild::Rebuild),
     /// Check the broker and its data, and say what to do
     Doctor(doctor::Doctor),
+    /// Hold any server against the protocol
+    Conformance(conformance::Conformance),
     /// Measure offer, claim and complete over HTTP
     Bench(bench::Bench),
     /// Print a completion script for a shell
@@ -116,6 +118,7 @@ impl Cli {
             Command::Migrate(migrate) => migrate.run(output).await,
             Command::Rebuild(rebuild) => rebuild.run(output),
             Command::Doctor(doctor) => doctor.run(output).await,
+            Command::Conformance(conformance) => conformance.run(output).await,
             Command::Bench(bench) => bench.run().await.map(|()| Exit::Done),
             Command::Completions(completions) => completions.run(),
             Command::Reference(reference) => reference.run(),

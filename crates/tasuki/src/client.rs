@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The way to a broker: one request, one answer, or a failure that says what to do.
 
+mod exchange;
 mod key_file;
 mod proof;
 
@@ -14,6 +15,7 @@ use reqwest::{Request, RequestBuilder, Response};
 use serde::Serialize;
 use tasuki_http::error::Problem;
 
+pub(crate) use self::exchange::Sent;
 pub(crate) use self::key_file::KeyFile;
 use self::proof::Proof;
 use crate::cli::COMMON;

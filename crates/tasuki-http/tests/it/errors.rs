@@ -10,7 +10,7 @@ use tasuki_core::ids::{KeyId, TokenId};
 use tasuki_core::{HandoffId, Position, Refusal, TaskId, TaskState};
 use tasuki_http::error::{CODES, status_of};
 
-use crate::support::Stage;
+use crate::support::{Stage, failure, merged};
 
 fn pages() -> BTreeSet<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");
@@ -201,4 +201,21 @@ async fn what_went_wrong_can_be_acted_on_without_reading_its_text() {
     let nested = json!({ "offers": [{ "from_agent": "a b" }] });
     let problem = stage.post("/v1/handoffs/batch", nested).await.refused(400, "invalid_request");
     assert_eq!(problem["details"]["field"], "offers[0].from_agent");
+}
+
+#[tokio::test]
+async fn a_broken_rule_names_its_place_as_a_shape_that_does_not_fit_does() {
+    let stage = Stage::volatile().await;
+    let id = stage.offer("coder", json!({})).await;
+    let held = stage.claimed(&id, "coder").await;
+    for (change, path) in [
+        (json!({ "hint": null }), "/hint"),
+        (json!({ "attempts": 0 }), "/attempts"),
+        (json!({ "retry_after_ms": 20 }), "/retry_after_ms"),
+        (json!({ "message": 429 }), "/message"),
+    ] {
+        let problem = stage.act(&held, "fail", merged(failure("permanent"), change)).await;
+        let problem = problem.refused(400, "invalid_request");
+        assert_eq!(problem["details"]["faults"][0]["path"], path, "{problem}");
+    }
 }

@@ -8,6 +8,7 @@ pub(crate) mod bench;
 pub(crate) mod chain;
 pub(crate) mod channel;
 pub(crate) mod completions;
+pub(crate) mod conformance;
 pub(crate) mod context;
 pub(crate) mod demo;
 pub(crate) mod dlq;

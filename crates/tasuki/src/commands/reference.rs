@@ -7,6 +7,7 @@ use std::fmt::Write;
 use clap::{Arg, Args, Command, CommandFactory, ValueEnum};
 
 use crate::cli::Cli;
+use crate::commands::conformance;
 use crate::config::Keys;
 use crate::exit::Exit;
 use crate::output::print;
@@ -20,6 +21,7 @@ pub(crate) struct Reference {
 enum Page {
     Cli,
     Configuration,
+    Conformance,
 }
 
 impl Reference {
@@ -27,6 +29,7 @@ impl Reference {
         let page = match self.page {
             Page::Cli => command_line(),
             Page::Configuration => configuration()?,
+            Page::Conformance => conformance::page(),
         };
         print(&page)?;
         Ok(Exit::Done)

@@ -56,6 +56,10 @@ fn every_command_prints_one_document() {
     checked.run("restore --from backup.db --data restored");
     checked.run("rebuild --data restored");
     checked.run("doctor --data data");
+    let target = format!("conformance run --target {}", broker.url);
+    checked.run(&format!("{target} --only schema.payload-text-refused"));
+    checked.run("conformance list --level versioning");
+    checked.run("conformance suite");
     checked.run(&format!("migrate --from restored --to {}", crate::postgres::database()));
 
     // These print a greeting, a play, a measurement and a script; they have tests of their own.

@@ -3,8 +3,10 @@
 #![cfg(test)]
 
 mod agents;
+mod breakages;
 mod chain;
 mod config;
+mod conformance;
 mod data;
 mod demo;
 mod doctor;
@@ -15,5 +17,6 @@ mod json;
 mod memory;
 mod pages;
 mod postgres;
+mod proxy;
 mod serve;
 mod stage;

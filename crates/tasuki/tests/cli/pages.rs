@@ -5,7 +5,7 @@ use crate::stage::Stage;
 
 #[test]
 fn the_reference_is_up_to_date() {
-    for page in ["cli", "configuration"] {
+    for page in ["cli", "configuration", "conformance"] {
         let path = format!("{}/../../docs/reference/{page}.md", env!("CARGO_MANIFEST_DIR"));
         let committed = std::fs::read_to_string(path).unwrap_or_default();
         let printed = Stage::new().run(&["reference", page]).ok();

@@ -160,18 +160,18 @@ class Core:
         *,
         path: Mapping[str, str],
         query: Mapping[str, Any],
-        body: Mapping[str, Any] | None,
+        body: Mapping[str, Any] | bytes | None,
         wait: float,
     ) -> httpx.Request:
         """A request, with the proof of who sends it. Made anew for each try, because a signature
-        counts once."""
+        counts once. A body of bytes is sent as it is."""
         url = self.base_url + route.path.format(
             **{name: quote(value, safe="") for name, value in path.items()}
         )
         given = {name: _text(value) for name, value in query.items() if value is not None}
         if given:
             url = f"{url}?{urlencode(given, quote_via=quote)}"
-        content = None if body is None else encode(body)
+        content = body if body is None or isinstance(body, bytes) else encode(body)
         headers = {"accept": "application/json", "user-agent": "tasuki-python"}
         if content is not None:
             headers["content-type"] = "application/json"

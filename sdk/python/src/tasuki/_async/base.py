@@ -47,7 +47,7 @@ class AsyncWire:
         route: Route[Any],
         path: Mapping[str, str] | None = None,
         query: Mapping[str, Any] | None = None,
-        body: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | bytes | None = None,
         wait: float = 0.0,
         repeat: bool = True,
     ) -> bytes:

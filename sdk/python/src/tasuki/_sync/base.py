@@ -48,7 +48,7 @@ class Wire:
         route: Route[Any],
         path: Mapping[str, str] | None = None,
         query: Mapping[str, Any] | None = None,
-        body: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | bytes | None = None,
         wait: float = 0.0,
         repeat: bool = True,
     ) -> bytes:

@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The SDK's method for each operation of the suite. A step that a method would not say word for
+word has none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .. import _offers
+from .._sync.client import Client
+from .._wire import plain
+
+if TYPE_CHECKING:
+    from ._calls import Caller
+
+Json = dict[str, Any]
+
+
+class Unmapped(Exception):
+    """The SDK has no method that would say just this."""
+
+
+class Said:
+    """The members of a step, each of which must be taken."""
+
+    def __init__(self, members: Json) -> None:
+        self.left = dict(members)
+
+    def take(self, *names: str) -> list[Any]:
+        """Members that must be there."""
+        if any(name not in self.left for name in names):
+            raise Unmapped
+        return [self.left.pop(name) for name in names]
+
+    def maybe(self, **names: str) -> Json:
+        """Those of these members that are there, by the names that the SDK has for them."""
+        return {ours: self.left.pop(name) for name, ours in names.items() if name in self.left}
+
+    def seconds(self, **names: str) -> Json:
+        """The same for spans, which the SDK has in seconds."""
+        return {ours: span / 1000 for ours, span in self.maybe(**names).items()}
+
+    def target(self) -> Json:
+        """Who is meant."""
+        (to,) = self.take("to")
+        if not isinstance(to, dict) or len(to) != 1:
+            raise Unmapped
+        ((kind, name),) = to.items()
+        return {"to": name} if kind == "agent" else {"to_capability": name}
+
+    def payload(self) -> Json:
+        """A payload that the SDK passes on as it is."""
+        (payload,) = self.take("payload")
+        if not isinstance(payload, dict) or not isinstance(payload.get("type"), str):
+            raise Unmapped
+        return payload
+
+    def rest(self, *known: str) -> Json:
+        """All that is left, which the SDK has by the same names."""
+        if set(self.left) - set(known):
+            raise Unmapped
+        left, self.left = self.left, {}
+        return left
+
+    def end(self) -> None:
+        """Nothing may be left."""
+        self.rest()
+
+
+_HOP = tuple(_offers.Said.__annotations__)
+_OFFER = (
+    *_HOP,
+    *_offers.Hop.__annotations__,
+    *_offers.Offer.__annotations__,
+    "intent",
+    "task_id",
+    "control",
+    "from_agent",
+    "idempotency_key",
+)
+
+
+def _offer(caller: Caller, said: Said) -> Any:
+    who = {**said.target(), "payload": said.payload()}
+    spans = said.seconds(expires_in_ms="expires_in", start_in_ms="start_in")
+    rest = said.rest(*_OFFER)
+    if "from_agent" not in rest:
+        raise Unmapped
+    return plain(caller.client.handoff(**who, **spans, **rest).offered)
+
+
+def _claim_one(caller: Caller, said: Said) -> Any:
+    id, agent = said.take("id", "agent")
+    rest = said.rest("capabilities")
+    if agent in caller.formed:
+        raise Unmapped
+    return caller.keep(caller.client.claim_handoff(id, agent=agent, **rest))
+
+
+def _claim(caller: Caller, said: Said) -> Any:
+    (agent,) = said.take("agent")
+    wait = said.seconds(wait_ms="wait")
+    rest = said.rest("capabilities")
+    if agent in caller.formed:
+        raise Unmapped
+    claim = caller.client.try_claim(agent=agent, **wait, **rest)
+    return {"claims": [caller.keep(claim)] if claim else []}
+
+
+def _start(caller: Caller, said: Said) -> Any:
+    claim = caller.held(said)
+    said.end()
+    claim.start()
+    return caller.wire.answer()
+
+
+def _progress(caller: Caller, said: Said) -> Any:
+    claim = caller.held(said)
+    claim.progress(**said.rest("percent", "note"))
+    return caller.wire.answer()
+
+
+def _complete(caller: Caller, said: Said) -> Any:
+    claim, payload = caller.held(said), said.payload()
+    rest = said.rest("action", "follow_ups", "criteria", "gaps", "metadata")
+    return plain(claim.complete(payload, **rest))
+
+
+def _fail(caller: Caller, said: Said) -> Any:
+    claim = caller.held(said)
+    kind, type_, message = said.take("class", "type", "message")
+    after = said.maybe(retry_after_ms="retry_after")
+    if not all(isinstance(span, int) for span in after.values()):
+        raise Unmapped
+    spans = {name: span / 1000 for name, span in after.items()}
+    rest = said.rest("hint", "attempted", "attempts", "causes", "details")
+    lists = (rest.get("causes", []), list), (rest.get("details", {}), dict)
+    if not all(isinstance(value, kind_) for value, kind_ in lists):
+        raise Unmapped
+    return plain(claim.fail(message, kind=kind, type=type_, **spans, **rest))
+
+
+def _release(caller: Caller, said: Said) -> Any:
+    claim = caller.held(said)
+    said.end()
+    return plain(claim.release())
+
+
+def _decline(caller: Caller, said: Said) -> Any:
+    if "claim_id" not in said.left:
+        (id,) = said.take("id")
+        return plain(caller.client.handoffs.decline(id, **said.rest("agent", "reason")))
+    claim = caller.held(said)
+    (claim.agent,) = said.take("agent")
+    return plain(claim.decline(**said.rest("reason")))
+
+
+def _show(caller: Caller, said: Said) -> Any:
+    (id,) = said.take("id")
+    spans = said.seconds(wait_ms="wait")
+    return plain(caller.client.handoffs.get(id, **spans, **said.rest("until")))
+
+
+def _wait(caller: Caller, said: Said) -> Any:
+    (handoffs,) = said.take("handoffs")
+    spans = said.seconds(timeout_ms="timeout")
+    return plain(caller.client.wait(handoffs, **spans, **said.rest("until", "mode")))
+
+
+def _peek(caller: Caller, said: Said) -> Any:
+    found = caller.client.handoffs.peek(**said.rest("agent", "capabilities", "max", "majors"))
+    return {"waiting": plain(found)}
+
+
+def _assemble(caller: Caller, said: Said) -> Any:
+    to = said.maybe(to_agent="to")
+    more = _offers.Assembly.__annotations__
+    rest = said.rest("intent", "task_id", "from_agent", *more, *_HOP)
+    return plain(caller.client.assemble(**to, **rest))
+
+
+def _memory_add(caller: Caller, said: Said) -> Any:
+    (text,) = said.take("text")
+    scope = said.maybe(scope="scope").get("scope", {})
+    rest = said.rest("id", "title", "summary", "tags", "pinned", "by", "idempotency_key")
+    return plain(caller.client.memories.add(text, **scope, **rest))
+
+
+def _memory_edit(caller: Caller, said: Said) -> Any:
+    (id,) = said.take("id")
+    rest = said.rest("text", "title", "summary", "tags", "revision", "by")
+    return plain(caller.client.memories.edit(id, **rest))
+
+
+def _by_id(call: Callable[[Client], Callable[..., Any]], *names: str) -> Callable[..., Any]:
+    """A method that takes an id and members by the API's own names."""
+
+    def method(caller: Caller, said: Said) -> Any:
+        (id,) = said.take("id")
+        return plain(call(caller.client)(id, **said.rest(*names)))
+
+    return method
+
+
+def _needs(name: str, then: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that cannot be called without this."""
+
+    def method(caller: Caller, said: Said) -> Any:
+        if name not in said.left:
+            raise Unmapped
+        return then(caller, said)
+
+    return method
+
+
+def _events(caller: Caller, said: Said) -> Any:
+    (id,) = said.take("id")
+    return {"events": plain(caller.client.tasks.events(id))}
+
+
+def _open(caller: Caller, said: Said) -> Any:
+    (intent,) = said.take("intent")
+    return plain(caller.client.tasks.open(intent, **said.rest("from_agent", "idempotency_key")))
+
+
+def _context(caller: Caller, said: Said) -> Any:
+    (project,) = said.take("project")
+    said.end()
+    return plain(caller.client.project(project).context())
+
+
+def _write(caller: Caller, said: Said) -> Any:
+    (project,) = said.take("project")
+    rest = said.rest("state", "constraints", "revision", "by")
+    return plain(caller.client.project(project).write(**rest))
+
+
+def _publish(caller: Caller, said: Said) -> Any:
+    (manifest,) = said.take("manifest")
+    said.end()
+    if "accepted_majors" in manifest:
+        caller.formed.add(manifest["agent_id"])
+    return plain(caller.client.agents.publish(manifest))
+
+
+def _list(caller: Caller, said: Said) -> Any:
+    rest = said.rest("state", "from_agent", "to_agent", "to_capability", "task", "limit")
+    return plain(caller.client.handoffs.page(**rest))
+
+
+METHODS: dict[str, Callable[[Caller, Said], Any]] = {
+    "agent_publish": _publish,
+    "assemble": _assemble,
+    "context_show": _context,
+    "context_write": _write,
+    "dead_letter_discard": _needs(
+        "reason", _by_id(lambda client: client.dead_letters.discard, "by", "reason")
+    ),
+    "dead_letter_redrive": _by_id(lambda client: client.dead_letters.redrive, "by"),
+    "dead_letter_show": _by_id(lambda client: client.dead_letters.get),
+    "handoff_cancel": _by_id(lambda client: client.handoffs.cancel, "by", "reason"),
+    "handoff_claim": _claim,
+    "handoff_claim_one": _claim_one,
+    "handoff_complete": _complete,
+    "handoff_decline": _decline,
+    "handoff_envelope": _by_id(lambda client: client.handoffs.raw_envelope),
+    "handoff_fail": _fail,
+    "handoff_list": _list,
+    "handoff_offer": _offer,
+    "handoff_peek": _peek,
+    "handoff_progress": _progress,
+    "handoff_prompt": _by_id(lambda client: client.handoffs.prompt, "tokenizer"),
+    "handoff_release": _release,
+    "handoff_show": _show,
+    "handoff_start": _start,
+    "handoff_wait": _wait,
+    "memory_add": _memory_add,
+    "memory_edit": _memory_edit,
+    "memory_show": _by_id(lambda client: client.memories.get, "revision", "detail"),
+    "task_events": _events,
+    "task_lift": _needs(
+        "reason", _by_id(lambda client: client.tasks.lift, "constraint", "reason", "by")
+    ),
+    "task_open": _open,
+    "task_show": _by_id(lambda client: client.tasks.get),
+}
