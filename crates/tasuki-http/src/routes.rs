@@ -31,7 +31,7 @@ pub(crate) struct Route {
     /// The one status that is no success and no [`crate::error::Problem`] either.
     pub(crate) other: Option<(u16, SchemaOf)>,
     /// The codes of its own, besides those that any route may answer with.
-    pub(crate) errors: &'static [&'static str],
+    pub(crate) errors: Vec<&'static str>,
     handler: MethodRouter<App>,
     /// Whether anybody is served, whoever it is.
     public: bool,
@@ -96,7 +96,7 @@ fn reads<T: JsonSchema, H: Handler<X, App>, X: 'static>(
         success: 200,
         response: Response::Json(schema::<T>),
         other: None,
-        errors: &[],
+        errors: Vec::new(),
         handler: get(handler),
         public: false,
     }
@@ -175,20 +175,16 @@ impl Route {
     fn text(self, kind: &'static str) -> Self {
         Self { response: Response::Text(kind), ..self }
     }
-    fn errors(self, errors: &'static [&'static str]) -> Self {
-        Self { errors, ..self }
+    fn errors(mut self, errors: &[&'static str]) -> Self {
+        self.errors.extend(errors);
+        self
     }
 }
 
-/// Whoever offers work fails in the same ways.
-const OFFER_ERRORS: &[&str] = &[
+/// Whoever makes an envelope fails in the same ways.
+const ENVELOPE_ERRORS: &[&str] = &[
     "task_not_found",
-    "not_owner",
-    "handoff_open",
-    "task_finished",
-    "task_moved",
     "idempotency_conflict",
-    "intent_altered",
     "invalid_payload",
     "secret_found",
     "not_permitted",
@@ -203,8 +199,16 @@ const OFFER_ERRORS: &[&str] = &[
     "version_not_supported",
     "invalid_terms",
     "deadline_passed",
-    "target_unavailable",
     "disk_full",
+];
+/// Besides, whoever offers it on a task.
+const OFFER_ERRORS: &[&str] = &[
+    "not_owner",
+    "handoff_open",
+    "task_finished",
+    "task_moved",
+    "intent_altered",
+    "target_unavailable",
 ];
 
 /// Calls of a claim's holder fail in the same ways.
@@ -276,25 +280,7 @@ fn task_routes() -> Vec<Route> {
             tasks::branch,
         )
         .creates()
-        .errors(&[
-            "task_not_found",
-            "idempotency_conflict",
-            "invalid_payload",
-            "secret_found",
-            "not_permitted",
-            "other_tenant",
-            "terms_out_of_range",
-            "trust_raised",
-            "constraint_altered",
-            "constraint_dropped",
-            "constraint_not_yours",
-            "decision_settled",
-            "invalid_envelope",
-            "version_not_supported",
-            "invalid_terms",
-            "deadline_passed",
-            "disk_full",
-        ]),
+        .errors(ENVELOPE_ERRORS),
         does::<wire::Decide, wire::Task, _, _>(
             "/v1/tasks/{id}/cancel",
             "task_cancel",
@@ -328,6 +314,7 @@ fn handoff_routes() -> Vec<Route> {
         )
         .takes::<wire::AnyOffer>()
         .creates()
+        .errors(ENVELOPE_ERRORS)
         .errors(OFFER_ERRORS),
         does::<wire::OfferBatch, wire::Batch<wire::Offered>, _, _>(
             "/v1/handoffs/batch",

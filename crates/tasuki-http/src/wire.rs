@@ -582,7 +582,7 @@ pub struct Branch {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LiftConstraint {
-    /// Who issued it, or who opened the task.
+    /// Who issued it, or the coordinator of the task.
     pub by: AgentId,
     /// The id of the constraint.
     pub constraint: Hash,

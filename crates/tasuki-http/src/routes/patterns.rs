@@ -3,7 +3,7 @@
 
 use tasuki_core::pipeline::Pipelines;
 
-use super::{HELD_ERRORS, OFFER_ERRORS, Route, does, reads};
+use super::{ENVELOPE_ERRORS, HELD_ERRORS, OFFER_ERRORS, Route, does, reads};
 use crate::handlers::patterns;
 use crate::wire;
 
@@ -44,6 +44,7 @@ fn sending() -> Vec<Route> {
             patterns::send,
         )
         .creates()
+        .errors(ENVELOPE_ERRORS)
         .errors(OFFER_ERRORS),
         reads::<wire::Channel, _, _>(
             "/v1/channels/{name}",
@@ -73,6 +74,7 @@ fn sending() -> Vec<Route> {
             patterns::publish,
         )
         .creates()
+        .errors(ENVELOPE_ERRORS)
         .errors(OFFER_ERRORS),
         reads::<wire::Messages, _, _>(
             "/v1/channels/{name}/messages",
@@ -102,6 +104,7 @@ fn sending() -> Vec<Route> {
             patterns::start_pipeline,
         )
         .creates()
+        .errors(ENVELOPE_ERRORS)
         .errors(OFFER_ERRORS),
     ]
 }

@@ -175,7 +175,7 @@ struct Lift {
     task: TaskId,
     /// The constraint's id, as `envelope show` prints it
     constraint: Hash,
-    /// Who lifts it: who issued it, or who opened the task
+    /// Who lifts it: who issued it, or the coordinator of the task
     #[arg(long, value_name = "AGENT")]
     by: AgentId,
     /// Why

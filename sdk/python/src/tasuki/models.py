@@ -1451,7 +1451,7 @@ class LiftConstraint(Model):
     """Ends a constraint of a task, from its next envelope on."""
 
     by: AgentId
-    """Who issued it, or who opened the task."""
+    """Who issued it, or the coordinator of the task."""
     constraint: Hash
     """The id of the constraint."""
     reason: str
