@@ -102,6 +102,8 @@ pub enum Command {
     Amend {
         handoff: HandoffId,
         by: AgentId,
+        /// The address of what the reviewer wants changed.
+        changed: Hash,
         offer: Box<Offer>,
     },
     /// Keeps others from deciding on a dead letter for a while, or no longer.

@@ -275,6 +275,9 @@ pub enum Event {
     /// A reviewer sent a dead letter on its way again, as a new handoff.
     Redriven {
         to: HandoffId,
+        /// The address of what the reviewer changed; without it, nothing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        changed: Option<Hash>,
     },
     /// A reviewer decides on a dead letter until then, and nobody else meanwhile.
     ReviewTaken {

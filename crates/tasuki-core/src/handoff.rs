@@ -138,8 +138,14 @@ pub struct Lift {
 /// What a reviewer decided about a dead letter.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Review {
-    Redriven { to: HandoffId },
-    Discarded { reason_at: Position },
+    /// `changed` is the address of what the reviewer changed.
+    Redriven {
+        to: HandoffId,
+        changed: Option<Hash>,
+    },
+    Discarded {
+        reason_at: Position,
+    },
 }
 
 /// One acceptance and how it ended.
@@ -514,7 +520,9 @@ impl Handoff {
                     attempt.late = true;
                 }
             }
-            Event::Redriven { to } => self.reviewed(Review::Redriven { to: *to }),
+            Event::Redriven { to, changed } => {
+                self.reviewed(Review::Redriven { to: *to, changed: *changed })
+            }
             Event::Discarded { .. } => self.reviewed(Review::Discarded { reason_at: position }),
             // Facts about the task, the store, or a handoff's own beginning.
             Event::TaskOpened(_)

@@ -17,6 +17,7 @@ use tasuki_core::observe::Records;
 use tasuki_core::registry::{Agent, Registry};
 use tasuki_core::report::{Intent, Note};
 use tasuki_core::secrets;
+use tasuki_core::terms::{LEASE_MS_MAX, LEASE_MS_MIN};
 use tasuki_core::{AgentId, Handoff, HandoffId, Position, Refusal, Task, TaskId, Terms, Timestamp};
 use tasuki_store::{Done, Reply, Store};
 use tokio::sync::watch;
@@ -284,6 +285,7 @@ impl Engine {
         still_may: impl Fn() -> Result<(), Error>,
     ) -> Result<Vec<Granted>, Error> {
         let max = self.within_claims(wish.max)?;
+        check_lease(wish.lease_ms)?;
         let major = self.major_for(&wish.agent, &wish.majors).await?;
         let seeker = Seeker { agent: wish.agent, capabilities: wish.capabilities };
         let command = || {
@@ -300,6 +302,7 @@ impl Engine {
     }
 
     pub async fn claim_one(&self, wish: ClaimOneRequest) -> Result<Granted, Error> {
+        check_lease(wish.lease_ms)?;
         let major = self.major_for(&wish.agent, &wish.majors).await?;
         let claim = command::Claim {
             seeker: Seeker { agent: wish.agent, capabilities: wish.capabilities },
@@ -462,6 +465,17 @@ impl Engine {
 pub(crate) fn first_handoff(reply: Option<Reply>) -> Result<Arc<Handoff>, Error> {
     let done = reply.unwrap_or(Err(tasuki_store::Error::Unknown))?;
     done.handoffs.into_iter().next().ok_or(Error::Store(tasuki_store::Error::Unknown))
+}
+
+/// A lease that is asked for is given or refused; another one would surprise its holder.
+fn check_lease(lease_ms: Option<u64>) -> Result<(), Error> {
+    match lease_ms {
+        Some(ms) if !(LEASE_MS_MIN..=LEASE_MS_MAX).contains(&ms) => {
+            let problem = format!("is {ms}, expected {LEASE_MS_MIN} to {LEASE_MS_MAX}");
+            Err(invalid("lease_ms", problem))
+        }
+        _ => Ok(()),
+    }
 }
 
 pub(crate) fn check_intent(intent: &str) -> Result<(), Error> {

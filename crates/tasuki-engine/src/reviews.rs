@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::json;
 use tasuki_core::canonical::{Body, Object};
 use tasuki_core::command::{Act, Command, Offer, OfferTask};
@@ -43,7 +44,7 @@ pub enum Ruling {
 }
 
 /// What is different in an envelope that takes the place of a dead letter's.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Amendment {
     pub to: Option<Target>,
     pub payload: Option<Payload>,
@@ -138,6 +139,7 @@ impl Engine {
         by: AgentId,
         amendment: Amendment,
     ) -> Result<Arc<Handoff>, Error> {
+        let changed = Body::of(&amendment).hash;
         let letter = self.handoff(id).await?;
         let State::DeadLettered { .. } = letter.state else {
             let state = letter.state.name();
@@ -177,7 +179,7 @@ impl Engine {
             )
         };
         let offer = Box::new(self.amended(&letter, &by, hop).await?);
-        self.one_handoff(Command::Amend { handoff: id, by, offer }).await
+        self.one_handoff(Command::Amend { handoff: id, by, changed, offer }).await
     }
 
     /// The offer by which a dead letter goes on with another envelope, made by a reviewer.

@@ -59,7 +59,7 @@ pub(crate) fn api() -> String {
         let _ = write!(body, "<h3 id=\"{name}\">{name}</h3>");
         fields(&mut body, schema);
     }
-    body.push_str("<h2>errors</h2><table>");
+    body.push_str("<h2 id=\"errors\">errors</h2><table>");
     for (code, status, text) in CODES {
         let summary = text.lines().skip(1).find(|line| !line.is_empty()).unwrap_or_default();
         let _ = write!(
@@ -105,7 +105,11 @@ fn operation(body: &mut String, path: &str, method: &str, operation: &Value) {
     body.push_str("<details><summary>errors</summary>");
     for (status, response) in errors.iter().filter(|(status, _)| !status.starts_with('2')) {
         let codes = response["description"].as_str().unwrap_or_default();
-        let links = codes.split(", ").map(|c| format!("<a href=\"/docs/errors/{c}\">{c}</a>"));
+        let has_page = |code: &str| CODES.iter().any(|(known, ..)| *known == code);
+        let links = codes.split(", ").map(|code| match has_page(code) {
+            true => format!("<a href=\"/docs/errors/{code}\">{code}</a>"),
+            false => escape(code),
+        });
         let _ = write!(body, "<div>{status} {}</div>", links.collect::<Vec<_>>().join(", "));
     }
     body.push_str("</details>");
@@ -168,9 +172,14 @@ fn kind(schema: &Value) -> String {
 
 /// An error page. Headings, paragraphs, lists and code are all that our pages use.
 pub(crate) fn markdown(text: &str) -> String {
-    let mut body = String::new();
-    let mut in_code = false;
+    let mut body = String::from("<p><a href=\"/docs#errors\">All errors</a></p>");
+    let (mut in_code, mut in_list) = (false, false);
     for line in text.lines() {
+        let item = !in_code && line.starts_with("- ");
+        if item != in_list {
+            body.push_str(if item { "<ul>" } else { "</ul>" });
+            in_list = item;
+        }
         if line.starts_with("```") {
             body.push_str(if in_code { "</code></pre>" } else { "<pre><code>" });
             in_code = !in_code;
@@ -186,7 +195,11 @@ pub(crate) fn markdown(text: &str) -> String {
             let _ = write!(body, "<p>{}</p>", inline(&escape(line)));
         }
     }
-    page("Tasuki errors", &body)
+    if in_list {
+        body.push_str("</ul>");
+    }
+    let title = text.lines().next().and_then(|line| line.strip_prefix("# ")).unwrap_or_default();
+    page(&format!("{}: Tasuki errors", escape(title)), &body)
 }
 
 /// Turns `words` in back ticks into code.

@@ -10,6 +10,7 @@ mod patterns;
 use axum::Router;
 use axum::handler::Handler;
 use axum::middleware;
+use axum::response::Redirect;
 use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
@@ -811,6 +812,8 @@ pub(crate) fn router(app: &App) -> Router<App> {
         .merge(public)
         .route("/", get(system::docs))
         .route("/docs", get(system::docs))
+        .route("/docs/", get(|| async { Redirect::permanent("/docs") }))
+        .route("/docs/errors", get(|| async { Redirect::permanent("/docs#errors") }))
         .route("/docs/errors/{code}", get(system::error_page))
         .route("/v1/openapi.json", get(system::openapi_json))
         .route("/v1/schemas/manifest.json", get(agents::manifest_schema))

@@ -188,7 +188,7 @@ fn dead_reason(state: &State) -> Option<wire::DeadReason> {
     Some(wire::DeadReason {
         reason: reason.to_string(),
         redriven_to: match review {
-            Some(Review::Redriven { to }) => Some(*to),
+            Some(Review::Redriven { to, .. }) => Some(*to),
             Some(Review::Discarded { .. }) | None => None,
         },
         discarded: matches!(review, Some(Review::Discarded { .. })),

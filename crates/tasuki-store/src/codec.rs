@@ -119,6 +119,7 @@ struct StoredClaim {
 #[serde(rename_all = "snake_case")]
 enum StoredReview {
     Redriven(HandoffId),
+    Amended(HandoffId, Hash),
     Discarded(Position),
 }
 
@@ -284,7 +285,10 @@ fn encode_state(state: &State) -> StoredState {
             reason: reason.as_str().to_owned(),
             at_ms: at.0,
             review: review.as_ref().map(|review| match review {
-                Review::Redriven { to } => StoredReview::Redriven(*to),
+                Review::Redriven { to, changed: None } => StoredReview::Redriven(*to),
+                Review::Redriven { to, changed: Some(changed) } => {
+                    StoredReview::Amended(*to, *changed)
+                }
                 Review::Discarded { reason_at } => StoredReview::Discarded(*reason_at),
             }),
         },
@@ -309,7 +313,10 @@ fn decode_state(stored: StoredState) -> Result<State, Malformed> {
             reason: reason.parse()?,
             at: Timestamp(at_ms),
             review: review.map(|review| match review {
-                StoredReview::Redriven(to) => Review::Redriven { to },
+                StoredReview::Redriven(to) => Review::Redriven { to, changed: None },
+                StoredReview::Amended(to, changed) => {
+                    Review::Redriven { to, changed: Some(changed) }
+                }
                 StoredReview::Discarded(reason_at) => Review::Discarded { reason_at },
             }),
         },

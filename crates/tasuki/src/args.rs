@@ -51,8 +51,15 @@ pub(crate) fn json<T: DeserializeOwned>(option: &str, given: &str) -> anyhow::Re
     let text = text.map_err(|error| {
         Failure::usage(format!("cannot read {option} from {given}: {error}"), hint)
     })?;
-    let read = canonical::parse(&text).and_then(serde_json::from_value);
-    Ok(read.map_err(|error| Failure::usage(format!("{option} does not fit: {error}"), hint))?)
+    let value = canonical::parse(&text).map_err(|error| {
+        let hint = format!("{hint}; a text is written in quotes, an object as {{\"name\": …}}");
+        Failure::usage(format!("{option} is not JSON that a broker takes: {error}"), hint)
+    })?;
+    let read = serde_json::from_value(value);
+    Ok(read.map_err(|error| {
+        let hint = "`tasuki reference cli` and /docs on a broker say what goes in there";
+        Failure::usage(format!("{option} does not fit: {error}"), hint)
+    })?)
 }
 
 /// Text given in place, as `@file`, or as `-` for stdin.

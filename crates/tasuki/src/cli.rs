@@ -80,7 +80,7 @@ enum Command {
     Doctor(doctor::Doctor),
     /// Hold any server against the protocol
     Conformance(conformance::Conformance),
-    /// Measure offer, claim and complete over HTTP
+    /// Measure offer, claim and complete over HTTP; what it offers stays in the broker's log
     Bench(bench::Bench),
     /// Print a completion script for a shell
     Completions(completions::Completions),

@@ -111,9 +111,11 @@ pub(crate) fn table<const N: usize>(
     lines.collect()
 }
 
-/// What agents wrote may hold control characters, which a terminal would obey.
+/// What agents wrote may hold characters that a terminal would obey: control characters, and those
+/// that turn the direction of what follows or begin a line.
 pub(crate) fn printable(text: &str) -> String {
-    let harmless = |c: char| !c.is_control() || c == '\n';
+    let turns = |c: char| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let harmless = |c: char| c == '\n' || !(c.is_control() || turns(c));
     if text.chars().all(harmless) {
         return text.to_owned();
     }
@@ -167,6 +169,7 @@ mod tests {
     fn control_characters_are_shown_and_not_obeyed() {
         assert_eq!(printable("a\u{1b}[2Jb\u{9b}c\rd"), "a\\u{1b}[2Jb\\u{9b}c\\rd");
         assert_eq!(printable("ä\nb"), "ä\nb");
+        assert_eq!(printable("a\u{202e}b\u{2028}c"), "a\\u{202e}b\\u{2028}c");
     }
 
     #[test]

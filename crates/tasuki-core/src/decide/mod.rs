@@ -258,7 +258,9 @@ pub fn decide(command: Command, view: &dyn View, now: Timestamp) -> Decision {
         Command::Redrive { handoff, by, new, to } => {
             review::redrive(handoff, by, new, to, view, now)
         }
-        Command::Amend { handoff, by, offer } => review::amend(handoff, by, *offer, view, now),
+        Command::Amend { handoff, by, changed, offer } => {
+            review::amend(handoff, by, changed, *offer, view, now)
+        }
         Command::TakeReview { handoff, by, until } => review::take(handoff, by, until, view, now),
         Command::Discard { handoff, by, reason } => review::discard(handoff, by, reason, view, now),
         Command::Retract { handoff, by, reason, policy } => {

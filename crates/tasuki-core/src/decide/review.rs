@@ -8,7 +8,7 @@ use crate::command::{Offer, Outcome};
 use crate::envelope::{Control, Target};
 use crate::event::{Actor, DeadReason, Event, Offered, Redrive};
 use crate::handoff::{Handoff, Review, State};
-use crate::ids::{AgentId, HandoffId, TaskId, Timestamp};
+use crate::ids::{AgentId, HandoffId, Hash, TaskId, Timestamp};
 use crate::refusal::Refusal;
 use crate::task::Task;
 
@@ -129,7 +129,8 @@ pub(super) fn redrive(
     now: Timestamp,
 ) -> Result<Decision, Refusal> {
     let handoff = find_handoff(view, id, &by)?;
-    match again(handoff, &by, view, now)? {
+    let changed = to.as_ref().map(|to| Body::of(to).hash);
+    match again(handoff, &by, changed, view, now)? {
         Again::Was(before) => return Ok(Decision::unchanged(Outcome::repeated(before))),
         Again::May(_) => {}
     }
@@ -162,7 +163,7 @@ pub(super) fn redrive(
         }),
     });
     let actor = Actor::Agent(by);
-    let redriven = NewEvent::on(handoff, actor.clone(), Event::Redriven { to: new });
+    let redriven = NewEvent::on(handoff, actor.clone(), Event::Redriven { to: new, changed });
     let offered = NewEvent {
         task: handoff.task_id,
         handoff: Some(new),
@@ -186,12 +187,22 @@ enum Again<'v> {
 fn again<'v>(
     handoff: &Handoff,
     by: &AgentId,
+    changed: Option<Hash>,
     view: &'v dyn View,
     now: Timestamp,
 ) -> Result<Again<'v>, Refusal> {
     match dead_letter(handoff)? {
         None => {}
-        Some(Review::Redriven { to }) => return Ok(Again::Was(*to)),
+        Some(Review::Redriven { to, changed: before }) if *before == changed => {
+            return Ok(Again::Was(*to));
+        }
+        Some(Review::Redriven { changed: Some(_), .. }) => {
+            let decided = "sent on with something changed";
+            return Err(Refusal::AlreadyReviewed { handoff: handoff.id, decided });
+        }
+        Some(Review::Redriven { changed: None, .. }) => {
+            return Err(Refusal::AlreadyReviewed { handoff: handoff.id, decided: "redriven" });
+        }
         Some(Review::Discarded { .. }) => {
             return Err(Refusal::AlreadyReviewed { handoff: handoff.id, decided: "discarded" });
         }
@@ -223,12 +234,14 @@ fn free_to(handoff: &Handoff, by: &AgentId, now: Timestamp) -> Result<(), Refusa
 pub(super) fn amend(
     id: HandoffId,
     by: AgentId,
+    changed: Hash,
     mut offer: Offer,
     view: &dyn View,
     now: Timestamp,
 ) -> Result<Decision, Refusal> {
+    let changed = Some(changed);
     let handoff = find_handoff(view, id, &by)?;
-    let task = match again(handoff, &by, view, now)? {
+    let task = match again(handoff, &by, changed, view, now)? {
         Again::Was(before) => return Ok(Decision::unchanged(Outcome::repeated(before))),
         Again::May(task) => task,
     };
@@ -239,7 +252,8 @@ pub(super) fn amend(
     }
     let probe = escalate::admit(&mut offer, false, view, now)?;
     let actor = Actor::Agent(by);
-    let redriven = NewEvent::on(handoff, actor.clone(), Event::Redriven { to: offer.handoff });
+    let redriven =
+        NewEvent::on(handoff, actor.clone(), Event::Redriven { to: offer.handoff, changed });
     let outcome = Outcome::of(offer.handoff);
     let mut offered = offer::offer_event(offer, probe, Some(id));
     offered.actor = actor;

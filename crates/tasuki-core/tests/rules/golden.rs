@@ -162,7 +162,7 @@ fn example_after(event: &Event) -> Option<Event> {
         Event::Aborted { .. } => {
             Event::LateReport { claim_id: CLAIM, fence: FENCE, report: body("late").hash }
         }
-        Event::LateReport { .. } => Event::Redriven { to: HandoffId(7) },
+        Event::LateReport { .. } => Event::Redriven { to: HandoffId(7), changed: None },
         Event::Redriven { .. } => Event::Discarded { reason: body("pointless").hash },
         Event::Discarded { .. } => Event::EpochRaised { epoch: 2 },
         Event::EpochRaised { .. } => Event::RegistryChanged(Box::new(Change::ManifestPublished {

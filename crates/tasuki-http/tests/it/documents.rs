@@ -387,7 +387,7 @@ fn is_clean(page: &str) {
     assert!(page.starts_with("<!doctype html>"));
     const TAGS: &[&str] = &[
         "html", "meta", "title", "style", "h1", "h2", "h3", "p", "a", "div", "span", "code", "pre",
-        "table", "tr", "td", "li", "details", "summary", "!doctype",
+        "table", "tr", "td", "ul", "li", "details", "summary", "!doctype",
     ];
     for piece in page.split('<').skip(1) {
         let name = piece.trim_start_matches('/');

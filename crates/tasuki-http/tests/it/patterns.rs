@@ -283,6 +283,18 @@ async fn dead_letters_are_grouped_rerouted_amended_and_answered(stage: Stage) {
     let new = stage.post(&path, change.clone()).await.done();
     let again = stage.post(&path, change).await.done();
     assert_eq!(new["handoff_id"], again["handoff_id"], "it is sent once");
+    let head = stage.store.head();
+    let other = json!({ "by": "person", "payload": { "type": "job", "schema": "teams.sql" } });
+    stage.post(&path, other).await.refused(409, "already_reviewed");
+    for (word, other) in [
+        ("reroute", json!({ "by": "person", "to": { "agent": "other" } })),
+        ("redrive", json!({ "by": "person" })),
+        ("discard", json!({ "by": "person", "reason": "too late" })),
+    ] {
+        let path = format!("/v1/dead-letters/{}/{word}", letters[0]);
+        stage.post(&path, other).await.refused(409, "already_reviewed");
+    }
+    assert_eq!(stage.store.head(), head, "another decision changes nothing, and is not confirmed");
     let envelope =
         stage.get(&format!("/v1/handoffs/{}/envelope", text(&new["handoff_id"]))).await.done();
     let old = stage.show(&letters[0]).await;
@@ -304,8 +316,11 @@ async fn dead_letters_are_grouped_rerouted_amended_and_answered(stage: Stage) {
     assert_eq!(envelope["tried"], json!(["the old table"]), "nothing of it is lost");
     let reroute = json!({ "by": "person", "to": { "agent": "other" } });
     let path = format!("/v1/dead-letters/{}/reroute", letters[2]);
-    let new = stage.post(&path, reroute).await.done();
+    let new = stage.post(&path, reroute.clone()).await.done();
     assert_eq!(new["to"], json!({ "agent": "other" }));
+    assert_eq!(stage.post(&path, reroute).await.done()["handoff_id"], new["handoff_id"]);
+    let elsewhere = json!({ "by": "person", "to": { "agent": "third" } });
+    stage.post(&path, elsewhere).await.refused(409, "already_reviewed");
     let groups = stage.get("/v1/dead-letters/groups").await.done();
     assert_eq!(groups["groups"], json!([]));
 }

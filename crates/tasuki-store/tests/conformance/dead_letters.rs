@@ -51,7 +51,7 @@ pub(crate) async fn redriving_makes_a_new_handoff_with_the_old_envelope(stage: S
     assert_eq!((fresh.envelope, fresh.envelope_at), (old.envelope, old.envelope_at));
     assert_eq!(fresh.redrive_of, Some(dead));
     let State::DeadLettered { review, .. } = &old.state else { panic!("{old:?}") };
-    assert_eq!(*review, Some(Review::Redriven { to: new }));
+    assert_eq!(*review, Some(Review::Redriven { to: new, changed: None }));
 
     let again = stage.redrive(dead).await.unwrap();
     assert_eq!((again.outcome.repeated, &again.outcome.handoffs), (true, &vec![new]));

@@ -229,7 +229,9 @@ pub(crate) async fn a_dead_letter_is_taken_for_review_and_amended_once(stage: St
         ..stage.offer(to("coder"))
     };
     let new = offer.handoff;
-    let amend = Command::Amend { handoff: id, by: agent("ann"), offer: Box::new(offer) };
+    let changed = offer.envelope.hash;
+    let offer = Box::new(offer);
+    let amend = Command::Amend { handoff: id, by: agent("ann"), changed, offer };
     stage.run(amend.clone()).await.unwrap();
     let repeated = stage.run(amend).await.unwrap();
     assert_eq!((repeated.outcome.repeated, &repeated.outcome.handoffs[..]), (true, &[new][..]));

@@ -18,6 +18,7 @@ use tasuki_store::postgres::{self, DatabaseClock};
 use tasuki_store::{Postgres, PostgresOptions, Sqlite, SqliteOptions, Store, Sync, SystemClock};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
 use tracing_subscriber::EnvFilter;
 
 use super::pipeline;
@@ -30,6 +31,9 @@ pub(crate) struct Serve {
     /// The configuration file [default: ./tasuki.toml if there is one]
     #[arg(long, env = "TASUKI_CONFIG", hide_env_values = true, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// End when standard input does, so that the broker does not outlive the program that holds it open
+    #[arg(long)]
+    until_stdin_closes: bool,
     #[command(flatten)]
     keys: Keys,
 }
@@ -45,7 +49,7 @@ impl Serve {
                  was acknowledged as stored.",
             );
         }
-        let mut signals = Signals::listen()?;
+        let mut signals = Signals::listen(self.until_stdin_closes)?;
         let store = tokio::select! {
             opened = open(&config) => opened?,
             // Nothing was promised to anybody yet.
@@ -140,7 +144,7 @@ async fn serve(
     signals: &mut Signals,
 ) {
     let router = tasuki_http::router(engine.clone(), config.limits.clone());
-    let (end, ended) = tokio::sync::oneshot::channel::<()>();
+    let (end, ended) = oneshot::channel::<()>();
     let serving = tasuki_http::serve(listener, router, config.limits.connections_max, async {
         // A sender that is gone means the same.
         let _ = ended.await;
@@ -326,13 +330,16 @@ fn greet(output: Output, greeting: &Greeting) {
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    /// Where standard input counts, until it has ended.
+    input: Option<oneshot::Receiver<()>>,
 }
 
 impl Signals {
-    fn listen() -> std::io::Result<Self> {
+    fn listen(until_stdin_closes: bool) -> std::io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
+            input: until_stdin_closes.then(end_of_input),
         })
     }
 
@@ -340,6 +347,29 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => "SIGINT",
             _ = self.terminate.recv() => "SIGTERM",
+            () = closed(&mut self.input) => "the end of standard input",
         }
+    }
+}
+
+/// Tells when there is no more input. A thread of its own waits, because nothing can end a read.
+fn end_of_input() -> oneshot::Receiver<()> {
+    let (tell, ended) = oneshot::channel();
+    std::thread::spawn(move || {
+        // However it ends, nobody holds it open any more.
+        let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+        let _ = tell.send(());
+    });
+    ended
+}
+
+/// It ends once; after that there is nothing to wait for.
+async fn closed(input: &mut Option<oneshot::Receiver<()>>) {
+    match input {
+        Some(ended) => {
+            let _ = ended.await;
+            *input = None;
+        }
+        None => std::future::pending().await,
     }
 }

@@ -39,6 +39,18 @@ fn with_json_the_greeting_is_one_document() {
 }
 
 #[test]
+fn it_ends_with_whoever_holds_its_input_open() {
+    let stage = Stage::new();
+    let mut command = stage.command(&["serve", "--listen", "127.0.0.1:0", "--until-stdin-closes"]);
+    command.stdin(Stdio::piped());
+    let broker = Broker::start(command);
+    Talk { stage: &stage, broker: &broker }.offer("");
+    // Waiting for a child closes its input.
+    let (status, said) = broker.end();
+    assert!(status.success(), "{status}: {said}");
+}
+
+#[test]
 fn a_signal_ends_long_waits_and_everything_is_kept() {
     for signal in [Signal::TERM, Signal::INT] {
         let stage = Stage::new();

@@ -2226,6 +2226,8 @@ class Record(Model):
     policy: TaintPolicy | str | None = None
     source: HandoffId | None = None
     report: Hash | None = None
+    changed: Hash | None = None
+    """The address of what the reviewer changed; without it, nothing."""
     by: AgentId | None = None
     until: Timestamp | None = None
     resources: list[Resource] = Field(default_factory=list)

@@ -94,8 +94,9 @@ impl Broker {
             }
         }
         let serve = ["serve", "--json", "--log", "warn", "--listen", listen, "--data", DATA];
-        command.args(serve).current_dir(&home.path);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+        // Held open by this process alone, so that the broker does not outlive it whatever ends it.
+        command.args(serve).arg("--until-stdin-closes").current_dir(&home.path);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
         let mut child = command.spawn().context("cannot start a broker")?;
         let stdout = child.stdout.take().context("the broker has no stdout")?;
         // From here on it ends when this does not go on.

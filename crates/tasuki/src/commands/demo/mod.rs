@@ -57,11 +57,14 @@ struct Report {
 impl Demo {
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<Exit> {
         let mut terminate = signal(SignalKind::terminate())?;
+        // The terminal was closed.
+        let mut hang_up = signal(SignalKind::hangup())?;
         tokio::select! {
             ended = Box::pin(self.show(output)) => ended,
             // Whatever is dropped on the way ends the broker and removes its data.
             _ = tokio::signal::ctrl_c() => Err(interrupted()),
             _ = terminate.recv() => Err(interrupted()),
+            _ = hang_up.recv() => Err(interrupted()),
         }
     }
 

@@ -131,7 +131,7 @@ fn words(record: &Record, body: &Value, holders: &Holders) -> String {
         Event::LateReport { fence, .. } => {
             format!("a late report of {} was refused, and kept in the log", holders.of(*fence))
         }
-        Event::Redriven { to } => format!("{by} sent it on its way again as {to}"),
+        Event::Redriven { to, .. } => format!("{by} sent it on its way again as {to}"),
         Event::ReviewTaken { by, .. } => format!("{by} took it to decide on it"),
         Event::ReviewReleased => format!("{by} left the decision to others again"),
         Event::Reserved { resources, .. } => format!("{by} reserved {}", resources.len()),
@@ -190,7 +190,9 @@ pub(super) fn text(happened: &[Happening]) -> String {
     let width = happened.iter().map(|one| span(one.after_ms).len()).max().unwrap_or(0) + 1;
     let first = happened.first().map(|one| format!("from {}\n", one.at)).unwrap_or_default();
     let lines = happened.iter().map(|one| {
-        format!("{:>width$}  {}\n", format!("+{}", span(one.after_ms)), printable(&one.says))
+        // What an agent wrote cannot look like another entry: no line of it begins where they do.
+        let says = printable(&one.says).replace('\n', &format!("\n{:>width$}  | ", ""));
+        format!("{:>width$}  {says}\n", format!("+{}", span(one.after_ms)))
     });
     first + &lines.collect::<String>()
 }

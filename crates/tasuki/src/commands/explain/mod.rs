@@ -145,7 +145,7 @@ impl Where {
             owner: child.owner.clone(),
         });
         Self {
-            says: sentence(task, handoff),
+            says: sentence(shown, handoff),
             task_id: task.task_id,
             task_state: task.state.clone(),
             owner: task.owner.clone(),
@@ -159,10 +159,17 @@ impl Where {
     }
 }
 
-fn sentence(task: &wire::Task, handoff: Option<&wire::Handoff>) -> String {
+fn sentence(shown: &wire::TaskWithParts, handoff: Option<&wire::Handoff>) -> String {
+    let task = &shown.task;
     let owner = &task.owner;
     let Some(handoff) = handoff else {
-        return format!("{owner} has the task and has handed it to nobody yet.");
+        let below = shown.children.len();
+        let open = shown.children.iter().filter(|child| child.state == "open").count();
+        return match (below, open) {
+            (0, _) => format!("{owner} has the task and has handed it to nobody yet."),
+            (_, 0) => format!("{owner} told others, in {below} tasks below it; all have ended."),
+            _ => format!("{owner} told others, in {below} tasks below it; {open} are still open."),
+        };
     };
     let to = target(&handoff.to);
     let done_by = handoff.attempts.last().map(|last| last.agent.to_string()).unwrap_or_default();

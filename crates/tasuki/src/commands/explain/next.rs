@@ -41,7 +41,11 @@ pub(super) async fn steps(
     let mut steps = Steps(client, Vec::new());
     let Some(handoff) = handoff else {
         match task.state.as_str() {
-            "open" => offer(&mut steps, task),
+            "open" if shown.children.is_empty() => offer(&mut steps, task),
+            "open" => {
+                let words = format!("task join {} --wait 60s", task.task_id);
+                steps.step("See what the others answer:", &words);
+            }
             state => steps.say(format!("Nothing: the task is {state}.")),
         }
         return steps.1;
