@@ -57,8 +57,15 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
     let mut parameters = Vec::new();
     for name in route.path.split('/').filter_map(|part| part.strip_prefix('{')) {
         let name = name.trim_end_matches('}');
+        let of = route.path.split('/').nth(2).unwrap_or_default().replace('-', " ");
+        let of = of.replace("ies", "ys");
+        let description = match name {
+            "id" => format!("The id of the {}.", of.trim_end_matches('s')),
+            name => format!("The {name}."),
+        };
         parameters.push(json!({
             "name": name, "in": "path", "required": true, "schema": { "type": "string" },
+            "description": description,
         }));
     }
     if let Some(query) = route.query {

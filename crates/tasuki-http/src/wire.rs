@@ -40,6 +40,7 @@ pub struct OpenTask {
     pub from_agent: AgentId,
     /// The user's own words. They reach every agent of the chain unchanged.
     pub intent: String,
+    /// A name by which the sender finds everything that belongs together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<CorrelationId>,
     /// The task this one is part of; `from_agent` must own it.
@@ -51,6 +52,7 @@ pub struct OpenTask {
     /// What the task belongs to; without it, what its parent belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<Project>,
+    /// Makes it safe to repeat: the same request with the same key is carried out once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<IdempotencyKey>,
 }
@@ -58,6 +60,7 @@ pub struct OpenTask {
 /// Offers work to an agent, or to any agent with a capability.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Offer {
+    /// Who sends it. A task is handed on by its owner.
     pub from_agent: AgentId,
     /// The task to hand on (`control: passed`) or to do the work for (`control: awaited`). Without
     /// it a new task is opened.
@@ -66,6 +69,7 @@ pub struct Offer {
     /// The user's own words. Needed for a new task; from then on the broker carries them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent: Option<String>,
+    /// A name by which the sender finds everything that belongs together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<CorrelationId>,
     /// Who decides about a new task when things go wrong, and is told of every failure.
@@ -99,14 +103,18 @@ pub struct Route {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Counter {
+    /// Who asks.
     pub agent: AgentId,
+    /// What it can do; work that is offered to one of these is found too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<Capability>,
     /// What should be different; the rest stays as it was offered.
     #[serde(default)]
     pub terms: TermsPatch,
+    /// The tokens that it would need.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_tokens: Option<u32>,
+    /// Why; it stands in the log.
     pub reason: String,
 }
 
@@ -118,6 +126,7 @@ pub struct Settle {
     pub by: AgentId,
     /// Whose counter-offer it is.
     pub agent: AgentId,
+    /// Whether the terms that were asked for are taken.
     pub accept: bool,
 }
 
@@ -149,12 +158,15 @@ pub struct TermsPatch {
 /// same atomic step.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct FollowUp {
+    /// An agent by name, or any agent with a capability.
     pub to: Target,
     /// `passed` transfers the task; `awaited` calls: the work is a task below the sender's own.
     #[serde(default = "passed")]
     pub control: Control,
+    /// What the receiver should do with it; a first offer is a `request`.
     #[serde(default)]
     pub action: Action,
+    /// What to work on: an object with a `type`.
     pub payload: Payload,
     /// For monitoring only.
     #[serde(default)]
@@ -162,6 +174,7 @@ pub struct FollowUp {
     /// 0 to 9; higher is claimed first. 5 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
+    /// How often, how long and within what time it is tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terms: Option<TermsPatch>,
     /// What is to be done, where `to` names an agent: its manifest says what goes in and comes out.
@@ -202,6 +215,7 @@ pub struct FollowUp {
     /// Hold it back until somebody other than the sender approves.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub needs_approval: bool,
+    /// Handoffs with the same key are worked on one after the other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ordering_key: Option<OrderingKey>,
     /// The version that the sender speaks. Members that are not known here are kept if it is a newer
@@ -267,6 +281,7 @@ pub enum AnyFollowUp {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OfferBatch {
+    /// Each is carried out on its own.
     #[schemars(with = "Vec<AnyOffer>", length(min = 1, max = 1000))]
     pub offers: Vec<Offer>,
 }
@@ -297,6 +312,7 @@ pub struct Offered {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
+    /// Who asks.
     pub agent: AgentId,
     /// What the agent can do, besides what is addressed to it by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -328,12 +344,16 @@ fn one() -> usize {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimOne {
+    /// Who asks.
     pub agent: AgentId,
+    /// What it can do; work that is offered to one of these is found too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     pub capabilities: Vec<Capability>,
+    /// How long the claim holds without a heartbeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_ms: Option<u64>,
+    /// Makes the claim safe to repeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<RequestId>,
     /// Which majors of the envelope the agent takes; without any, what its manifest says.
@@ -346,10 +366,13 @@ pub struct ClaimOne {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Peek {
+    /// Who asks.
     pub agent: AgentId,
+    /// What it can do; work that is offered to one of these is found too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     pub capabilities: Vec<Capability>,
+    /// How many at most.
     #[serde(default = "one")]
     pub max: usize,
     /// Which majors of the envelope the agent takes; without any, what its manifest says.
@@ -452,9 +475,11 @@ pub struct ReadBack {
 pub struct Progress {
     pub claim_id: ClaimId,
     pub fence: Fence,
+    /// 0 to 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 100))]
     pub percent: Option<u8>,
+    /// What was done, or is being done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -467,7 +492,9 @@ pub struct Complete {
     /// `completed`, or what should follow: `needs_review`, `changes_requested`, `escalated`.
     #[serde(default = "completed")]
     pub action: Action,
+    /// What came of it: an object with a `type`.
     pub payload: Payload,
+    /// For monitoring; no model reads it.
     #[serde(default)]
     pub metadata: Object,
     /// Of each criterion of the expected output: whether it is met, and what shows it.
@@ -504,6 +531,7 @@ pub struct CompleteOf {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CompleteBatch {
+    /// Each is carried out on its own.
     #[schemars(length(min = 1, max = 1000))]
     pub completions: Vec<CompleteOf>,
 }
@@ -513,10 +541,12 @@ pub struct CompleteBatch {
 pub struct Fail {
     pub claim_id: ClaimId,
     pub fence: Fence,
+    /// Whether trying again may help.
     pub class: FailureClass,
     /// A short name for the kind of error, such as `rate_limited`.
     #[serde(rename = "type")]
     pub kind: String,
+    /// What went wrong.
     pub message: String,
     /// What was attempted when it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -534,6 +564,7 @@ pub struct Fail {
     /// When to try again at the earliest; for retryable failures only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    /// More about it, for programs.
     #[serde(default)]
     pub details: Object,
     /// The holder's signature over its failure.
@@ -545,11 +576,13 @@ pub struct Fail {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Decline {
+    /// Who asks.
     pub agent: AgentId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim_id: Option<ClaimId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fence: Option<Fence>,
+    /// Why; it stands in the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -559,6 +592,7 @@ pub struct Decline {
 #[serde(deny_unknown_fields)]
 pub struct Decide {
     pub by: AgentId,
+    /// Why; it stands in the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -574,6 +608,7 @@ pub struct Branch {
     /// Another target than the hop's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Target>,
+    /// Makes it safe to repeat: the same request with the same key is carried out once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<IdempotencyKey>,
 }
@@ -586,6 +621,7 @@ pub struct LiftConstraint {
     pub by: AgentId,
     /// The id of the constraint.
     pub constraint: Hash,
+    /// Why; it stands in the log.
     pub reason: String,
 }
 
@@ -600,12 +636,16 @@ pub struct Approve {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Wait {
+    /// Handoffs to wait for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub handoffs: Vec<HandoffId>,
+    /// Tasks to wait for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<TaskId>,
+    /// Whether one or all of them must have got there.
     #[serde(default)]
     pub mode: Mode,
+    /// How far they must have got.
     #[serde(default)]
     pub until: Until,
     /// How long to wait, at most 60 seconds; the answer then says what is still open.

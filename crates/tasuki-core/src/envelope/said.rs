@@ -19,10 +19,13 @@ pub struct Said {
     /// What this receiver must do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask: Option<String>,
+    /// How far the task is: what is done, what remains.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<TaskProgress>,
+    /// What was tried and did not work, so that nobody tries it again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tried: Vec<String>,
+    /// What was taken for granted and not checked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assumptions: Vec<String>,
     /// What binds everybody from here on. Without it, what bound before still does. A list says all
@@ -51,12 +54,16 @@ pub struct Said {
     /// References of gaps that are resolved now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resolved_gaps: Vec<String>,
+    /// Memories that the receiver can fetch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory_refs: Vec<MemoryRef>,
+    /// Memories that are passed along, in full or in short; `/v1/assemble` makes them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<ContextItem>,
+    /// The address of the list of what was passed, as `/v1/assemble` gives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_manifest: Option<Hash>,
+    /// What is wanted back; a result that does not fit is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_output: Option<ExpectedOutput>,
     /// Lets the claim count only once the receiver has repeated what binds it.

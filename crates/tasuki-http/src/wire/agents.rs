@@ -75,6 +75,7 @@ pub struct Nothing {}
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Enroll {
+    /// The public key.
     pub key: PublicKey,
     /// What the agent may do from now on; as before if nothing is said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,8 +86,11 @@ pub struct Enroll {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Join {
+    /// The invitation.
     pub token: String,
+    /// Its name.
     pub agent_id: AgentId,
+    /// The public key.
     pub key: PublicKey,
     /// A signature by the key over the agent's name and the key.
     pub proof: Signature,
@@ -96,7 +100,9 @@ pub struct Join {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rotate {
+    /// The id of the key that is replaced.
     pub old: KeyId,
+    /// The public key.
     pub key: PublicKey,
     /// A signature by the new key over the agent's name and the key.
     pub proof: Signature,
@@ -112,6 +118,7 @@ fn grace() -> u64 {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetRules {
+    /// All rules from now on.
     pub rules: Vec<Rule>,
 }
 
@@ -119,11 +126,13 @@ pub struct SetRules {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IssueToken {
+    /// What it is for: to join, or to act.
     pub purpose: Purpose,
     /// For whom a bearer token speaks; who may enroll with a join token.
     pub agent_id: AgentId,
     /// What it allows at most; for a join token, what the agent may do once it is enrolled.
     pub rules: Vec<Rule>,
+    /// The same, from now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in_ms: Option<u64>,
 }
@@ -195,6 +204,7 @@ pub struct Search {
     /// tenant looks elsewhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant: Option<TenantId>,
+    /// What it must be able to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capability: Option<Capability>,
     /// A JSON Schema of what would be sent: the capability must take it.
@@ -203,10 +213,13 @@ pub struct Search {
     /// A JSON Schema of what is needed: what the capability gives must fit it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
+    /// Words to find it by; `kind:log` says what kind it is.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
+    /// Which versions of it will do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// What the receiver is, which says what it wants to see.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
     /// Only those who are there, or only those who are not.

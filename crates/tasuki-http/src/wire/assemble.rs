@@ -12,6 +12,7 @@ use tasuki_core::{AgentId, TaskId};
 /// Asks for what a receiver should get to read, within its token budget. Nothing is stored.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Assemble {
+    /// Who sends it. A task is handed on by its owner.
     pub from_agent: AgentId,
     /// Who is to read it: its manifest says how much it can read, in which tokens, in which role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,6 +34,7 @@ pub struct Assemble {
     /// Whether pinned memories travel, whole.
     #[serde(default = "yes")]
     pub include_pins: bool,
+    /// How memories are chosen and shortened.
     #[serde(default)]
     pub strategy: Strategy,
     /// How many tokens it may be; without it, the receiver's context window.
@@ -41,11 +43,13 @@ pub struct Assemble {
     /// What of that the receiver needs for its system prompt, and for its work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved_system_prompt: Option<u64>,
+    /// Tokens that the receiver needs for its own steps and its answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved_work: Option<u64>,
     /// The receiver's tokenizer or model, such as `o200k_base`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokenizer: Option<String>,
+    /// What the receiver is, which says what it wants to see.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
     #[serde(flatten)]

@@ -22,19 +22,24 @@ pub struct NewMemory {
     /// What it is about: a project, a task or an agent. The writer itself without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
+    /// A line that says what it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// A few sentences for whoever has no room for all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
+    /// The whole text.
     pub text: String,
+    /// Words to find it by; `kind:log` says what kind it is.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub tags: BTreeSet<String>,
     /// Pinned memories always travel.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pinned: bool,
+    /// 0 to 9; higher ones are claimed first.
     #[serde(default)]
     pub priority: Priority,
+    /// Makes it safe to repeat: the same request with the same key is carried out once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<IdempotencyKey>,
 }
@@ -50,14 +55,19 @@ pub struct EditMemory {
     /// An empty title or summary takes it away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    /// The same in short.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
+    /// The whole text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    /// Words to find it by; `kind:log` says what kind it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tags: Option<BTreeSet<String>>,
+    /// Who shares it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
+    /// 0 to 9; higher ones are claimed first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
 }
@@ -67,6 +77,7 @@ pub struct EditMemory {
 #[serde(deny_unknown_fields)]
 pub struct Supersede {
     pub by: AgentId,
+    /// The memory that takes its place.
     pub successor: DocumentId,
 }
 
@@ -75,6 +86,7 @@ pub struct Supersede {
 #[serde(deny_unknown_fields)]
 pub struct Delete {
     pub by: AgentId,
+    /// Why; it stands in the log.
     pub reason: String,
 }
 
@@ -86,6 +98,7 @@ pub struct EraseMemory {
     /// Only this revision; all of them without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<u32>,
+    /// Why; it stands in the log.
     pub reason: String,
 }
 
@@ -189,7 +202,9 @@ pub struct NewDecision {
     pub by: AgentId,
     /// The question that it settles.
     pub key: DecisionKey,
+    /// What was decided.
     pub decision: String,
+    /// What speaks for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// The number of the decision that no longer holds.

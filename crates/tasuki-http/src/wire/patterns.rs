@@ -63,6 +63,7 @@ pub struct Sent {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Subscribe {
+    /// Who asks.
     pub agent: AgentId,
 }
 
@@ -82,6 +83,7 @@ pub struct Subscriber {
 /// Tells something to many: each receiver gets a handoff of its own, all in one step.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Publication {
+    /// Who sends it. A task is handed on by its owner.
     pub from_agent: AgentId,
     /// The user's own words.
     pub intent: String,
@@ -89,25 +91,36 @@ pub struct Publication {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 10_000))]
     pub receivers: Option<Vec<AgentId>>,
+    /// What to work on: an object with a `type`.
     pub payload: Payload,
+    /// What the receiver should do with it; a first offer is a `request`.
     #[serde(default)]
     pub action: Action,
+    /// For monitoring; no model reads it.
     #[serde(default)]
     pub metadata: Object,
+    /// 0 to 9; higher ones are claimed first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
+    /// How often, how long and within what time it is tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terms: Option<TermsPatch>,
+    /// When it must be claimed and done at the latest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
+    /// The same, from now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in_ms: Option<u64>,
+    /// It waits until somebody other than its sender approves it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub needs_approval: bool,
+    /// Handoffs with the same key are worked on one after the other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ordering_key: Option<OrderingKey>,
+    /// A name by which the sender finds everything that belongs together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<CorrelationId>,
+    /// Who decides if it fails; without it, who opened the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coordinator: Option<Coordinator>,
     /// What the task belongs to.
@@ -164,6 +177,7 @@ pub struct Message {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Gather {
+    /// How many must have a result.
     #[serde(default)]
     pub need: Need,
     /// How long to wait for enough of them, at most 60 seconds.
@@ -222,19 +236,25 @@ pub struct Member {
 /// Begins a task along a declared route.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct StartPipeline {
+    /// Who sends it. A task is handed on by its owner.
     pub from_agent: AgentId,
     /// The user's own words.
     pub intent: String,
+    /// What to work on: an object with a `type`.
     pub payload: Payload,
+    /// A name by which the sender finds everything that belongs together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<CorrelationId>,
+    /// Who decides if it fails; without it, who opened the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coordinator: Option<Coordinator>,
     /// What the task belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<Project>,
+    /// When it must be claimed and done at the latest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
+    /// Makes it safe to repeat: the same request with the same key is carried out once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<IdempotencyKey>,
     #[serde(flatten)]
@@ -246,6 +266,7 @@ pub struct StartPipeline {
 #[serde(deny_unknown_fields)]
 pub struct Reroute {
     pub by: AgentId,
+    /// An agent by name, or any agent with a capability.
     pub to: Target,
 }
 
@@ -259,6 +280,7 @@ pub struct Amend {
     /// Another payload; the same one without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<Payload>,
+    /// How often, how long and within what time it is tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terms: Option<TermsPatch>,
     #[serde(flatten)]
@@ -271,6 +293,7 @@ pub struct Amend {
 #[serde(deny_unknown_fields)]
 pub struct Answer {
     pub by: AgentId,
+    /// What was decided.
     pub decision: EnvelopeDecision,
 }
 
@@ -288,6 +311,7 @@ pub struct TakeReview {
 #[serde(deny_unknown_fields)]
 pub struct DecideMany {
     pub by: AgentId,
+    /// What was decided.
     pub decision: Ruling,
     /// Which ones, by their ids.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -359,6 +383,7 @@ pub struct Group {
 #[serde(deny_unknown_fields)]
 pub struct Retract {
     pub by: AgentId,
+    /// Why; it stands in the log.
     pub reason: String,
     /// What becomes of work that was built on it: `flag` tells everybody, `block` holds it back until
     /// somebody has approved.
@@ -372,7 +397,9 @@ pub struct Retract {
 pub struct ClearTaint {
     /// The task's coordinator.
     pub by: AgentId,
+    /// The handoff whose result no longer holds.
     pub source: HandoffId,
+    /// Why; it stands in the log.
     pub reason: String,
 }
 

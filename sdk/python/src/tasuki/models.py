@@ -167,16 +167,20 @@ class Amend(Model):
     ask: str | None = None
     """What this receiver must do."""
     assumptions: list[str] = Field(default_factory=list)
+    """What was taken for granted and not checked."""
     by: AgentId
     constraints: Any = None
     """What binds everybody from here on. Without it, what bound before still does. A list says
     all of it: one that leaves out or rewords what bound before is refused. A plain map,
     such as `{"language": "python", "max_tokens": 4000}`, adds to it."""
     context: list[ContextItem] = Field(default_factory=list)
+    """Memories that are passed along, in full or in short; `/v1/assemble` makes them."""
     context_manifest: Hash | None = None
+    """The address of the list of what was passed, as `/v1/assemble` gives it."""
     decisions: list[SaidDecision] = Field(default_factory=list)
     """Decisions that are new."""
     expected_output: ExpectedOutput | None = None
+    """What is wanted back; a result that does not fit is refused."""
     gaps: list[str | NewGap] = Field(default_factory=list)
     """References that could not be resolved."""
     history: list[NewStep] = Field(default_factory=list)
@@ -184,6 +188,7 @@ class Amend(Model):
     lift_constraints: list[Lift] = Field(default_factory=list)
     """Ends constraints. Only who issued one, or the task's coordinator, can do that."""
     memory_refs: list[MemoryRef] = Field(default_factory=list)
+    """Memories that the receiver can fetch."""
     open_decisions: list[str | Question] = Field(default_factory=list)
     """Questions that are new and that somebody must decide."""
     payload: dict[str, Any] | None = Field(default_factory=dict)
@@ -193,12 +198,15 @@ class Amend(Model):
     resolved_gaps: list[str] = Field(default_factory=list)
     """References of gaps that are resolved now."""
     state: TaskProgress | None = None
+    """How far the task is: what is done, what remains."""
     summary: str | None = None
     """What the task is about now, in a few sentences."""
     terms: TermsPatch | None = None
+    """How often, how long and within what time it is tried."""
     to: Target | None = None
     """Another receiver; the same one without it."""
     tried: list[str] = Field(default_factory=list)
+    """What was tried and did not work, so that nobody tries it again."""
 
 
 class Answer(Model):
@@ -207,6 +215,7 @@ class Answer(Model):
 
     by: AgentId
     decision: SaidDecision
+    """What was decided."""
 
 
 class Approve(Model):
@@ -223,16 +232,21 @@ class Assemble(Model):
     ask: str | None = None
     """What this receiver must do."""
     assumptions: list[str] = Field(default_factory=list)
+    """What was taken for granted and not checked."""
     constraints: Any = None
     """What binds everybody from here on. Without it, what bound before still does. A list says
     all of it: one that leaves out or rewords what bound before is refused. A plain map,
     such as `{"language": "python", "max_tokens": 4000}`, adds to it."""
     context: list[ContextItem] = Field(default_factory=list)
+    """Memories that are passed along, in full or in short; `/v1/assemble` makes them."""
     context_manifest: Hash | None = None
+    """The address of the list of what was passed, as `/v1/assemble` gives it."""
     decisions: list[SaidDecision] = Field(default_factory=list)
     """Decisions that are new."""
     expected_output: ExpectedOutput | None = None
+    """What is wanted back; a result that does not fit is refused."""
     from_agent: AgentId
+    """Who sends it. A task is handed on by its owner."""
     gaps: list[str | NewGap] = Field(default_factory=list)
     """References that could not be resolved."""
     history: list[NewStep] = Field(default_factory=list)
@@ -249,6 +263,7 @@ class Assemble(Model):
     max_tokens: int | None = None
     """How many tokens it may be; without it, the receiver's context window."""
     memory_refs: list[MemoryRef] = Field(default_factory=list)
+    """Memories that the receiver can fetch."""
     open_decisions: list[str | Question] = Field(default_factory=list)
     """Questions that are new and that somebody must decide."""
     project: Project | None = None
@@ -258,11 +273,15 @@ class Assemble(Model):
     reserved_system_prompt: int | None = None
     """What of that the receiver needs for its system prompt, and for its work."""
     reserved_work: int | None = None
+    """Tokens that the receiver needs for its own steps and its answer."""
     resolved_gaps: list[str] = Field(default_factory=list)
     """References of gaps that are resolved now."""
     role: str | None = None
+    """What the receiver is, which says what it wants to see."""
     state: TaskProgress | None = None
+    """How far the task is: what is done, what remains."""
     strategy: Strategy | str = "priority"
+    """How memories are chosen and shortened."""
     summary: str | None = None
     """What the task is about now, in a few sentences."""
     task_id: TaskId | None = None
@@ -273,6 +292,7 @@ class Assemble(Model):
     tokenizer: str | None = None
     """The receiver's tokenizer or model, such as `o200k_base`."""
     tried: list[str] = Field(default_factory=list)
+    """What was tried and did not work, so that nobody tries it again."""
 
 
 class AssembleReply(Model):
@@ -341,6 +361,7 @@ class Branch(Model):
     hop: int
     """The hop whose content the first envelope carries."""
     idempotency_key: IdempotencyKey | None = None
+    """Makes it safe to repeat: the same request with the same key is carried out once."""
     to: Target | None = None
     """Another target than the hop's own."""
 
@@ -468,6 +489,7 @@ class Claim(Model):
     """Asks for work."""
 
     agent: AgentId
+    """Who asks."""
     capabilities: list[Capability] = Field(default_factory=list)
     """What the agent can do, besides what is addressed to it by name."""
     lease_ms: int | None = None
@@ -486,11 +508,15 @@ class ClaimOne(Model):
     """Claims one handoff by its id."""
 
     agent: AgentId
+    """Who asks."""
     capabilities: list[Capability] = Field(default_factory=list)
+    """What it can do; work that is offered to one of these is found too."""
     lease_ms: int | None = None
+    """How long the claim holds without a heartbeat."""
     majors: list[int] = Field(default_factory=list)
     """Which majors of the envelope the agent takes; without any, what its manifest says."""
     request_id: RequestId | None = None
+    """Makes the claim safe to repeat."""
 
 
 class ClaimReply(Model):
@@ -540,7 +566,9 @@ class ClearTaint(Model):
     by: AgentId
     """The task's coordinator."""
     reason: str
+    """Why; it stands in the log."""
     source: HandoffId
+    """The handoff whose result no longer holds."""
 
 
 class Complete(Model):
@@ -555,7 +583,9 @@ class Complete(Model):
     gaps: list[str] = Field(default_factory=list)
     """References that the work had to do without."""
     metadata: dict[str, Any] = Field(default_factory=dict)
+    """For monitoring; no model reads it."""
     payload: dict[str, Any]
+    """What came of it: an object with a `type`."""
     signed: Signed | None = None
     """The holder's signature over its result."""
 
@@ -564,6 +594,7 @@ class CompleteBatch(Model):
     """Completes many at once. Each stands on its own; all are synced together."""
 
     completions: list[CompleteOf]
+    """Each is carried out on its own."""
 
 
 class CompleteOf(Model):
@@ -579,7 +610,9 @@ class CompleteOf(Model):
     """References that the work had to do without."""
     handoff_id: HandoffId
     metadata: dict[str, Any] = Field(default_factory=dict)
+    """For monitoring; no model reads it."""
     payload: dict[str, Any]
+    """What came of it: an object with a `type`."""
     signed: Signed | None = None
     """The holder's signature over its result."""
 
@@ -644,9 +677,13 @@ class Counter(Model):
     """Says on which other terms an agent would take a handoff."""
 
     agent: AgentId
+    """Who asks."""
     budget_tokens: int | None = None
+    """The tokens that it would need."""
     capabilities: list[Capability] = Field(default_factory=list)
+    """What it can do; work that is offered to one of these is found too."""
     reason: str
+    """Why; it stands in the log."""
     terms: TermsPatch | None = None
     """What should be different; the rest stays as it was offered."""
 
@@ -755,6 +792,7 @@ class Decide(Model):
 
     by: AgentId
     reason: str | None = None
+    """Why; it stands in the log."""
 
 
 class DecideMany(Model):
@@ -762,6 +800,7 @@ class DecideMany(Model):
 
     by: AgentId
     decision: Ruling
+    """What was decided."""
     dry_run: bool | None = None
     """Only say which ones it would be."""
     fingerprint: Hash | None = None
@@ -802,9 +841,11 @@ class Decline(Model):
     """Declines: with the claim as its holder, or without one before claiming."""
 
     agent: AgentId
+    """Who asks."""
     claim_id: ClaimId | None = None
     fence: Fence | None = None
     reason: str | None = None
+    """Why; it stands in the log."""
 
 
 class DeclineReason(Model):
@@ -817,6 +858,7 @@ class Delete(Model):
 
     by: AgentId
     reason: str
+    """Why; it stands in the log."""
 
 
 class Delivery(Model):
@@ -852,12 +894,17 @@ class EditMemory(Model):
 
     by: AgentId
     priority: Priority | str | None = None
+    """0 to 9; higher ones are claimed first."""
     revision: int | None = None
     """The revision that the writer has seen: if there is another by now, nothing is written."""
     scope: Scope | None = None
+    """Who shares it."""
     summary: str | None = None
+    """The same in short."""
     tags: list[str] | None = Field(default_factory=list)
+    """Words to find it by; `kind:log` says what kind it is."""
     text: str | None = None
+    """The whole text."""
     title: str | None = None
     """An empty title or summary takes it away."""
 
@@ -866,6 +913,7 @@ class Enroll(Model):
     """Enrolls a key by the word of an administrator."""
 
     key: PublicKey
+    """The public key."""
     rules: list[Rule] | None = Field(default_factory=list)
     """What the agent may do from now on; as before if nothing is said."""
 
@@ -979,6 +1027,7 @@ class EraseMemory(Model):
 
     by: AgentId
     reason: str
+    """Why; it stands in the log."""
     revision: int | None = None
     """Only this revision; all of them without it."""
 
@@ -1038,11 +1087,14 @@ class Fail(Model):
     """What led to it, the nearest cause first."""
     claim_id: ClaimId
     class_: FailureClass | str = Field(alias="class")
+    """Whether trying again may help."""
     details: dict[str, Any] = Field(default_factory=dict)
+    """More about it, for programs."""
     fence: Fence
     hint: str | None = None
     """What might fix it; a permanent failure must say it."""
     message: str
+    """What went wrong."""
     retry_after_ms: int | None = None
     """When to try again at the earliest; for retryable failures only."""
     signed: Signed | None = None
@@ -1086,6 +1138,7 @@ class FollowUp(Model):
     made in the same atomic step."""
 
     action: Action | str = "request"
+    """What the receiver should do with it; a first offer is a `request`."""
     add_constraints: Any = None
     """Adds to what binds, as a list or a map."""
     after: After | None = None
@@ -1093,6 +1146,7 @@ class FollowUp(Model):
     ask: str | None = None
     """What this receiver must do."""
     assumptions: list[str] = Field(default_factory=list)
+    """What was taken for granted and not checked."""
     budget_tokens: int | None = None
     """How many tokens the work may use."""
     capability: Capability | None = None
@@ -1103,7 +1157,9 @@ class FollowUp(Model):
     all of it: one that leaves out or rewords what bound before is refused. A plain map,
     such as `{"language": "python", "max_tokens": 4000}`, adds to it."""
     context: list[ContextItem] = Field(default_factory=list)
+    """Memories that are passed along, in full or in short; `/v1/assemble` makes them."""
     context_manifest: Hash | None = None
+    """The address of the list of what was passed, as `/v1/assemble` gives it."""
     control: Control | str = "passed"
     """`passed` transfers the task; `awaited` calls: the work is a task below the sender's own."""
     deadline: Timestamp | None = None
@@ -1114,6 +1170,7 @@ class FollowUp(Model):
     """The version that the sender speaks. Members that are not known here are kept if it is a
     newer minor, and are a mistake otherwise."""
     expected_output: ExpectedOutput | None = None
+    """What is wanted back; a result that does not fit is refused."""
     expires_in_ms: int | None = None
     """The same as a span from now. The earlier of the two counts; 24 hours by default."""
     fallbacks: list[Target] = Field(default_factory=list)
@@ -1128,6 +1185,7 @@ class FollowUp(Model):
     majors: list[int] = Field(default_factory=list)
     """Which majors of the envelope the sender can give."""
     memory_refs: list[MemoryRef] = Field(default_factory=list)
+    """Memories that the receiver can fetch."""
     metadata: dict[str, Any] = Field(default_factory=dict)
     """For monitoring only."""
     needs_approval: bool | None = None
@@ -1135,9 +1193,11 @@ class FollowUp(Model):
     open_decisions: list[str | Question] = Field(default_factory=list)
     """Questions that are new and that somebody must decide."""
     ordering_key: OrderingKey | None = None
+    """Handoffs with the same key are worked on one after the other."""
     output_schema: Any = None
     """A JSON Schema that the result must fit: `expected_output.schema` in short."""
     payload: dict[str, Any]
+    """What to work on: an object with a `type`."""
     priority: int | None = None
     """0 to 9; higher is claimed first. 5 by default."""
     read_back: bool | None = None
@@ -1151,11 +1211,15 @@ class FollowUp(Model):
     start_in_ms: int | None = None
     """Do not let it be claimed before this much time has passed."""
     state: TaskProgress | None = None
+    """How far the task is: what is done, what remains."""
     summary: str | None = None
     """What the task is about now, in a few sentences."""
     terms: TermsPatch | None = None
+    """How often, how long and within what time it is tried."""
     to: Target
+    """An agent by name, or any agent with a capability."""
     tried: list[str] = Field(default_factory=list)
+    """What was tried and did not work, so that nobody tries it again."""
 
 
 class Gap(Model):
@@ -1174,6 +1238,7 @@ class Gather(Model):
     limit: int | None = None
     """How many members are listed, up to 1000."""
     need: Need = "all"
+    """How many must have a result."""
     wait_ms: int = 0
     """How long to wait for enough of them, at most 60 seconds."""
 
@@ -1391,7 +1456,9 @@ class IssueToken(Model):
     agent_id: AgentId
     """For whom a bearer token speaks; who may enroll with a join token."""
     expires_in_ms: int | None = None
+    """The same, from now."""
     purpose: Purpose | str
+    """What it is for: to join, or to act."""
     rules: list[Rule]
     """What it allows at most; for a join token, what the agent may do once it is enrolled."""
 
@@ -1415,10 +1482,13 @@ class Join(Model):
     """Enrolls a key with a join token. Needs no other proof of who asks."""
 
     agent_id: AgentId
+    """Its name."""
     key: PublicKey
+    """The public key."""
     proof: Signature
     """A signature by the key over the agent's name and the key."""
     token: str
+    """The invitation."""
 
 
 class Kept(Model):
@@ -1455,6 +1525,7 @@ class LiftConstraint(Model):
     constraint: Hash
     """The id of the constraint."""
     reason: str
+    """Why; it stands in the log."""
 
 
 class Lifted(Model):
@@ -1557,11 +1628,13 @@ class NewDecision(Model):
 
     by: AgentId
     decision: str
+    """What was decided."""
     key: DecisionKey
     """The question that it settles."""
     supersedes: int | None = None
     """The number of the decision that no longer holds."""
     why: str | None = None
+    """What speaks for it."""
 
 
 class NewGap(Model):
@@ -1576,16 +1649,21 @@ class NewMemory(Model):
     id: DocumentId | None = None
     """The name it is to have, such as `ms-4821`; the broker chooses one without it."""
     idempotency_key: IdempotencyKey | None = None
+    """Makes it safe to repeat: the same request with the same key is carried out once."""
     pinned: bool | None = None
     """Pinned memories always travel."""
     priority: Priority | str = "normal"
+    """0 to 9; higher ones are claimed first."""
     scope: Scope | None = None
     """What it is about: a project, a task or an agent. The writer itself without it."""
     summary: str | None = None
     """A few sentences for whoever has no room for all of it."""
     tags: list[str] = Field(default_factory=list)
+    """Words to find it by; `kind:log` says what kind it is."""
     text: str
+    """The whole text."""
     title: str | None = None
+    """A line that says what it is about."""
 
 
 class NewStep(Model):
@@ -1620,6 +1698,7 @@ class Offer(Model):
     """Offers work to an agent, or to any agent with a capability."""
 
     action: Action | str = "request"
+    """What the receiver should do with it; a first offer is a `request`."""
     add_constraints: Any = None
     """Adds to what binds, as a list or a map."""
     after: After | None = None
@@ -1627,6 +1706,7 @@ class Offer(Model):
     ask: str | None = None
     """What this receiver must do."""
     assumptions: list[str] = Field(default_factory=list)
+    """What was taken for granted and not checked."""
     budget_tokens: int | None = None
     """How many tokens the work may use."""
     capability: Capability | None = None
@@ -1637,12 +1717,15 @@ class Offer(Model):
     all of it: one that leaves out or rewords what bound before is refused. A plain map,
     such as `{"language": "python", "max_tokens": 4000}`, adds to it."""
     context: list[ContextItem] = Field(default_factory=list)
+    """Memories that are passed along, in full or in short; `/v1/assemble` makes them."""
     context_manifest: Hash | None = None
+    """The address of the list of what was passed, as `/v1/assemble` gives it."""
     control: Control | str = "passed"
     """`passed` transfers the task; `awaited` calls: the work is a task below the sender's own."""
     coordinator: Coordinator | None = None
     """Who decides about a new task when things go wrong, and is told of every failure."""
     correlation_id: CorrelationId | None = None
+    """A name by which the sender finds everything that belongs together."""
     deadline: Timestamp | None = None
     """When the work must be finished; past it the handoff is dead-lettered."""
     decisions: list[SaidDecision] = Field(default_factory=list)
@@ -1651,12 +1734,14 @@ class Offer(Model):
     """The version that the sender speaks. Members that are not known here are kept if it is a
     newer minor, and are a mistake otherwise."""
     expected_output: ExpectedOutput | None = None
+    """What is wanted back; a result that does not fit is refused."""
     expires_in_ms: int | None = None
     """The same as a span from now. The earlier of the two counts; 24 hours by default."""
     fallbacks: list[Target] = Field(default_factory=list)
     """Who is asked next, in this order, if the receiver cannot or will not do it: by name, or
     anybody with a capability."""
     from_agent: AgentId
+    """Who sends it. A task is handed on by its owner."""
     gaps: list[str | NewGap] = Field(default_factory=list)
     """References that could not be resolved."""
     history: list[NewStep] = Field(default_factory=list)
@@ -1671,6 +1756,7 @@ class Offer(Model):
     majors: list[int] = Field(default_factory=list)
     """Which majors of the envelope the sender can give."""
     memory_refs: list[MemoryRef] = Field(default_factory=list)
+    """Memories that the receiver can fetch."""
     metadata: dict[str, Any] = Field(default_factory=dict)
     """For monitoring only."""
     needs_approval: bool | None = None
@@ -1678,9 +1764,11 @@ class Offer(Model):
     open_decisions: list[str | Question] = Field(default_factory=list)
     """Questions that are new and that somebody must decide."""
     ordering_key: OrderingKey | None = None
+    """Handoffs with the same key are worked on one after the other."""
     output_schema: Any = None
     """A JSON Schema that the result must fit: `expected_output.schema` in short."""
     payload: dict[str, Any]
+    """What to work on: an object with a `type`."""
     priority: int | None = None
     """0 to 9; higher is claimed first. 5 by default."""
     project: Project | None = None
@@ -1696,20 +1784,25 @@ class Offer(Model):
     start_in_ms: int | None = None
     """Do not let it be claimed before this much time has passed."""
     state: TaskProgress | None = None
+    """How far the task is: what is done, what remains."""
     summary: str | None = None
     """What the task is about now, in a few sentences."""
     task_id: TaskId | None = None
     """The task to hand on (`control: passed`) or to do the work for (`control: awaited`).
     Without it a new task is opened."""
     terms: TermsPatch | None = None
+    """How often, how long and within what time it is tried."""
     to: Target
+    """An agent by name, or any agent with a capability."""
     tried: list[str] = Field(default_factory=list)
+    """What was tried and did not work, so that nobody tries it again."""
 
 
 class OfferBatch(Model):
     """Offers many at once. Each stands on its own; all are synced together."""
 
     offers: list[AnyOffer]
+    """Each is carried out on its own."""
 
 
 class OfferReply(Model):
@@ -1775,9 +1868,11 @@ class OpenTask(Model):
     """Who decides about it when things go wrong, and is told of every failure; its owner
     without it."""
     correlation_id: CorrelationId | None = None
+    """A name by which the sender finds everything that belongs together."""
     from_agent: AgentId
     """Who opens the task and owns it until somebody claims it."""
     idempotency_key: IdempotencyKey | None = None
+    """Makes it safe to repeat: the same request with the same key is carried out once."""
     intent: str
     """The user's own words. They reach every agent of the chain unchanged."""
     parent_task_id: TaskId | None = None
@@ -1843,10 +1938,13 @@ class Peek(Model):
     """Looks at what waits, without claiming."""
 
     agent: AgentId
+    """Who asks."""
     capabilities: list[Capability] = Field(default_factory=list)
+    """What it can do; work that is offered to one of these is found too."""
     majors: list[int] = Field(default_factory=list)
     """Which majors of the envelope the agent takes; without any, what its manifest says."""
     max: int = 1
+    """How many at most."""
 
 
 class Peeked(Model):
@@ -1946,7 +2044,9 @@ class Progress(Model):
     claim_id: ClaimId
     fence: Fence
     note: str | None = None
+    """What was done, or is being done."""
     percent: int | None = None
+    """0 to 100."""
 
 
 class ProjectConstraint(Model):
@@ -1996,25 +2096,35 @@ class Publication(Model):
     """Tells something to many: each receiver gets a handoff of its own, all in one step."""
 
     action: Action | str = "request"
+    """What the receiver should do with it; a first offer is a `request`."""
     add_constraints: Any = None
     """Adds to what binds, as a list or a map."""
     ask: str | None = None
     """What this receiver must do."""
     assumptions: list[str] = Field(default_factory=list)
+    """What was taken for granted and not checked."""
     constraints: Any = None
     """What binds everybody from here on. Without it, what bound before still does. A list says
     all of it: one that leaves out or rewords what bound before is refused. A plain map,
     such as `{"language": "python", "max_tokens": 4000}`, adds to it."""
     context: list[ContextItem] = Field(default_factory=list)
+    """Memories that are passed along, in full or in short; `/v1/assemble` makes them."""
     context_manifest: Hash | None = None
+    """The address of the list of what was passed, as `/v1/assemble` gives it."""
     coordinator: Coordinator | None = None
+    """Who decides if it fails; without it, who opened the task."""
     correlation_id: CorrelationId | None = None
+    """A name by which the sender finds everything that belongs together."""
     deadline: Timestamp | None = None
+    """When it must be claimed and done at the latest."""
     decisions: list[SaidDecision] = Field(default_factory=list)
     """Decisions that are new."""
     expected_output: ExpectedOutput | None = None
+    """What is wanted back; a result that does not fit is refused."""
     expires_in_ms: int | None = None
+    """The same, from now."""
     from_agent: AgentId
+    """Who sends it. A task is handed on by its owner."""
     gaps: list[str | NewGap] = Field(default_factory=list)
     """References that could not be resolved."""
     history: list[NewStep] = Field(default_factory=list)
@@ -2026,13 +2136,19 @@ class Publication(Model):
     lift_constraints: list[Lift] = Field(default_factory=list)
     """Ends constraints. Only who issued one, or the task's coordinator, can do that."""
     memory_refs: list[MemoryRef] = Field(default_factory=list)
+    """Memories that the receiver can fetch."""
     metadata: dict[str, Any] = Field(default_factory=dict)
+    """For monitoring; no model reads it."""
     needs_approval: bool | None = None
+    """It waits until somebody other than its sender approves it."""
     open_decisions: list[str | Question] = Field(default_factory=list)
     """Questions that are new and that somebody must decide."""
     ordering_key: OrderingKey | None = None
+    """Handoffs with the same key are worked on one after the other."""
     payload: dict[str, Any]
+    """What to work on: an object with a `type`."""
     priority: int | None = None
+    """0 to 9; higher ones are claimed first."""
     project: Project | None = None
     """What the task belongs to."""
     read_back: bool | None = None
@@ -2042,10 +2158,13 @@ class Publication(Model):
     resolved_gaps: list[str] = Field(default_factory=list)
     """References of gaps that are resolved now."""
     state: TaskProgress | None = None
+    """How far the task is: what is done, what remains."""
     summary: str | None = None
     """What the task is about now, in a few sentences."""
     terms: TermsPatch | None = None
+    """How often, how long and within what time it is tried."""
     tried: list[str] = Field(default_factory=list)
+    """What was tried and did not work, so that nobody tries it again."""
 
 
 class Publish(Model):
@@ -2304,6 +2423,7 @@ class Reroute(Model):
 
     by: AgentId
     to: Target
+    """An agent by name, or any agent with a capability."""
 
 
 class Reservation(Model):
@@ -2351,6 +2471,7 @@ class Retract(Model):
     """What becomes of work that was built on it: `flag` tells everybody, `block` holds it back
     until somebody has approved."""
     reason: str
+    """Why; it stands in the log."""
 
 
 class Rotate(Model):
@@ -2359,7 +2480,9 @@ class Rotate(Model):
     grace_ms: int = 3600000
     """How long the old key still counts."""
     key: PublicKey
+    """The public key."""
     old: KeyId
+    """The id of the key that is replaced."""
     proof: Signature
     """A signature by the new key over the agent's name and the key."""
 
@@ -2391,15 +2514,19 @@ class Said(Model):
     ask: str | None = None
     """What this receiver must do."""
     assumptions: list[str] = Field(default_factory=list)
+    """What was taken for granted and not checked."""
     constraints: Any = None
     """What binds everybody from here on. Without it, what bound before still does. A list says
     all of it: one that leaves out or rewords what bound before is refused. A plain map,
     such as `{"language": "python", "max_tokens": 4000}`, adds to it."""
     context: list[ContextItem] = Field(default_factory=list)
+    """Memories that are passed along, in full or in short; `/v1/assemble` makes them."""
     context_manifest: Hash | None = None
+    """The address of the list of what was passed, as `/v1/assemble` gives it."""
     decisions: list[SaidDecision] = Field(default_factory=list)
     """Decisions that are new."""
     expected_output: ExpectedOutput | None = None
+    """What is wanted back; a result that does not fit is refused."""
     gaps: list[str | NewGap] = Field(default_factory=list)
     """References that could not be resolved."""
     history: list[NewStep] = Field(default_factory=list)
@@ -2407,6 +2534,7 @@ class Said(Model):
     lift_constraints: list[Lift] = Field(default_factory=list)
     """Ends constraints. Only who issued one, or the task's coordinator, can do that."""
     memory_refs: list[MemoryRef] = Field(default_factory=list)
+    """Memories that the receiver can fetch."""
     open_decisions: list[str | Question] = Field(default_factory=list)
     """Questions that are new and that somebody must decide."""
     read_back: bool | None = None
@@ -2414,9 +2542,11 @@ class Said(Model):
     resolved_gaps: list[str] = Field(default_factory=list)
     """References of gaps that are resolved now."""
     state: TaskProgress | None = None
+    """How far the task is: what is done, what remains."""
     summary: str | None = None
     """What the task is about now, in a few sentences."""
     tried: list[str] = Field(default_factory=list)
+    """What was tried and did not work, so that nobody tries it again."""
 
 
 class SaidDecision(Model):
@@ -2440,6 +2570,7 @@ class Search(Model):
     """Looks for agents. What is silent does not matter."""
 
     capability: Capability | None = None
+    """What it must be able to do."""
     input: Any = None
     """A JSON Schema of what would be sent: the capability must take it."""
     limit: int | None = None
@@ -2451,17 +2582,21 @@ class Search(Model):
     reliability: int | None = None
     """The least share of the last attempts that ended in a result, in percent."""
     role: str | None = None
+    """What the receiver is, which says what it wants to see."""
     tags: list[str] = Field(default_factory=list)
+    """Words to find it by; `kind:log` says what kind it is."""
     tenant: TenantId | None = None
     """Whose agents; those of one's own tenant without it. Only an administrator of the default
     tenant looks elsewhere."""
     version: str | None = None
+    """Which versions of it will do."""
 
 
 class Send(Model):
     """Offers work and waits until the receiver has accepted it, or until there is a result."""
 
     action: Action | str = "request"
+    """What the receiver should do with it; a first offer is a `request`."""
     add_constraints: Any = None
     """Adds to what binds, as a list or a map."""
     after: After | None = None
@@ -2469,6 +2604,7 @@ class Send(Model):
     ask: str | None = None
     """What this receiver must do."""
     assumptions: list[str] = Field(default_factory=list)
+    """What was taken for granted and not checked."""
     budget_tokens: int | None = None
     """How many tokens the work may use."""
     capability: Capability | None = None
@@ -2479,12 +2615,15 @@ class Send(Model):
     all of it: one that leaves out or rewords what bound before is refused. A plain map,
     such as `{"language": "python", "max_tokens": 4000}`, adds to it."""
     context: list[ContextItem] = Field(default_factory=list)
+    """Memories that are passed along, in full or in short; `/v1/assemble` makes them."""
     context_manifest: Hash | None = None
+    """The address of the list of what was passed, as `/v1/assemble` gives it."""
     control: Control | str = "passed"
     """`passed` transfers the task; `awaited` calls: the work is a task below the sender's own."""
     coordinator: Coordinator | None = None
     """Who decides about a new task when things go wrong, and is told of every failure."""
     correlation_id: CorrelationId | None = None
+    """A name by which the sender finds everything that belongs together."""
     deadline: Timestamp | None = None
     """When the work must be finished; past it the handoff is dead-lettered."""
     decisions: list[SaidDecision] = Field(default_factory=list)
@@ -2493,12 +2632,14 @@ class Send(Model):
     """The version that the sender speaks. Members that are not known here are kept if it is a
     newer minor, and are a mistake otherwise."""
     expected_output: ExpectedOutput | None = None
+    """What is wanted back; a result that does not fit is refused."""
     expires_in_ms: int | None = None
     """The same as a span from now. The earlier of the two counts; 24 hours by default."""
     fallbacks: list[Target] = Field(default_factory=list)
     """Who is asked next, in this order, if the receiver cannot or will not do it: by name, or
     anybody with a capability."""
     from_agent: AgentId
+    """Who sends it. A task is handed on by its owner."""
     gaps: list[str | NewGap] = Field(default_factory=list)
     """References that could not be resolved."""
     history: list[NewStep] = Field(default_factory=list)
@@ -2513,6 +2654,7 @@ class Send(Model):
     majors: list[int] = Field(default_factory=list)
     """Which majors of the envelope the sender can give."""
     memory_refs: list[MemoryRef] = Field(default_factory=list)
+    """Memories that the receiver can fetch."""
     metadata: dict[str, Any] = Field(default_factory=dict)
     """For monitoring only."""
     needs_approval: bool | None = None
@@ -2520,9 +2662,11 @@ class Send(Model):
     open_decisions: list[str | Question] = Field(default_factory=list)
     """Questions that are new and that somebody must decide."""
     ordering_key: OrderingKey | None = None
+    """Handoffs with the same key are worked on one after the other."""
     output_schema: Any = None
     """A JSON Schema that the result must fit: `expected_output.schema` in short."""
     payload: dict[str, Any]
+    """What to work on: an object with a `type`."""
     priority: int | None = None
     """0 to 9; higher is claimed first. 5 by default."""
     project: Project | None = None
@@ -2538,17 +2682,21 @@ class Send(Model):
     start_in_ms: int | None = None
     """Do not let it be claimed before this much time has passed."""
     state: TaskProgress | None = None
+    """How far the task is: what is done, what remains."""
     summary: str | None = None
     """What the task is about now, in a few sentences."""
     task_id: TaskId | None = None
     """The task to hand on (`control: passed`) or to do the work for (`control: awaited`).
     Without it a new task is opened."""
     terms: TermsPatch | None = None
+    """How often, how long and within what time it is tried."""
     timeout_ms: int = 15000
     """How long to wait, 15 seconds by default. Work that nobody has claimed by then goes to
     the next of `fallbacks`, or to the dead letters, unless the terms give another `ack_ms`."""
     to: Target
+    """An agent by name, or any agent with a capability."""
     tried: list[str] = Field(default_factory=list)
+    """What was tried and did not work, so that nobody tries it again."""
     until: Until | str = "claimed"
     """What to wait for: `claimed` or `settled`."""
 
@@ -2613,12 +2761,14 @@ class Sent(Model):
 
 class SetRules(Model):
     rules: list[Rule]
+    """All rules from now on."""
 
 
 class Settle(Model):
     """Accepts or refuses a counter-offer."""
 
     accept: bool
+    """Whether the terms that were asked for are taken."""
     agent: AgentId
     """Whose counter-offer it is."""
     by: AgentId
@@ -2688,32 +2838,43 @@ class StartPipeline(Model):
     ask: str | None = None
     """What this receiver must do."""
     assumptions: list[str] = Field(default_factory=list)
+    """What was taken for granted and not checked."""
     constraints: Any = None
     """What binds everybody from here on. Without it, what bound before still does. A list says
     all of it: one that leaves out or rewords what bound before is refused. A plain map,
     such as `{"language": "python", "max_tokens": 4000}`, adds to it."""
     context: list[ContextItem] = Field(default_factory=list)
+    """Memories that are passed along, in full or in short; `/v1/assemble` makes them."""
     context_manifest: Hash | None = None
+    """The address of the list of what was passed, as `/v1/assemble` gives it."""
     coordinator: Coordinator | None = None
+    """Who decides if it fails; without it, who opened the task."""
     correlation_id: CorrelationId | None = None
+    """A name by which the sender finds everything that belongs together."""
     deadline: Timestamp | None = None
+    """When it must be claimed and done at the latest."""
     decisions: list[SaidDecision] = Field(default_factory=list)
     """Decisions that are new."""
     expected_output: ExpectedOutput | None = None
+    """What is wanted back; a result that does not fit is refused."""
     from_agent: AgentId
+    """Who sends it. A task is handed on by its owner."""
     gaps: list[str | NewGap] = Field(default_factory=list)
     """References that could not be resolved."""
     history: list[NewStep] = Field(default_factory=list)
     """What was done and is not in the history yet."""
     idempotency_key: IdempotencyKey | None = None
+    """Makes it safe to repeat: the same request with the same key is carried out once."""
     intent: str
     """The user's own words."""
     lift_constraints: list[Lift] = Field(default_factory=list)
     """Ends constraints. Only who issued one, or the task's coordinator, can do that."""
     memory_refs: list[MemoryRef] = Field(default_factory=list)
+    """Memories that the receiver can fetch."""
     open_decisions: list[str | Question] = Field(default_factory=list)
     """Questions that are new and that somebody must decide."""
     payload: dict[str, Any]
+    """What to work on: an object with a `type`."""
     project: Project | None = None
     """What the task belongs to."""
     read_back: bool | None = None
@@ -2721,9 +2882,11 @@ class StartPipeline(Model):
     resolved_gaps: list[str] = Field(default_factory=list)
     """References of gaps that are resolved now."""
     state: TaskProgress | None = None
+    """How far the task is: what is done, what remains."""
     summary: str | None = None
     """What the task is about now, in a few sentences."""
     tried: list[str] = Field(default_factory=list)
+    """What was tried and did not work, so that nobody tries it again."""
 
 
 class Stats(Model):
@@ -2767,6 +2930,7 @@ class Subscribe(Model):
     """Begins or ends hearing what is told on a channel."""
 
     agent: AgentId
+    """Who asks."""
 
 
 class Subscriber(Model):
@@ -2780,6 +2944,7 @@ class Supersede(Model):
 
     by: AgentId
     successor: DocumentId
+    """The memory that takes its place."""
 
 
 class Taint(Model):
@@ -3068,11 +3233,15 @@ class Wait(Model):
     """Waits for handoffs and tasks."""
 
     handoffs: list[HandoffId] = Field(default_factory=list)
+    """Handoffs to wait for."""
     mode: Mode | str = "all"
+    """Whether one or all of them must have got there."""
     tasks: list[TaskId] = Field(default_factory=list)
+    """Tasks to wait for."""
     timeout_ms: int = 15000
     """How long to wait, at most 60 seconds; the answer then says what is still open."""
     until: Until | str = "settled"
+    """How far they must have got."""
 
 
 class Waited(Model):
