@@ -253,6 +253,9 @@ impl Refusal {
             Self::MemoryNotFound(_) => "check the id; `tasuki memory list` shows what there is",
             Self::MemoryDeleted(_) => "write a new memory with another id",
             Self::MemorySuperseded { .. } => "change the memory that took its place",
+            Self::RevisionConflict { expected: 0, .. } => {
+                "it is there already: edit it, or leave the id out to have a new one"
+            }
             Self::RevisionConflict { .. } => {
                 "read it as it is now, make the change there, and name that revision"
             }

@@ -130,7 +130,11 @@ impl Publish {
         let reply = client.post(&path(&self.channel, "/publish"), &body).await?;
         output.reply(&reply, |told: wire::Published| {
             let absent = told.handoffs.iter().filter(|it| !it.listening).count();
-            let absent = (absent > 0).then(|| format!("{absent} of them are not there yet"));
+            let absent = match (told.handoffs.len(), absent) {
+                (0, _) => Some("nobody subscribes to it, so nobody was told".to_owned()),
+                (_, 0) => None,
+                _ => Some(format!("{absent} of them are not there yet")),
+            };
             Facts::default()
                 .with("task", told.task_id)
                 .with("receivers", told.handoffs.len())
