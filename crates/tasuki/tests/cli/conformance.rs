@@ -87,10 +87,49 @@ fn a_suite_from_a_file_is_run_and_one_that_is_not_understood_is_not() {
     let suite = stage.run(&["conformance", "suite"]).ok();
     stage.write("suite.json", &suite);
     let from_file = ["--suite", "suite.json", "--only", "schema.payload-*"];
-    run(&stage, &broker.url, &from_file).ends(0, &["3 of 3 checks pass"]);
+    let ran = run(&stage, &broker.url, &from_file).ends(0, &["3 of 3 checks pass"]);
+    assert!(!ran.out.contains("brings along"), "{}", ran.out);
     stage.write("other.json", suite.replace("\"at_once\"", "\"at_twice\""));
     run(&stage, &broker.url, &["--suite", "other.json"]).ends(2, &["at_twice"]);
     run(&stage, &broker.url, &["--suite", "none.json"]).ends(2, &["none.json"]);
+}
+
+#[test]
+fn a_suite_that_was_cut_down_proves_no_level() {
+    let stage = Stage::new();
+    let broker = stage.broker("data");
+    let mut suite: Value =
+        serde_json::from_str(&stage.run(&["conformance", "suite"]).ok()).unwrap();
+    suite["checks"].as_array_mut().unwrap().truncate(3);
+    stage.write("some.json", suite.to_string());
+    let from_file = ["--suite", "some.json"];
+    let words = "not the checks that this program brings along: no level";
+    run(&stage, &broker.url, &from_file).ends(0, &["3 of 3 checks pass", words]);
+    let found = report(&run(&stage, &broker.url, &["--suite", "some.json", "--json"]));
+    assert_eq!((&found["own_suite"], &found["may_claim"]), (&false.into(), &Value::Null));
+    for level in found["levels"].as_array().unwrap() {
+        let complete = level["level"] == "schema";
+        assert_eq!((&level["complete"], &level["may_claim"]), (&complete.into(), &false.into()));
+    }
+}
+
+#[test]
+fn the_target_is_the_broker_of_all_commands_if_no_other_is_named() {
+    let stage = Stage::new();
+    let broker = stage.broker("data");
+    let only = ["conformance", "run", "--only", "schema.payload-text-refused", "--url"];
+    stage.run(&[&only[..], &[&*broker.url]].concat()).ends(0, &["1 of 1 checks pass"]);
+    let said = stage.run(&[&only[..], &["http://127.0.0.1:1"]].concat());
+    said.ends(69, &["no broker answers", "--target"]);
+}
+
+#[test]
+fn a_server_that_asks_who_each_agent_is_is_not_held_against_anything() {
+    let stage = Stage::new();
+    let broker = stage.broker_with("data", &["--auth", "required"]);
+    let words = ["asks who each agent is", "takes names at their word"];
+    let ran = run(&stage, &broker.url, &[]).ends(2, &words);
+    assert!(ran.out.is_empty(), "{}", ran.out);
 }
 
 /// Runs every breakage, some at a time, and says where what failed is not what had to.
@@ -212,4 +251,5 @@ fn where_nobody_listens_nothing_is_checked() {
     let stage = Stage::new();
     run(&stage, "http://127.0.0.1:1", &[]).ends(69, &["no broker answers"]);
     run(&stage, "ftp://x", &[]).ends(2, &["is no broker's URL"]);
+    run(&stage, "https://x", &[]).ends(2, &["no TLS is spoken here", "proxy"]);
 }
