@@ -128,8 +128,28 @@ fn a_server_that_asks_who_each_agent_is_is_not_held_against_anything() {
     let stage = Stage::new();
     let broker = stage.broker_with("data", &["--auth", "required"]);
     let words = ["asks who each agent is", "takes names at their word"];
-    let ran = run(&stage, &broker.url, &[]).ends(2, &words);
-    assert!(ran.out.is_empty(), "{}", ran.out);
+    let administrator = std::fs::read_to_string(stage.path("data/admin.token")).unwrap();
+    for more in [&[][..], &["--token", administrator.trim()]] {
+        let ran = run(&stage, &broker.url, more).ends(2, &words);
+        assert!(ran.out.is_empty(), "{}", ran.out);
+    }
+}
+
+/// What must be refused is refused by whoever refuses everything. That proves nothing, so every
+/// check also asks for something that must be taken.
+#[test]
+fn whoever_refuses_everything_fails_every_check_that_does_anything() {
+    let stage = Stage::new();
+    let broker = stage.broker("data");
+    for breakage in breakages::quiet::NO_TO_EVERYTHING {
+        let url = broken(broker.address(), *breakage);
+        let report = report(&run(&stage, &url, &["--format", "json"]));
+        let checks = report["checks"].as_array().unwrap().iter();
+        let passed: Vec<_> =
+            checks.filter(|check| check["ok"] == true).map(|check| text(&check["id"])).collect();
+        // It reads, and does nothing else.
+        assert_eq!(passed, ["schema.refusal-members-of-unknown"]);
+    }
 }
 
 /// Runs every breakage, some at a time, and says where what failed is not what had to.
