@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::process::Stdio;
 use std::sync::Mutex;
 use std::thread;
 
@@ -229,6 +230,21 @@ fn a_server_that_speaks_garbage_fails_everything() {
         }),
         &[],
     );
+}
+
+#[test]
+fn whoever_stops_reading_is_no_reason_to_panic_and_what_failed_has_failed() {
+    let stage = Stage::new();
+    let (broker, hung_up) = (stage.broker("data"), serve(drop));
+    for (url, code) in [(&broker.url, 0), (&hung_up, 1)] {
+        let only = ["conformance", "run", "--only", "versioning.*", "--target", url];
+        let mut command = stage.command(&only);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let ended = child.wait_with_output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!((ended.status.code(), &*said), (Some(code), ""));
+    }
 }
 
 #[test]

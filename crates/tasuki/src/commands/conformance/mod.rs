@@ -128,13 +128,24 @@ impl Run {
         let runner = Arc::new(Runner { suite, client, timeout, run });
         let outcomes = runner.clone().run(&chosen, AT_A_TIME).await;
         let report = Report::of(&runner.suite, own_suite, &target, outcomes);
-        print(&match if output.json { Format::Json } else { self.format } {
+        let printed = print(&match if output.json { Format::Json } else { self.format } {
             Format::Text => report.for_people(),
             Format::Tap => report.tap(),
             Format::Json => report.json(),
-        })?;
-        Ok(if report.ok { Exit::Done } else { Exit::Refused })
+        });
+        match printed {
+            // Who reads only the beginning must not take what failed for a success.
+            Err(error) if report.ok || !is_closed(&error) => Err(error),
+            _ if report.ok => Ok(Exit::Done),
+            _ => Ok(Exit::Refused),
+        }
     }
+}
+
+/// Whether nobody reads any more what is printed.
+fn is_closed(error: &anyhow::Error) -> bool {
+    let cause = error.downcast_ref::<std::io::Error>();
+    cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 /// A server that asks every agent who it is would refuse nearly every check, and for nothing that
