@@ -105,6 +105,13 @@ impl Connect {
             .build()
             .context("cannot set up HTTP")?;
         let url = self.url.trim_end_matches('/').to_owned();
+        if url.starts_with("https://") {
+            let hint = "let a proxy on this machine end TLS, and give its address, \
+                        such as http://127.0.0.1:8443";
+            return Err(
+                Failure::usage(format!("no TLS is spoken here, and {url} needs it"), hint).into()
+            );
+        }
         if !url.starts_with("http://") {
             let hint = "give a URL that begins with http://, as `tasuki serve` prints it";
             return Err(Failure::usage(format!("{url:?} is no broker's URL"), hint).into());

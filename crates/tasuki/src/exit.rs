@@ -101,6 +101,11 @@ impl Failure {
         Self::new(Exit::Usage, message, hint)
     }
 
+    /// Says what to do in other words.
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: hint.into(), ..self }
+    }
+
     /// Names the command that helps.
     pub(crate) fn next(self, command: impl Into<String>) -> Self {
         Self { next: Some(command.into()), ..self }

@@ -105,10 +105,18 @@ def test_a_server_that_speaks_garbage_fails_everything(suite: Suite, garbage: st
         ({"at": {"/a": {"same_items": [1, 2]}}}, {"a": [1, 2, 2]}),
         ({"at": {"/a": {"more_than": 1}}}, {"a": 1}),
         ({"at": {"": {"fits": "number"}}}, {}),
+        ({"at": {"/a": {"fits": "time"}}}, {"a": "yesterday"}),
     ],
 )
 def test_what_is_not_as_expected_is_found(expect: Any, body: Any) -> None:
-    assert findings(expect, 400, body, {"number": {"type": "number"}})
+    time = {"type": "string", "format": "date-time"}
+    assert findings(expect, 400, body, {"number": {"type": "number"}, "time": time})
+
+
+@pytest.mark.parametrize("time", ["2026-11-03T10:00:00Z", "2026-11-03t10:00:00.123+01:00"])
+def test_a_time_of_rfc_3339_fits(time: str) -> None:
+    schemas = {"time": {"type": "string", "format": "date-time"}}
+    assert not findings({"at": {"": {"fits": "time"}}}, 200, time, schemas)
 
 
 @pytest.mark.parametrize("expect", [{}, {"stat": 1}, {"at": {"/a": {}}}, {"at": {"/a": {"is": 1}}}])

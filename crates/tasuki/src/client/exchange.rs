@@ -50,7 +50,10 @@ impl Client {
         let request = self.http.get(self.at("/healthz")).timeout(timeout).build();
         let request = request.map_err(|error| self.unreachable(&error))?;
         match self.http.execute(request).await {
-            Err(error) if error.is_connect() => Err(self.unreachable(&error).into()),
+            Err(error) if error.is_connect() => {
+                let hint = "start one with `tasuki serve`, or name another with --target";
+                Err(self.unreachable(&error).hint(hint).into())
+            }
             // Whatever it says, and if it is nothing: that is for the checks to find out.
             _ => Ok(()),
         }

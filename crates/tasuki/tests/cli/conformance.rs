@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::process::Stdio;
 use std::sync::Mutex;
 use std::thread;
 
@@ -87,10 +88,69 @@ fn a_suite_from_a_file_is_run_and_one_that_is_not_understood_is_not() {
     let suite = stage.run(&["conformance", "suite"]).ok();
     stage.write("suite.json", &suite);
     let from_file = ["--suite", "suite.json", "--only", "schema.payload-*"];
-    run(&stage, &broker.url, &from_file).ends(0, &["3 of 3 checks pass"]);
+    let ran = run(&stage, &broker.url, &from_file).ends(0, &["3 of 3 checks pass"]);
+    assert!(!ran.out.contains("brings along"), "{}", ran.out);
     stage.write("other.json", suite.replace("\"at_once\"", "\"at_twice\""));
     run(&stage, &broker.url, &["--suite", "other.json"]).ends(2, &["at_twice"]);
     run(&stage, &broker.url, &["--suite", "none.json"]).ends(2, &["none.json"]);
+}
+
+#[test]
+fn a_suite_that_was_cut_down_proves_no_level() {
+    let stage = Stage::new();
+    let broker = stage.broker("data");
+    let mut suite: Value =
+        serde_json::from_str(&stage.run(&["conformance", "suite"]).ok()).unwrap();
+    suite["checks"].as_array_mut().unwrap().truncate(3);
+    stage.write("some.json", suite.to_string());
+    let from_file = ["--suite", "some.json"];
+    let words = "not the checks that this program brings along: no level";
+    run(&stage, &broker.url, &from_file).ends(0, &["3 of 3 checks pass", words]);
+    let found = report(&run(&stage, &broker.url, &["--suite", "some.json", "--json"]));
+    assert_eq!((&found["own_suite"], &found["may_claim"]), (&false.into(), &Value::Null));
+    for level in found["levels"].as_array().unwrap() {
+        let complete = level["level"] == "schema";
+        assert_eq!((&level["complete"], &level["may_claim"]), (&complete.into(), &false.into()));
+    }
+}
+
+#[test]
+fn the_target_is_the_broker_of_all_commands_if_no_other_is_named() {
+    let stage = Stage::new();
+    let broker = stage.broker("data");
+    let only = ["conformance", "run", "--only", "schema.payload-text-refused", "--url"];
+    stage.run(&[&only[..], &[&*broker.url]].concat()).ends(0, &["1 of 1 checks pass"]);
+    let said = stage.run(&[&only[..], &["http://127.0.0.1:1"]].concat());
+    said.ends(69, &["no broker answers", "--target"]);
+}
+
+#[test]
+fn a_server_that_asks_who_each_agent_is_is_not_held_against_anything() {
+    let stage = Stage::new();
+    let broker = stage.broker_with("data", &["--auth", "required"]);
+    let words = ["asks who each agent is", "takes names at their word"];
+    let administrator = std::fs::read_to_string(stage.path("data/admin.token")).unwrap();
+    for more in [&[][..], &["--token", administrator.trim()]] {
+        let ran = run(&stage, &broker.url, more).ends(2, &words);
+        assert!(ran.out.is_empty(), "{}", ran.out);
+    }
+}
+
+/// What must be refused is refused by whoever refuses everything. That proves nothing, so every
+/// check also asks for something that must be taken.
+#[test]
+fn whoever_refuses_everything_fails_every_check_that_does_anything() {
+    let stage = Stage::new();
+    let broker = stage.broker("data");
+    for breakage in breakages::quiet::NO_TO_EVERYTHING {
+        let url = broken(broker.address(), *breakage);
+        let report = report(&run(&stage, &url, &["--format", "json"]));
+        let checks = report["checks"].as_array().unwrap().iter();
+        let passed: Vec<_> =
+            checks.filter(|check| check["ok"] == true).map(|check| text(&check["id"])).collect();
+        // It reads, and does nothing else.
+        assert_eq!(passed, ["schema.refusal-members-of-unknown"]);
+    }
 }
 
 /// Runs every breakage, some at a time, and says where what failed is not what had to.
@@ -173,6 +233,21 @@ fn a_server_that_speaks_garbage_fails_everything() {
 }
 
 #[test]
+fn whoever_stops_reading_is_no_reason_to_panic_and_what_failed_has_failed() {
+    let stage = Stage::new();
+    let (broker, hung_up) = (stage.broker("data"), serve(drop));
+    for (url, code) in [(&broker.url, 0), (&hung_up, 1)] {
+        let only = ["conformance", "run", "--only", "versioning.*", "--target", url];
+        let mut command = stage.command(&only);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let ended = child.wait_with_output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!((ended.status.code(), &*said), (Some(code), ""));
+    }
+}
+
+#[test]
 fn a_server_that_answers_nonsense_with_a_good_status_fails_everything() {
     for body in ["null", "[[[[", "{}", "\"\u{1b}[2J\"", "{\"claims\":[],\"handoffs\":[]}"] {
         let url = serve(move |mut stream| {
@@ -212,4 +287,5 @@ fn where_nobody_listens_nothing_is_checked() {
     let stage = Stage::new();
     run(&stage, "http://127.0.0.1:1", &[]).ends(69, &["no broker answers"]);
     run(&stage, "ftp://x", &[]).ends(2, &["is no broker's URL"]);
+    run(&stage, "https://x", &[]).ends(2, &["no TLS is spoken here", "proxy"]);
 }

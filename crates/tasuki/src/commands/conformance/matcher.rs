@@ -220,7 +220,8 @@ impl Findings<'_> {
         let Some(schema) = self.schemas.get(name) else {
             return self.all.push(format!("there is no schema {name}"));
         };
-        match jsonschema::validator_for(schema) {
+        // A date that is none does not fit, either.
+        match jsonschema::options().should_validate_formats(true).build(schema) {
             Err(error) => self.all.push(format!("{name} is no schema: {error}")),
             Ok(validator) => {
                 for error in validator.iter_errors(value) {

@@ -6,7 +6,9 @@ use super::*;
 
 fn findings(expect: &Value, status: u16, body: &Value) -> Vec<String> {
     let expect = Expect::read(expect).unwrap();
-    let schemas = Schemas::from([("number".into(), json!({ "type": "number" }))]);
+    let time = json!({ "type": "string", "format": "date-time" });
+    let schemas =
+        Schemas::from([("number".into(), json!({ "type": "number" })), ("time".into(), time)]);
     expect.findings(&Found { status: Some(status), body }, &schemas)
 }
 
@@ -44,6 +46,7 @@ fn every_condition_holds_for_what_it_means_and_for_nothing_else() {
         &json!([1, 3]),
     );
     check(&json!({ "fits": "number" }), &json!(1), &json!("1"));
+    check(&json!({ "fits": "time" }), &json!("2026-11-03T10:00:00Z"), &json!("yesterday"));
 }
 
 #[test]

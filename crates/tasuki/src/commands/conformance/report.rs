@@ -47,6 +47,8 @@ pub(crate) struct Report {
     target: String,
     suite: String,
     protocol: u32,
+    /// Whether these are the checks that this program brings along. Others prove no level.
+    own_suite: bool,
     pub(crate) ok: bool,
     passed: usize,
     failed: usize,
@@ -61,7 +63,7 @@ struct Level {
     level: &'static str,
     passed: usize,
     failed: usize,
-    /// Whether every check of the level was run.
+    /// Whether the level has checks and all of them were run.
     complete: bool,
     may_claim: bool,
 }
@@ -80,7 +82,7 @@ struct Checked {
 }
 
 impl Report {
-    pub(crate) fn of(suite: &Suite, target: &str, outcomes: Vec<Outcome>) -> Self {
+    pub(crate) fn of(suite: &Suite, own_suite: bool, target: &str, outcomes: Vec<Outcome>) -> Self {
         let checks: Vec<_> = outcomes
             .into_iter()
             .map(|outcome| Checked::of(&suite.checks[outcome.number], outcome))
@@ -88,13 +90,14 @@ impl Report {
         let count = |level: &str, ok: bool| {
             checks.iter().filter(|check| check.level == level && check.ok == ok).count()
         };
-        let mut holds = true;
+        let mut holds = own_suite;
         let levels: Vec<_> = LEVELS
             .into_iter()
             .map(|level| {
                 let all = suite.checks.iter().filter(|check| check.level == level).count();
                 let (passed, failed) = (count(level, true), count(level, false));
-                let complete = passed + failed == all;
+                // Of a level without checks nothing is known.
+                let complete = all > 0 && passed + failed == all;
                 // A level is kept with those before it, or not at all.
                 holds = holds && complete && failed == 0;
                 Level { level, passed, failed, complete, may_claim: holds }
@@ -105,6 +108,7 @@ impl Report {
             target: target.to_owned(),
             suite: suite.suite.clone(),
             protocol: suite.protocol,
+            own_suite,
             ok: failed == 0 && !checks.is_empty(),
             passed: checks.len() - failed,
             failed,
@@ -189,6 +193,10 @@ impl Report {
 
     fn claim(&self) -> String {
         match self.may_claim {
+            _ if !self.own_suite => {
+                let other = "These are not the checks that this program brings along:";
+                format!("{other} no level of protocol {} may be claimed.", self.protocol)
+            }
             Some(level) => format!("Protocol {} may be claimed up to {level}.", self.protocol),
             None => format!("No level of protocol {} may be claimed.", self.protocol),
         }

@@ -37,10 +37,9 @@ fn a_level_is_claimed_with_all_of_those_before_it_or_not_at_all() {
     let claim = |failing: &[usize], run: usize| {
         let outcomes =
             (0..run).map(|number| outcome(number, failing.contains(&number).then(failed)));
-        Report::of(&suite, "t", outcomes.collect()).may_claim
+        Report::of(&suite, true, "t", outcomes.collect()).may_claim
     };
-    // The suite here has nothing of the two last levels, so nothing of them can fail.
-    assert_eq!(claim(&[], 4), Some("versioning"));
+    assert_eq!(claim(&[], 4), Some("chain"), "there is nothing of the two last levels");
     assert_eq!(claim(&[3], 4), Some("delivery"));
     assert_eq!(claim(&[2], 4), Some("schema"));
     assert_eq!(claim(&[1], 4), None);
@@ -50,7 +49,7 @@ fn a_level_is_claimed_with_all_of_those_before_it_or_not_at_all() {
 #[test]
 fn tap_names_every_check_and_says_of_a_failure_what_and_why() {
     let outcomes = vec![outcome(0, None), outcome(1, Some(failed()))];
-    let tap = Report::of(&suite(), "http://t", outcomes).tap();
+    let tap = Report::of(&suite(), true, "http://t", outcomes).tap();
     let expected = r#"TAP version 14
 1..2
 # target http://t
@@ -72,7 +71,7 @@ not ok 2 - schema.b: It \# holds.
 #[test]
 fn json_and_text_say_the_same() {
     let report =
-        Report::of(&suite(), "http://t", vec![outcome(0, None), outcome(2, Some(failed()))]);
+        Report::of(&suite(), true, "http://t", vec![outcome(0, None), outcome(2, Some(failed()))]);
     let json: Value = serde_json::from_str(&report.json()).unwrap();
     assert_eq!(
         (&json["ok"], &json["passed"], &json["failed"]),
@@ -87,6 +86,21 @@ fn json_and_text_say_the_same() {
 }
 
 #[test]
+fn a_level_without_checks_is_not_complete_and_checks_of_others_prove_nothing() {
+    let all = || (0..4).map(|number| outcome(number, None)).collect();
+    let own: Value = serde_json::from_str(&Report::of(&suite(), true, "t", all()).json()).unwrap();
+    let (chain, context) = (&own["levels"][2], &own["levels"][3]);
+    assert_eq!((&chain["complete"], &chain["may_claim"]), (&json!(true), &json!(true)));
+    assert_eq!((&context["complete"], &context["may_claim"]), (&json!(false), &json!(false)));
+    let report = Report::of(&suite(), false, "t", all());
+    let other: Value = serde_json::from_str(&report.json()).unwrap();
+    assert_eq!((&other["own_suite"], &other["may_claim"]), (&json!(false), &json!(null)));
+    assert!(other["levels"].as_array().unwrap().iter().all(|level| level["may_claim"] == false));
+    let words = "not the checks that this program brings along: no level of protocol 1";
+    assert!(report.tap().contains(words) && report.for_people().contains(words));
+}
+
+#[test]
 fn a_run_without_checks_is_no_success() {
-    assert!(!Report::of(&suite(), "t", Vec::new()).ok);
+    assert!(!Report::of(&suite(), true, "t", Vec::new()).ok);
 }

@@ -67,6 +67,33 @@ fn there_are_enough_checks_and_every_level_has_some() {
     }
 }
 
+fn is_refused(step: &Step) -> bool {
+    match &step.expect.as_ref().unwrap()["status"] {
+        Value::String(class) => class.starts_with('4'),
+        Value::Array(any) => any.iter().all(|status| status.as_u64() >= Some(400)),
+        status => status.as_u64() >= Some(400),
+    }
+}
+
+/// Whoever refuses everything also refuses what must be refused.
+#[test]
+fn what_is_refused_without_a_word_of_its_own_is_taken_when_nothing_is_wrong_with_it() {
+    let suite = own();
+    for check in &suite.checks {
+        let calls: Vec<_> = check.steps.iter().filter(|step| step.operation.is_some()).collect();
+        let is_taken = |name| {
+            calls.iter().any(|step| step.operation.as_ref() == Some(name) && !is_refused(step))
+        };
+        for step in calls.iter().filter(|step| is_refused(step)) {
+            let name = step.operation.as_ref().unwrap();
+            let code = &step.expect.as_ref().unwrap()["code"];
+            let has_word = code.is_string() && code != "invalid_request";
+            let reads = suite.operations[name].method == "GET";
+            assert!(reads || has_word || is_taken(name), "{}: {name} is only refused", check.id);
+        }
+    }
+}
+
 /// The rules of the specification, by their names.
 fn rules() -> BTreeSet<String> {
     let text = std::fs::read_to_string(root().join("docs/spec/README.md")).unwrap();

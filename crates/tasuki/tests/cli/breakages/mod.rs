@@ -4,6 +4,7 @@
 
 mod changed;
 mod lost;
+pub(crate) mod quiet;
 mod rules;
 mod taken;
 
@@ -13,7 +14,7 @@ use crate::proxy::{Answered, Asked, Breakage};
 pub(crate) type Row = (&'static str, Breakage, &'static [&'static str]);
 
 pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
-    [rules::ALL, taken::ALL, lost::ALL, changed::ALL].into_iter().flatten()
+    [rules::ALL, taken::ALL, lost::ALL, changed::ALL, quiet::ALL].into_iter().flatten()
 }
 
 const fn asks(asked: fn(&mut Asked)) -> Breakage {

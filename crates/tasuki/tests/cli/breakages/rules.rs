@@ -65,6 +65,7 @@ pub(super) const ALL: &[Row] = &[
             "delivery.same-key-at-once",
             "delivery.same-key-memories",
             "delivery.same-key-other-body",
+            "delivery.same-key-publications",
             "delivery.same-key-same-reply",
             "delivery.same-key-tasks",
             "schema.message-1-lead-to-coder",
@@ -143,6 +144,7 @@ pub(super) const ALL: &[Row] = &[
         "permanent failures are tried again",
         asks(retry_permanent),
         &[
+            "delivery.dead-letters-are-listed",
             "delivery.dead-letters-are-told",
             "delivery.discard-needs-a-reason",
             "delivery.permanent-not-tried-again",

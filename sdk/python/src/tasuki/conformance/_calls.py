@@ -17,7 +17,8 @@ from .. import models as m
 from .._sync.claims import Claim
 from .._sync.client import Client
 from .._wire import NO_RETRY, Route, plain
-from ._methods import METHODS, Said, Unmapped
+from ._methods import METHODS
+from ._said import Said, Unmapped
 
 Json = dict[str, Any]
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,6 +14,12 @@ from ._values import MISSING, Misunderstood, point
 ANY = "<any>"
 _SHOWN_CHARS = 300
 _FINDINGS_MAX = 5
+#: RFC 3339.
+_TIME = re.compile(
+    r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
+    r"[Tt]([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d+)?([Zz]|[+-]([01]\d|2[0-3]):[0-5]\d)",
+    re.ASCII,
+)
 _TYPES: dict[str, Callable[[Any], bool]] = {
     "null": lambda value: value is None,
     "boolean": lambda value: isinstance(value, bool),
@@ -151,11 +158,18 @@ def _unfit(schemas: Schemas, name: str, value: Any) -> list[str]:
         import jsonschema
     except ImportError as error:
         raise Misunderstood("schemas need jsonschema: pip install tasuki[conformance]") from error
-    validator = jsonschema.Draft202012Validator(schemas[name])
+    formats = jsonschema.FormatChecker(formats=())
+    # The checker of the package knows dates only if another package is there.
+    formats.checks("date-time")(_is_time)
+    validator = jsonschema.Draft202012Validator(schemas[name], format_checker=formats)
     return [
         f"/{'/'.join(map(str, fault.absolute_path))}: does not fit {name}: {shown(fault.message)}"
         for fault in validator.iter_errors(value)
     ]
+
+
+def _is_time(value: Any) -> bool:
+    return not isinstance(value, str) or bool(_TIME.fullmatch(value))
 
 
 def _contains(value: Any, part: Any) -> bool:

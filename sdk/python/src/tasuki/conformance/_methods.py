@@ -10,63 +10,11 @@ from typing import TYPE_CHECKING, Any
 from .. import _offers
 from .._sync.client import Client
 from .._wire import plain
+from ..errors import Refused
+from ._said import Said, Unmapped
 
 if TYPE_CHECKING:
     from ._calls import Caller
-
-Json = dict[str, Any]
-
-
-class Unmapped(Exception):
-    """The SDK has no method that would say just this."""
-
-
-class Said:
-    """The members of a step, each of which must be taken."""
-
-    def __init__(self, members: Json) -> None:
-        self.left = dict(members)
-
-    def take(self, *names: str) -> list[Any]:
-        """Members that must be there."""
-        if any(name not in self.left for name in names):
-            raise Unmapped
-        return [self.left.pop(name) for name in names]
-
-    def maybe(self, **names: str) -> Json:
-        """Those of these members that are there, by the names that the SDK has for them."""
-        return {ours: self.left.pop(name) for name, ours in names.items() if name in self.left}
-
-    def seconds(self, **names: str) -> Json:
-        """The same for spans, which the SDK has in seconds."""
-        return {ours: span / 1000 for ours, span in self.maybe(**names).items()}
-
-    def target(self) -> Json:
-        """Who is meant."""
-        (to,) = self.take("to")
-        if not isinstance(to, dict) or len(to) != 1:
-            raise Unmapped
-        ((kind, name),) = to.items()
-        return {"to": name} if kind == "agent" else {"to_capability": name}
-
-    def payload(self) -> Json:
-        """A payload that the SDK passes on as it is."""
-        (payload,) = self.take("payload")
-        if not isinstance(payload, dict) or not isinstance(payload.get("type"), str):
-            raise Unmapped
-        return payload
-
-    def rest(self, *known: str) -> Json:
-        """All that is left, which the SDK has by the same names."""
-        if set(self.left) - set(known):
-            raise Unmapped
-        left, self.left = self.left, {}
-        return left
-
-    def end(self) -> None:
-        """Nothing may be left."""
-        self.rest()
-
 
 _HOP = tuple(_offers.Said.__annotations__)
 _OFFER = (
@@ -244,6 +192,33 @@ def _publish(caller: Caller, said: Said) -> Any:
     return plain(caller.client.agents.publish(manifest))
 
 
+def _publish_on(caller: Caller, said: Said) -> Any:
+    (name,) = said.take("name")
+    payload = said.payload()
+    rest = said.rest("intent", "receivers", "from_agent", "idempotency_key")
+    return plain(caller.client.channel(name).publish(payload=payload, **rest).published)
+
+
+def _offer_batch(caller: Caller, said: Said) -> Any:
+    (offers,) = said.take("offers")
+    said.end()
+    given = []
+    for offer in map(Said, offers):
+        who = {**offer.target(), "payload": offer.payload()}
+        given.append({**who, **offer.rest("intent", "from_agent", "idempotency_key")})
+    results = caller.client.handoff_many(given)
+    return {
+        "results": [
+            {"error": {"code": one.code}} if isinstance(one, Refused) else plain(one.offered)
+            for one in results
+        ]
+    }
+
+
+def _dead_letters(caller: Caller, said: Said) -> Any:
+    return plain(caller.client.dead_letters.page(**said.rest("limit")))
+
+
 def _list(caller: Caller, said: Said) -> Any:
     rest = said.rest("state", "from_agent", "to_agent", "to_capability", "task", "limit")
     return plain(caller.client.handoffs.page(**rest))
@@ -252,11 +227,13 @@ def _list(caller: Caller, said: Said) -> Any:
 METHODS: dict[str, Callable[[Caller, Said], Any]] = {
     "agent_publish": _publish,
     "assemble": _assemble,
+    "channel_publish": _publish_on,
     "context_show": _context,
     "context_write": _write,
     "dead_letter_discard": _needs(
         "reason", _by_id(lambda client: client.dead_letters.discard, "by", "reason")
     ),
+    "dead_letter_list": _dead_letters,
     "dead_letter_redrive": _by_id(lambda client: client.dead_letters.redrive, "by"),
     "dead_letter_show": _by_id(lambda client: client.dead_letters.get),
     "handoff_cancel": _by_id(lambda client: client.handoffs.cancel, "by", "reason"),
@@ -268,6 +245,7 @@ METHODS: dict[str, Callable[[Caller, Said], Any]] = {
     "handoff_fail": _fail,
     "handoff_list": _list,
     "handoff_offer": _offer,
+    "handoff_offer_batch": _offer_batch,
     "handoff_peek": _peek,
     "handoff_progress": _progress,
     "handoff_prompt": _by_id(lambda client: client.handoffs.prompt, "tokenizer"),
