@@ -29,6 +29,9 @@ HEAD = """\
 # A member of such a name would hide one that every pydantic model has.
 TAKEN = {"schema", "json", "copy", "dict", "construct", "validate", "register"}
 
+# What a model can do beyond having members.
+EXTRA = {"Prompt": ["", "    def __str__(self) -> str:", "        return self.prompt"]}
+
 Schema = dict[str, Any]
 
 
@@ -87,6 +90,7 @@ class Models:
             lines += docstring(doc)
         for member, (part, required) in members.items():
             lines += self.field(member, part, required)
+        lines += EXTRA.get(name, [])
         if len(lines) == 1:
             lines.append("    pass")
         return "\n".join(lines) + "\n\n\n"
@@ -279,6 +283,7 @@ TWIN = [
     (r"__aiter__", "__iter__"),
     (r"__anext__", "__next__"),
     (r"AsyncIterator", "Iterator"),
+    (r"\bAwaitable\[(\w+)\]", r"\1"),
     (r"AbstractAsyncContextManager", "AbstractContextManager"),
     (r"asyncio\.sleep", "time.sleep"),
     (r"^import asyncio$", "import time"),
@@ -295,6 +300,7 @@ def twin(source: str, name: str) -> str:
     for line in source.splitlines():
         if line.endswith("# async only"):
             continue
+        line = line.removesuffix("  # sync only")
         for pattern, instead in TWIN:
             line = re.sub(pattern, instead, line)
         lines.append(line)

@@ -120,11 +120,14 @@ def target(to: str | None, to_capability: str | None) -> dict[str, str]:
     return {"agent": to} if to is not None else {"capability": str(to_capability)}
 
 
-def said(parts: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts of a hop, with what may be given in short written out."""
+def said(parts: Mapping[str, Any], *, empty: bool = False) -> dict[str, Any]:
+    """The parts of a hop, with what may be given in short written out. Nothing is said by a part
+    that is empty, unless it takes the place of something (`empty`)."""
     assembled = parts.get("assembled")
     body = {**(plain(assembled.offer) if assembled else {}), **parts}
     body.pop("assembled", None)
+    if not empty:
+        body = {name: value for name, value in body.items() if not _is_empty(value)}
     if body.get("memory_refs"):
         refs: Iterable[Any] = body["memory_refs"]
         body["memory_refs"] = [{"id": ref} if isinstance(ref, str) else ref for ref in refs]
@@ -143,6 +146,10 @@ def said(parts: Mapping[str, Any]) -> dict[str, Any]:
         if body.get(name) is False:
             del body[name]
     return body
+
+
+def _is_empty(value: Any) -> bool:
+    return isinstance(value, (list, tuple, dict)) and not value
 
 
 def follow_up(
