@@ -134,6 +134,11 @@ class AsyncClient:
         `intent` is what the user asked for, word for word; it opens a task. With `task_id` a task
         is handed on. `payload` is what the receiver works on: an object, a model, or a text.
         `control="awaited"` calls: the work becomes a task below, and this one stays the sender's.
+
+        Further keywords say what binds (`constraints`, `decisions`), what to know (`summary`,
+        `history`, `memory_refs`, `assembled`), what is wanted (`ask`, `expected_output`,
+        `output_schema`), when and by whom (`deadline`, `expires_in`, `start_in`, `priority`,
+        `fallbacks`, `needs_approval`, `coordinator`) and on which `terms`: see `Offer`.
         """
         body = offer(
             self._wire.core,
@@ -165,7 +170,8 @@ class AsyncClient:
         **hop: Unpack[Offer],
     ) -> m.ResultReport:
         """Has somebody do something, and waits for the result. The caller stays the owner of its
-        own task. Raises `TimedOut` after `timeout`; the work goes on all the same."""
+        own task. Raises `TimedOut` after `timeout`; the work goes on all the same. Keywords as in
+        `handoff`."""
         called = await self.handoff(
             to=to,
             to_capability=to_capability,
@@ -344,7 +350,9 @@ class AsyncClient:
         **assembly: Unpack[Assembly],
     ) -> m.AssembleReply:
         """Puts together what a receiver gets to read, within its token budget. Nothing is stored:
-        `handoff(assembled=…, to=…, intent=…)` sends it."""
+        `handoff(assembled=…, to=…, intent=…)` sends it. `project`, `memory_refs`,
+        `include_recent` and `include_pins` say what is considered, `max_tokens`, `reserved_work`,
+        `strategy` and `role` how much of it fits: see `Assembly`."""
         body = {
             **said(assembly),
             "from_agent": self._wire.core.who(from_agent, "from_agent"),
