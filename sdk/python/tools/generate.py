@@ -402,7 +402,7 @@ def method(node: ast.FunctionDef, before: str, skip: int) -> str:
     about = one_line(ast.get_docstring(node) or "")
     if any(ast.unparse(one) == "property" for one in node.decorator_list):
         result = ast.unparse(node.returns) if node.returns else "None"
-        return f"\n### `{name}`\n\n`{result}`. {about}\n"
+        return f"\n### `{name}`\n\n{wrapped(f'`{result}`. {about}')}\n"
     given = node.args
     plain = given.args[skip:]
     defaults = [None] * (len(plain) - len(given.defaults)) + list(given.defaults)
@@ -429,7 +429,7 @@ def method(node: ast.FunctionDef, before: str, skip: int) -> str:
         call = f"{name}(\n{inner}){result}"
     # Not `python`: a signature is not a program.
     head = "" if node.name == "__init__" else f"\n### `{node.name}`\n"
-    text = textwrap.fill(f"{about}{more}", 100, break_long_words=False, break_on_hyphens=False)
+    text = wrapped(f"{about}{more}")
     return f"{head}\n```py\n{call}\n```\n" + (f"\n{text}\n" if about else "")
 
 
@@ -453,6 +453,10 @@ def keywords(node: ast.ClassDef, lines: list[str]) -> str:
             kind = ast.unparse(key.annotation).replace("|", "\\|")
             rows.append(f"| `{ast.unparse(key.target)}` | `{kind}` | {' '.join(said)} |\n")
     return "".join(rows)
+
+
+def wrapped(text: str) -> str:
+    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
 def one_line(text: str) -> str:

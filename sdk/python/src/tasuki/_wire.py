@@ -139,8 +139,8 @@ class Attempts(Generic[T]):
         self.tries += 1
         pause = max(least, retry.pause(self.tries))
         if not again or time.monotonic() - self.began + pause > self.seconds:
-            final.in_doubt = self.in_doubt
-            if self.in_doubt and isinstance(final, errors.Unreachable):
+            final.in_doubt = self.in_doubt and self.route.method != "GET"
+            if final.in_doubt and isinstance(final, errors.Unreachable):
                 final.hint = f"it may have been done: look before you ask again; {final.hint}"
             raise final from cause
         return pause

@@ -133,8 +133,12 @@ class Worker:
                     if patience.over():
                         break
         finally:
+            stopped = self._stop.is_set()
             self._stop.set()
             self._drain()
+            # One that had nothing to do can be run again.
+            if not stopped and self._ended is None:
+                self._stop.clear()
 
     def _poll(self, client: Client) -> None:
         try:
@@ -292,7 +296,8 @@ class AsyncWorker:
                 free = options.concurrency - len(running)
                 if free:
                     for claim in await self._asked(client, free, min(POLL_S, idle.left())):
-                        running.add(asyncio.create_task(self._one(claim)))
+                        work = _give_back_too(claim) if self._stopping else self._one(claim)
+                        running.add(asyncio.create_task(work))
                 if running:
                     idle = Deadline(options.idle)
         finally:
@@ -444,6 +449,13 @@ def _free(slots: threading.Semaphore, most: int) -> int:
 def _give_back(claim: Claim) -> None:
     try:
         claim._end(routes.HANDOFF_RELEASE, {}, brief=True)
+    except errors.TasukiError as error:
+        log.warning("cannot give %s back: %s", claim.handoff_id, error)
+
+
+async def _give_back_too(claim: AsyncClaim) -> None:
+    try:
+        await claim._end(routes.HANDOFF_RELEASE, {}, brief=True)
     except errors.TasukiError as error:
         log.warning("cannot give %s back: %s", claim.handoff_id, error)
 

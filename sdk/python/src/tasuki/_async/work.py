@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Literal
 
+import httpx
 from typing_extensions import Unpack
 
 from .. import _routes as routes
@@ -453,15 +454,21 @@ class AsyncAudit:
         request = self._wire.core.request(
             routes.AUDIT_EXPORT, path={}, query={"after": after}, body=None, wait=600
         )
-        response = await self._wire.http.send(request, stream=True)
         try:
-            if not response.is_success:
-                content = await response.aread()
-                raise refusal_of(response, self._wire.core.base_url, content)
-            async for line in response.aiter_lines():
-                yield line
-        finally:
-            await response.aclose()
+            response = await self._wire.http.send(request, stream=True)
+            try:
+                if not response.is_success:
+                    content = await response.aread()
+                    raise refusal_of(response, self._wire.core.base_url, content)
+                async for line in response.aiter_lines():
+                    yield line
+            finally:
+                await response.aclose()
+        except (httpx.HTTPError, httpx.StreamError) as error:
+            raise errors.Unreachable(
+                f"the log broke off: {error or type(error).__name__}",
+                hint="ask again with `after`: what came is whole up to its last line",
+            ) from error
 
     async def refusals(self) -> m.Refusals:
         """The last attempts that nobody stood behind."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
+import httpx
 from typing_extensions import Unpack
 
 from .. import _routes as routes
@@ -444,15 +445,21 @@ class Audit:
         request = self._wire.core.request(
             routes.AUDIT_EXPORT, path={}, query={"after": after}, body=None, wait=600
         )
-        response = self._wire.http.send(request, stream=True)
         try:
-            if not response.is_success:
-                content = response.read()
-                raise refusal_of(response, self._wire.core.base_url, content)
-            for line in response.iter_lines():
-                yield line
-        finally:
-            response.close()
+            response = self._wire.http.send(request, stream=True)
+            try:
+                if not response.is_success:
+                    content = response.read()
+                    raise refusal_of(response, self._wire.core.base_url, content)
+                for line in response.iter_lines():
+                    yield line
+            finally:
+                response.close()
+        except (httpx.HTTPError, httpx.StreamError) as error:
+            raise errors.Unreachable(
+                f"the log broke off: {error or type(error).__name__}",
+                hint="ask again with `after`: what came is whole up to its last line",
+            ) from error
 
     def refusals(self) -> m.Refusals:
         """The last attempts that nobody stood behind."""
