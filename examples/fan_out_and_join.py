@@ -36,23 +36,29 @@ def research(claim: tasuki.Claim) -> dict[str, str]:
 def main() -> None:
     agents = threading.Thread(target=research.run)
     agents.start()
-    with tasuki.Client(agent="planner") as client:
-        task = client.tasks.open("Which database fits a small shop? Compare three.")
-        calls = [
-            client.handoff(
-                to_capability="compare_databases",
-                task_id=task.task_id,
-                control="awaited",
-                payload={"type": "question", "about": name},
-            )
-            for name in sorted(KNOWN)
-        ]
-        owner = client.tasks.get(task.task_id).owner
-        print(f"{len(calls)} questions are under way, the {owner} still owns the task")
-        for result in client.results(calls, timeout=60):
-            print(f"{result.payload['about']}: {result.payload['best_for']}")
-    research.stop()
-    agents.join()
+    try:
+        with tasuki.Client(agent="planner") as client:
+            compare(client)
+    finally:
+        research.stop()
+        agents.join()
+
+
+def compare(client: tasuki.Client) -> None:
+    task = client.tasks.open("Which database fits a small shop? Compare three.")
+    calls = [
+        client.handoff(
+            to_capability="compare_databases",
+            task_id=task.task_id,
+            control="awaited",
+            payload={"type": "question", "about": name},
+        )
+        for name in sorted(KNOWN)
+    ]
+    owner = client.tasks.get(task.task_id).owner
+    print(f"{len(calls)} questions are under way, the {owner} still owns the task")
+    for result in client.results(calls, timeout=60):
+        print(f"{result.payload['about']}: {result.payload['best_for']}")
 
 
 if __name__ == "__main__":

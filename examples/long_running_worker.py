@@ -48,19 +48,26 @@ def main() -> None:
     worker = threading.Thread(target=write.run)
     worker.start()
     with tasuki.Client(agent="publisher") as client:
-        book = client.handoff(to="novelist", intent="Write a short book.")
-        for number, text in enumerate(book.result(timeout=120).payload["chapters"], 1):
-            print(f"chapter {number} of {len(CHAPTERS)}: {text}")
-        print(f"leases lost: {book.status().losses}, reports of progress: {reports(client, book)}")
-
-        second = client.handoff(to="novelist", intent="Write another one.")
-        for event in client.events(after=0, task=second.task_id):
-            if event.record.kind == "progressed":
-                second.cancel(reason="one is enough")
-                break
-        write.stop()
-        worker.join()
+        try:
+            second = publish(client)
+        finally:
+            write.stop()
+            worker.join()
         print(f"a second book is {second.status().state}, and its writer has stopped")
+
+
+def publish(client: tasuki.Client) -> tasuki.Handoff:
+    book = client.handoff(to="novelist", intent="Write a short book.")
+    for number, text in enumerate(book.result(timeout=120).payload["chapters"], 1):
+        print(f"chapter {number} of {len(CHAPTERS)}: {text}")
+    print(f"leases lost: {book.status().losses}, reports of progress: {reports(client, book)}")
+
+    second = client.handoff(to="novelist", intent="Write another one.")
+    for event in client.events(after=0, task=second.task_id):
+        if event.record.kind == "progressed":
+            second.cancel(reason="one is enough")
+            break
+    return second
 
 
 def reports(client: tasuki.Client, handoff: tasuki.Handoff) -> int:

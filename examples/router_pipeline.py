@@ -50,24 +50,28 @@ def main() -> None:
     threads = [threading.Thread(target=worker.run) for worker in workers]
     for thread in threads:
         thread.start()
-    told: set[str] = set()
-    with tasuki.Client(agent="front-desk") as client:
-        for text in ("I was charged twice!", "Your shop is slow."):
-            ticket = client.handoff(
-                to="router",
-                intent=text,
-                payload={"type": "ticket", "text": text},
-                constraints=["Never promise a date."],
-            )
-            result = ticket.final(timeout=60)
-            hops = client.tasks.get(ticket.task_id).handoffs
-            path = [hop.to.agent or "?" for hop in sorted(hops, key=lambda hop: hop.hop)]
-            print(f"{' -> '.join(path)}: {result.payload['text']}")
-            told.update(result.payload["told"])
-    print(f"both were told: {', '.join(told)}")
-    for worker, thread in zip(workers, threads, strict=True):
-        worker.stop()
-        thread.join()
+    try:
+        with tasuki.Client(agent="front-desk") as client:
+            told = hand_in(client, "I was charged twice!") | hand_in(client, "Your shop is slow.")
+        print(f"both were told: {', '.join(told)}")
+    finally:
+        for worker, thread in zip(workers, threads, strict=True):
+            worker.stop()
+            thread.join()
+
+
+def hand_in(client: tasuki.Client, text: str) -> set[str]:
+    ticket = client.handoff(
+        to="router",
+        intent=text,
+        payload={"type": "ticket", "text": text},
+        constraints=["Never promise a date."],
+    )
+    result = ticket.final(timeout=60)
+    hops = client.tasks.get(ticket.task_id).handoffs
+    path = [hop.to.agent or "?" for hop in sorted(hops, key=lambda hop: hop.hop)]
+    print(f"{' -> '.join(path)}: {result.payload['text']}")
+    return set(result.payload["told"])
 
 
 if __name__ == "__main__":

@@ -9,12 +9,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tasuki.conformance import Report, load, run
 from tasuki.conformance._matcher import findings
+from tasuki.conformance._runner import Outcome
 from tasuki.conformance._values import Misunderstood, resolve
 from tasuki.testing import Broker
 
@@ -129,3 +131,35 @@ def test_what_the_runner_does_not_know_is_an_error(expect: Any) -> None:
 def test_a_value_that_cannot_be_made_is_an_error(value: Any) -> None:
     with pytest.raises(Misunderstood):
         resolve(value, {"a": {}})
+
+
+def test_a_dead_port_is_told_as_the_command_line_tells_it(tmp_path: Path) -> None:
+    suite = tmp_path / "suite.json"
+    suite.write_text('{"suite": "1", "protocol": 1, "checks": []}', "utf-8")
+    ran = subprocess.run(
+        [
+            *(sys.executable, "-m", "tasuki.conformance"),
+            *("--target", "http://127.0.0.1:9", "--suite", str(suite)),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 69
+    assert "no server answers" in ran.stderr
+
+
+def test_a_title_of_several_lines_is_one_line_of_tap() -> None:
+    title = "one\nnot ok 2 - two"
+    check = Outcome(id="a.b", level="schema", title=title, reason="r", rule="R1", ok=True)
+    report = Report(
+        target="x",
+        suite="1",
+        protocol=1,
+        checks=[check],
+        typed_calls=0,
+        low_level_calls=0,
+        typed_operations=[],
+        low_level_operations=[],
+    )
+    assert report.tap().splitlines()[2] == "ok 1 - a.b: one not ok 2 - two"

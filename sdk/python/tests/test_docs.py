@@ -29,6 +29,7 @@ def documents() -> list[Path]:
 
 
 DOCUMENTS = documents()
+GUIDE = ROOT / "docs" / "guides" / "python.md"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```\n(?:```text\n(.*?)^```$)?", re.M | re.S)
 
 
@@ -51,6 +52,36 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_every_block_does_what_the_document_shows(document: Path, place: Path) -> None:
+    run_blocks(document, place)
+
+
+def test_the_guide_can_be_followed_twice_on_one_broker(place: Path) -> None:
+    run_blocks(GUIDE, place)
+    run_blocks(GUIDE, place)
+
+
+def test_the_types_of_the_guide_are_right(tmp_path: Path) -> None:
+    whole: list[str] = []
+    for language, source, _ in BLOCK.findall(GUIDE.read_text("utf-8")):
+        file = re.match(r"# (\w+\.py)\n", source)
+        if language == "python" and file:
+            (tmp_path / file[1]).write_text(source, "utf-8")
+        elif language == "python":
+            whole.append(source)
+    (tmp_path / "guide.py").write_text("\n".join(whole), "utf-8")
+    config = ["--strict", "--config-file", os.devnull, "--cache-dir", str(tmp_path / "cache")]
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", *config, *map(str, sorted(tmp_path.glob("*.py")))],
+        env={**os.environ, "MYPYPATH": os.environ["PYTHONPATH"]},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stdout
+
+
+def run_blocks(document: Path, place: Path) -> None:
     names: dict[str, Any] = {"__name__": "document"}
     count = 0
     for language, source, shown in BLOCK.findall(document.read_text("utf-8")):

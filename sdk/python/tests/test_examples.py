@@ -42,3 +42,24 @@ def promised(program: Path) -> list[str]:
 
 def test_there_are_examples() -> None:
     assert len(PROGRAMS) >= 4
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
+def test_an_example_ends_when_there_is_no_broker(program: Path) -> None:
+    code = (
+        "import runpy, sys\n"
+        "from tasuki import Retry\n"
+        "Retry.__init__.__defaults__ = (0.2, 0.1, 0.2, *Retry.__init__.__defaults__[3:])\n"
+        "runpy.run_path(sys.argv[1], run_name='__main__')\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, str(program)],
+        input=ANSWERS.get(program.name, ""),
+        capture_output=True,
+        text=True,
+        env={**os.environ, "TASUKI_URL": "http://127.0.0.1:9"},
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == 1
+    assert "Unreachable" in ran.stderr

@@ -33,12 +33,13 @@ def test_what_nobody_claims_goes_to_the_next_and_then_to_the_dead_letters(
     client: Client, name: Name
 ) -> None:
     away, spare = name("away"), name("spare")
-    sent = client.send(
-        to=away, from_agent="s", intent="Now.", timeout=0.1, fallbacks=[spare], until="settled"
-    )
-    assert not sent.reached
+    with pytest.raises(tasuki.TimedOut) as caught:
+        client.send(
+            to=away, from_agent="s", intent="Now.", timeout=0.1, fallbacks=[spare], until="settled"
+        )
+    sent = caught.value.handoff
     assert not sent.listening
-    ended = client.wait([sent.handoff_id], timeout=30).handoffs[0]
+    ended = client.wait([sent], timeout=30).handoffs[0]
     assert ended.state == "dead_lettered"
     assert [one.agent for one in ended.tried] == [away, spare] or ended.to.agent == spare
 

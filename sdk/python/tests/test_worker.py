@@ -48,6 +48,19 @@ def test_what_a_function_returns_is_the_result_and_what_it_raises_the_failure(
     assert client.tasks.get(handoffs[2].task_id).live_handoff
 
 
+def test_a_worker_that_had_nothing_to_do_can_be_run_again(client: Client, name: Name) -> None:
+    agent = name("agent")
+
+    @worker(client, agent=agent, idle=0.1)
+    def work(_: Claim) -> str:
+        return "done"
+
+    work.run()
+    handoff = client.handoff(to=agent, from_agent="sender", intent="x")
+    work.run()
+    assert handoff.result(timeout=10).payload["text"] == "done"
+
+
 def test_as_many_are_worked_on_at_once_as_were_allowed(client: Client, name: Name) -> None:
     agent = name("agent")
     # Three must be in the function together before any of them can leave it.

@@ -13,7 +13,10 @@ _INTEGER_MAX = 2**53 - 1
 
 def canonical(value: Any) -> bytes:
     """The one spelling of a JSON value that is hashed and signed."""
-    return _write(value).encode()
+    try:
+        return _write(value).encode()
+    except RecursionError:
+        raise ValueError("this is nested too deeply for JSON, or contains itself") from None
 
 
 def address(value: Any) -> str:

@@ -24,6 +24,9 @@ from ._wire import Core, decode, refusal_of
 
 log = logging.getLogger("tasuki")
 
+#: What the broker says when a claim is over.
+_OVER = frozenset({"stale_claim", "task_finished", "wrong_state", "handoff_not_found"})
+
 
 class Heart:
     """Keeps one claim alive until it is stopped, and notices when it is lost."""
@@ -109,6 +112,15 @@ class Heart:
         )
 
     def _run(self) -> None:
+        try:
+            self._keep()
+        except Exception as error:
+            # Without beats the claim ends: whoever works on it must hear of that.
+            log.exception("the heartbeats of %s ended", self._path["id"])
+            why = f"the heartbeats ended: {type(error).__name__}"
+            self.lose(errors.TasukiError(why, code="heartbeats_ended"))
+
+    def _keep(self) -> None:
         # The first beat comes early enough for a lease of which a part is gone already.
         pause = min(self._lease, max(0.0, self._lease_end - time.monotonic())) / 3
         while not self._stop.wait(pause):
@@ -116,7 +128,10 @@ class Heart:
                 self.lose(errors.TasukiError("the time for this attempt is over"))
                 return
             began = time.monotonic()
-            pause = self._beat(began)
+            try:
+                pause = self._beat(began)
+            except Exception as error:
+                pause = self._unheard(error)
 
     def _beat(self, began: float) -> float:
         """Beats once. Returns how long to wait before the next one."""
@@ -124,23 +139,27 @@ class Heart:
         request = self._core.request(route, path=self._path, query={}, body=self._body, wait=0)
         patience = max(0.2, min(self._core.timeout, self._lease / 3))
         request.extensions["timeout"] = httpx.Timeout(patience).as_dict()
-        try:
-            response = self._http().send(request)
-            if not response.is_success:
-                raise refusal_of(response, self._core.base_url)
-            beat = decode(route, response.content)
-        except (httpx.TransportError, RuntimeError) as error:
-            # The second is how a connection says that it was closed together with its client.
-            if self._stop.is_set():
-                return 0
-            log.warning("no answer to a heartbeat of %s: %s", self._path["id"], error)
-            return self._lease / 10
-        except errors.TasukiError as error:
-            if error.retryable or error.code.startswith("signature_"):
-                return self._lease / 10
-            self.lose(error)
-            return 0
+        response = self._http().send(request)
+        if not response.is_success:
+            raise refusal_of(response, self._core.base_url)
+        beat = decode(route, response.content)
         # Counted from before the request: by the broker's clock the lease began no earlier.
         self._lease_end = began + beat.lease_left_ms / 1000
         self._work_end = began + beat.work_left_ms / 1000
         return max(0.0, began + self._lease / 3 - time.monotonic())
+
+    def _unheard(self, error: Exception) -> float:
+        """After a beat that was not taken. Only the broker's own word ends a claim: whatever else
+        happens on the way there may have passed by the next beat."""
+        if isinstance(error, errors.Refused) and not error.retryable:
+            if error.code in _OVER:
+                self.lose(error)
+                return 0
+            # The broker will not have it, and may be right about who asks; a lease has its end.
+            if self.in_doubt and not error.code.startswith("signature_"):
+                self.lose(error)
+                return 0
+        # A connection that was closed together with its client is no news.
+        if not self._stop.is_set():
+            log.warning("a heartbeat of %s was not taken: %s", self._path["id"], error)
+        return self._lease / 10

@@ -7,7 +7,9 @@ how long to pause before the next try. They differ only in how they send and how
 
 from __future__ import annotations
 
+import difflib
 import json
+import math
 import os
 import random
 import time
@@ -21,6 +23,7 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from . import errors
+from .models import Model
 
 if TYPE_CHECKING:
     from .keys import Key
@@ -33,6 +36,8 @@ WAIT_S_MAX = 20.0
 #: What the broker may take beyond a wait before an answer counts as lost.
 ANSWER_S = 10.0
 CONNECT_S = 5.0
+#: How long something is tried by a program that wants to end: what is not heard of, a lease ends.
+BRIEF_S = 1.0
 
 #: Conflicts may pass, too, but when is a matter of what others do: the program decides.
 _TOLD = {409}
@@ -55,9 +60,10 @@ class Route(Generic[T]):
 class Retry:
     """How long to go on trying when the broker is away or asks for patience.
 
-    Every request of the SDK is safe to repeat (creates carry an idempotency key, claims a request
-    id), so a lost answer is answered by asking again. Pauses are random (full jitter), grow from
-    `base` to `cap` seconds, and are never shorter than what the broker asks for.
+    Creates carry an idempotency key and claims a request id, so a lost answer is answered by asking
+    again; what cannot be repeated safely is not repeated once it may have arrived. Pauses are
+    random (full jitter), grow from `base` to `cap` seconds, and are never shorter than what the
+    broker asks for.
     """
 
     seconds: float = 30.0
@@ -81,31 +87,50 @@ class Attempts(Generic[T]):
     core: Core
     route: Route[T]
     repeat: bool
+    #: How long to go on; as long as `Retry` says, unless the program wants to end.
+    seconds: float
     tries: int = 0
     began: float = field(default_factory=time.monotonic)
+    #: Whether one of the tries may have been carried out although no answer came.
+    in_doubt: bool = False
 
-    def fault(self, error: httpx.TransportError) -> float:
-        """After no answer."""
+    def fault(self, error: httpx.HTTPError | httpx.InvalidURL | httpx.StreamError) -> float:
+        """After no answer, or one that cannot be read."""
         never_sent = isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout))
+        self.in_doubt = self.in_doubt or not never_sent
         why = str(error) or type(error).__name__
         final = errors.Unreachable(
             f"cannot reach the broker at {self.core.base_url}: {why}",
             hint="start it with `tasuki serve`, or name another with TASUKI_URL",
         )
-        if not (self.repeat or never_sent):
-            final.hint = "it may have been done: look before you ask again"
         return self._next(final, self.repeat or never_sent, 0.0, error)
 
     def answer(self, response: httpx.Response, content: bytes) -> float | None:
         """After an answer: nothing if it is the one, else a pause."""
-        if response.is_success:
+        if response.is_success and self._is_ours(response, content):
             return None
+        if response.is_success:
+            return self.strange(response)
         final = refusal_of(response, self.core.base_url, content)
+        # An answer that the broker itself did not finish does not say what became of the request.
+        unknown = isinstance(final, errors.NotABroker) or final.code == "outcome_unknown"
+        self.in_doubt = self.in_doubt or unknown
         again = final.retryable and response.status_code not in _TOLD
         again = again or final.code in _SIGN_AGAIN
-        # An answer that the broker itself did not finish does not say what became of the request.
-        again = again and (self.repeat or final.code not in ("outcome_unknown", "http_502"))
+        again = again and (self.repeat or not unknown)
         return self._next(final, again, _retry_after(response.headers), None)
+
+    def strange(self, response: httpx.Response) -> float:
+        """After a success that is not a broker's."""
+        self.in_doubt = True
+        final = errors.not_a_broker(response.status_code, self.core.base_url)
+        return self._next(final, self.repeat, _retry_after(response.headers), None)
+
+    def _is_ours(self, response: httpx.Response, content: bytes) -> bool:
+        kind = response.headers.get("content-type", "")
+        if isinstance(self.route.reply, type) and issubclass(self.route.reply, BaseModel):
+            return "html" not in kind and content.lstrip()[:1] == b"{"
+        return "html" not in kind
 
     def _next(
         self, final: errors.TasukiError, again: bool, least: float, cause: Exception | None
@@ -113,7 +138,10 @@ class Attempts(Generic[T]):
         retry = self.core.retry
         self.tries += 1
         pause = max(least, retry.pause(self.tries))
-        if not again or time.monotonic() - self.began + pause > retry.seconds:
+        if not again or time.monotonic() - self.began + pause > self.seconds:
+            final.in_doubt = self.in_doubt and self.route.method != "GET"
+            if final.in_doubt and isinstance(final, errors.Unreachable):
+                final.hint = f"it may have been done: look before you ask again; {final.hint}"
             raise final from cause
         return pause
 
@@ -150,9 +178,12 @@ class Core:
             raise TypeError(f"say {what}=…, or give the client an agent")
         return name
 
-    def attempts(self, route: Route[T], repeat: bool) -> Attempts[T]:
+    def attempts(
+        self, route: Route[T], repeat: bool, brief: bool = False, patience: float | None = None
+    ) -> Attempts[T]:
         """The tries of one call."""
-        return Attempts(self, route, repeat)
+        most = self.retry.seconds if patience is None else patience
+        return Attempts(self, route, repeat, min(most, BRIEF_S) if brief else most)
 
     def request(
         self,
@@ -162,6 +193,7 @@ class Core:
         query: Mapping[str, Any],
         body: Mapping[str, Any] | bytes | None,
         wait: float,
+        brief: bool = False,
     ) -> httpx.Request:
         """A request, with the proof of who sends it. Made anew for each try, because a signature
         counts once. A body of bytes is sent as it is."""
@@ -176,6 +208,8 @@ class Core:
         if content is not None:
             headers["content-type"] = "application/json"
         timeout = httpx.Timeout(self.timeout, connect=CONNECT_S, read=self.timeout + wait)
+        if brief:
+            timeout = httpx.Timeout(min(self.timeout, 2 * BRIEF_S))
         request = httpx.Request(
             route.method,
             url,
@@ -191,27 +225,43 @@ class Core:
 
 
 def body_of(route: Route[Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said of what a route takes. What is `None` or empty is left out: the broker has its
-    defaults."""
-    unknown = set(given) - set(route.body)
-    assert not unknown, f"{route.path} does not take {sorted(unknown)}"
-    return {name: plain(value) for name, value in given.items() if not _is_nothing(value)}
+    """What is said of what a route takes. What is `None` is left out: the broker has its
+    defaults. What is empty is said."""
+    for name in given:
+        if name not in route.body:
+            raise TypeError(_unexpected(name, route))
+    return {name: plain(value) for name, value in given.items() if value is not None}
 
 
-def _is_nothing(value: Any) -> bool:
-    return value is None or (isinstance(value, (list, tuple, dict)) and not value)
+def _unexpected(name: str, route: Route[Any]) -> str:
+    known = [one.removesuffix("_ms") if one.endswith("_in_ms") else one for one in route.body]
+    close = difflib.get_close_matches(name, known, 1)
+    meant = f"; did you mean {close[0]!r}?" if close else ""
+    return f"got an unexpected keyword {name!r}{meant}"
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it."""
-    if isinstance(value, BaseModel):
+    """A value as JSON has it. A model of the program's own is taken whole."""
+    try:
+        return _plain(value)
+    except RecursionError:
+        raise ValueError("this is nested too deeply for JSON, or contains itself") from None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Model):
         return value.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", by_alias=True)
     if isinstance(value, datetime):
         return timestamp(value)
     if isinstance(value, Mapping):
-        return {str(name): plain(member) for name, member in value.items()}
+        members = {str(name): _plain(member) for name, member in value.items()}
+        if len(members) < len(value):
+            raise ValueError("two names of an object are the same as texts: JSON has only texts")
+        return members
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
-        return [plain(item) for item in value]
+        return [_plain(item) for item in value]
     return value
 
 
@@ -223,7 +273,10 @@ def timestamp(moment: datetime) -> str:
 
 def encode(value: Any) -> bytes:
     """JSON, as it goes over the wire."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except RecursionError:
+        raise ValueError("this is nested too deeply for JSON, or contains itself") from None
     return text.encode()
 
 
@@ -232,11 +285,47 @@ def decode(route: Route[T], content: bytes) -> T:
     try:
         return read(route.reply, content)
     except ValidationError as error:
-        raise errors.TasukiError(
-            f"the answer of {route.method} {route.path} does not fit its description",
-            code="unexpected_answer",
-            hint="the broker may be too old for this SDK: compare their versions",
-        ) from error
+        raise unexpected(route) from error
+
+
+def parts(route: Route[Any], content: bytes, name: str) -> list[dict[str, Any]]:
+    """The objects that an answer lists under a name, as they came."""
+    try:
+        listed = json.loads(content)[name]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise unexpected(route) from error
+    if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+        raise unexpected(route)
+    return listed
+
+
+def whole(route: Route[Any], content: bytes) -> dict[str, Any]:
+    """An answer as it came."""
+    try:
+        answer = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise unexpected(route) from error
+    if not isinstance(answer, dict):
+        raise unexpected(route)
+    return answer
+
+
+def fit(route: Route[Any], kind: type[T], part: Any) -> T:
+    """A part of an answer, as its model."""
+    assert issubclass(kind, BaseModel)
+    try:
+        return kind.model_validate(part)
+    except ValidationError as error:
+        raise unexpected(route) from error
+
+
+def unexpected(route: Route[Any]) -> errors.TasukiError:
+    """The error for an answer that is not what it should be."""
+    return errors.TasukiError(
+        f"the answer of {route.method} {route.path} does not fit its description",
+        code="unexpected_answer",
+        hint="the broker may be too old for this SDK: compare their versions",
+    )
 
 
 def read(kind: type[T], content: bytes) -> T:
@@ -250,6 +339,8 @@ def milliseconds(span: float | timedelta | None) -> int | None:
     if span is None:
         return None
     seconds = span.total_seconds() if isinstance(span, timedelta) else span
+    if not math.isfinite(seconds):
+        raise ValueError(f"{seconds} is no span: say how many seconds")
     return round(seconds * 1000)
 
 
@@ -260,7 +351,7 @@ def seconds(span: float | timedelta | None) -> float | None:
 
 def refusal_of(
     response: httpx.Response, base_url: str, content: bytes | None = None
-) -> errors.Refused:
+) -> errors.Refused | errors.NotABroker:
     """The error that an answer is."""
     problem = _problem(response.content if content is None else content)
     return errors.refusal(response.status_code, problem, base_url)
@@ -272,19 +363,19 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _problem(content: bytes) -> dict[str, Any]:
+def _problem(content: bytes) -> Any:
     try:
-        problem = json.loads(content)
-    except ValueError:
-        return {}
-    return problem if isinstance(problem, dict) else {}
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _retry_after(headers: httpx.Headers) -> float:
     try:
-        return max(0.0, float(headers.get("retry-after", "0")))
+        told = float(headers.get("retry-after", "0"))
     except ValueError:
         return 0.0
+    return max(0.0, told) if math.isfinite(told) else 0.0
 
 
 class Deadline:

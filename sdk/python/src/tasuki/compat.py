@@ -115,15 +115,18 @@ class MemorySpine:
         include_recent: int = 20,
         include_pins: bool = True,
         task_summary: str = "",
-        constraints: Mapping[str, Any] | None = None,
+        constraints: Mapping[str, Any] | Sequence[Any] | None = None,
         execution_history: Sequence[Mapping[str, Any]] | None = None,
     ) -> AssembledHandoff:
         """Puts together what `target_agent` needs: the task, memories, what was done, what binds.
 
         Memories that the text or the history name (`ms-4821`, `ms-4821 through ms-4825`) are looked
         up; those that are not there become gaps of the envelope. `max_tokens` in the constraints is
-        the budget, `deadline` the deadline. Nothing is sent yet.
+        the budget, `deadline` the deadline; a list of texts binds as well. `task_summary` is what
+        the user asked for: there is no handoff without it. Nothing is sent yet.
         """
+        if not task_summary.strip():
+            raise ValueError("say task_summary=…: what the user asked for, in words")
         history = list(execution_history or [])
         named = _named_memories(task_summary)
         named += [str(step["memory_id"]) for step in history if step.get("memory_id")]
@@ -134,7 +137,7 @@ class MemorySpine:
             project=self.project,
             include_recent=include_recent,
             include_pins=include_pins,
-            constraints=_constraints(constraints or {}),
+            constraints=_constraints(constraints),
             history=[_step(step) for step in history],
             memory_refs=list(dict.fromkeys(named)),
         )
@@ -152,7 +155,8 @@ class MemorySpine:
     ) -> Acknowledgment:
         """Sends an envelope and waits until it is accepted. Raises `TimeoutError` if it is not; the
         handoff is stored then and waits, and delivering the same envelope again waits for the same
-        handoff."""
+        handoff. Raises `HandoffFailed` if it has ended without anybody having taken it: it was
+        declined, parked or cancelled, or has expired."""
         handoff = self._offer(envelope, target)
         try:
             claimed = handoff.acknowledged(timeout)
@@ -163,8 +167,9 @@ class MemorySpine:
                 f"nobody is listening: {target} is not there to take {handoff.id}, which is stored",
                 hint=error.hint,
             ) from error
-        agent = claimed.attempts[-1].agent if claimed.attempts else target
-        return Acknowledgment(handoff.id, handoff.task_id, agent, claimed.status)
+        return Acknowledgment(
+            handoff.id, handoff.task_id, claimed.attempts[-1].agent, claimed.status
+        )
 
     def get_channel(self, name: str) -> Channel:
         """A name on which envelopes are published."""
@@ -228,15 +233,17 @@ class Channel:
     ) -> list[Published]:
         """Stores the envelope for every receiver before it returns. Publishing the same again
         stores nothing twice."""
+        if isinstance(receivers, str):
+            raise TypeError(f"receivers is a list of names: [{receivers!r}]")
         if delivery != "at-least-once":
             raise ValueError(
                 f"{delivery!r} is not offered: at-least-once is, and keys drop repeats"
             )
         publication = self._spine.client.channel(self.name).publish(
-            receivers=receivers,
+            receivers=sorted(set(receivers)),
             intent=envelope.intent,
             payload={"type": "handoff", "channel": self.name},
-            idempotency_key=envelope.key,
+            idempotency_key=envelope._key("channel", self.name, *sorted(set(receivers))),
             assembled=envelope.assembled,
         )
         published: list[Published] = []
@@ -271,8 +278,14 @@ def _step(step: Mapping[str, Any]) -> dict[str, Any]:
     return known
 
 
-def _constraints(given: Mapping[str, Any]) -> dict[str, Any]:
+def _constraints(
+    given: Mapping[str, Any] | Sequence[Any] | None,
+) -> dict[str, Any] | Sequence[Any] | None:
     """A deadline that has passed cannot be kept: it goes along as a text, and a warning says so."""
+    if isinstance(given, str):
+        raise TypeError(f"constraints is a mapping or a list of texts: [{given!r}]")
+    if not isinstance(given, Mapping):
+        return given
     known = dict(given)
     deadline = known.get("deadline")
     if deadline is None:

@@ -17,6 +17,8 @@ class TasukiError(Exception):
 
     code: str = "error"
     retryable: bool = False
+    #: Whether an earlier try of the same call may have been carried out: its answer was lost.
+    in_doubt: bool = False
 
     def __init__(
         self,
@@ -99,11 +101,20 @@ class Unreachable(TasukiError):
     retryable = True
 
 
+class NotABroker(Unreachable):
+    """Something answered, and it is not a broker: a proxy in between, a page to log in, another
+    program at this address. `status` is what it said."""
+
+    code = "not_a_broker"
+
+
 class TimedOut(TasukiError, TimeoutError):
-    """Something did not happen in time. It may still happen: nothing was cancelled."""
+    """Something did not happen in time. It may still happen: nothing was cancelled. `handoff` is
+    what was waited for, where that is one handoff."""
 
     code = "timed_out"
     retryable = True
+    handoff: Any = None
 
 
 class NoWork(TimedOut):
@@ -127,6 +138,8 @@ class HandoffFailed(TasukiError):
         **more: Any,
     ) -> None:
         super().__init__(message, **more)
+        #: The handoff as its sender has it, where it was made by the call that raised this.
+        self.handoff: Any = None
         self.handoff_id = handoff_id
         self.state = state
         #: The last report of a failure, as its agent made it: class, type, message, hint.
@@ -197,20 +210,47 @@ _BY_STATUS: dict[int, type[Refused]] = {
 }
 
 
-def refusal(status: int, problem: Mapping[str, Any], base_url: str) -> Refused:
-    """The error for what the broker answered."""
-    code = str(problem.get("code", f"http_{status}"))
+#: What something in between says when trying again may help: it is not the broker's word.
+_PASSING = frozenset({401, 404, 407, 408, 421, 425, 429})
+
+
+def refusal(status: int, problem: Any, base_url: str) -> Refused | NotABroker:
+    """The error for an answer that is not a success. What is not a broker's problem object says
+    nothing about the request, whatever its status."""
+    if not is_problem(problem):
+        return not_a_broker(status, base_url)
+    code: str = problem["code"]
     kind: type[Refused] = LeaseLost if code == "stale_claim" else _BY_STATUS.get(status, Refused)
     if kind is Refused:
         kind = Unavailable if status >= 500 else InvalidRequest
-    known = "code" in problem
+    details, request_id = problem.get("details"), problem.get("request_id")
     return kind(
-        str(problem.get("message", f"the answer was HTTP {status}, and not from a broker")),
+        problem["message"],
         code=code,
-        hint=str(problem.get("hint", "" if known else "check the broker's address")),
-        retryable=bool(problem.get("retryable", status in (502, 503, 504))),
-        details=problem.get("details"),
-        request_id=problem.get("request_id"),
-        doc_url=f"{base_url}/docs/errors/{code}" if known else None,
+        hint=str(problem.get("hint") or ""),
+        retryable=problem["retryable"],
+        details=details if isinstance(details, Mapping) else None,
+        request_id=request_id if isinstance(request_id, str) else None,
+        doc_url=f"{base_url}/docs/errors/{code}",
+        status=status,
+    )
+
+
+def is_problem(problem: Any) -> bool:
+    """Whether something is what every error of a broker looks like."""
+    return (
+        isinstance(problem, Mapping)
+        and isinstance(problem.get("code"), str)
+        and isinstance(problem.get("message"), str)
+        and isinstance(problem.get("retryable"), bool)
+    )
+
+
+def not_a_broker(status: int, base_url: str) -> NotABroker:
+    """The error for an answer that no broker gives."""
+    return NotABroker(
+        f"the answer of {base_url} is not a broker's (HTTP {status})",
+        hint="a proxy may be in between, or the address may be another program's",
+        retryable=status < 400 or status in _PASSING or status >= 500,
         status=status,
     )

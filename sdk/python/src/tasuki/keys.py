@@ -82,7 +82,15 @@ class Key:
         """Writes a key file that only its owner can read. One that is there is never
         overwritten."""
         place = Path(path).expanduser()
-        handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError as error:
+            raise FileExistsError(
+                error.errno,
+                "a key may be there already, and is not overwritten: read it with Key.load, save "
+                "this one elsewhere, or move the file away",
+                str(place),
+            ) from None
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(f"{_SECRET}{_base64url(self._seed)}\n")
             if self.agent:

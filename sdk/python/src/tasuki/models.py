@@ -2091,6 +2091,9 @@ class Prompt(Model):
     prompt: str
     token_count: int
 
+    def __str__(self) -> str:
+        return self.prompt
+
 
 class Publication(Model):
     """Tells something to many: each receiver gets a handoff of its own, all in one step."""

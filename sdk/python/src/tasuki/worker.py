@@ -14,14 +14,15 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, overload
 
+from . import _routes as routes
 from . import errors
 from ._async.claims import AsyncClaim
 from ._async.client import AsyncClient
-from ._offers import Span
+from ._offers import Span, new_key
 from ._report import Classify
 from ._sync.claims import Claim
 from ._sync.client import Client
-from ._wire import Deadline, seconds
+from ._wire import NO_RETRY, Deadline, seconds
 
 log = logging.getLogger("tasuki")
 
@@ -30,6 +31,9 @@ log = logging.getLogger("tasuki")
 POLL_S = 2.0
 #: How long work under way may go on after a stop.
 GRACE_S = 30.0
+
+#: How long a program that does not want to wait tries to give back what it holds.
+HURRY_S = 2.0
 
 _AWAY = (errors.Unreachable, errors.Unavailable, errors.Overloaded)
 Handler: TypeAlias = Callable[[Claim], Any]
@@ -78,7 +82,10 @@ class Worker:
     Ctrl-C.
 
     Stopping takes no new work, lets what is under way finish for `grace` seconds, and gives back
-    what is unfinished then. A second signal does not wait. A broker that is away is waited for.
+    what is unfinished then. A second signal does not wait. A broker that is away is waited for,
+    but not by a worker that stops: what it cannot give back, the end of the lease does. A function
+    that calls `sys.exit` gives its work back, stops the worker, and ends the program with that
+    status.
     """
 
     def __init__(self, handler: Handler, client: Client | None, options: _Options) -> None:
@@ -88,6 +95,7 @@ class Worker:
         self._stop = threading.Event()
         self._hurry = threading.Event()
         self._running = _Running()
+        self._ended: BaseException | None = None
 
     def __call__(self, claim: Claim) -> Any:
         """The function itself, for trying it out."""
@@ -108,40 +116,88 @@ class Worker:
         finally:
             if self._client is None:
                 client.close()
+        if self._ended is not None:
+            ended, self._ended = self._ended, None
+            raise ended
 
     def _work(self, client: Client) -> None:
+        # Asked for in a thread of its own: this one hears signals, whatever the broker does.
+        asking = threading.Thread(target=self._poll, args=(client,), name="tasuki-ask", daemon=True)
+        asking.start()
+        try:
+            patience: Deadline | None = None
+            while asking.is_alive() and not self._hurry.is_set():
+                asking.join(0.1)
+                if self._stop.is_set():
+                    patience = patience or Deadline(POLL_S + 0.5)
+                    if patience.over():
+                        break
+        finally:
+            stopped = self._stop.is_set()
+            self._stop.set()
+            self._drain()
+            # One that had nothing to do can be run again.
+            if not stopped and self._ended is None:
+                self._stop.clear()
+
+    def _poll(self, client: Client) -> None:
+        try:
+            self._take_and_begin(client)
+        except BaseException as error:
+            self._ended = error
+
+    def _take_and_begin(self, client: Client) -> None:
         options = self._options
         slots = threading.Semaphore(options.concurrency)
         idle = Deadline(options.idle)
-        try:
-            while not self._stop.is_set() and not idle.over():
-                free = _free(slots, options.concurrency)
-                if not free:
-                    idle = Deadline(options.idle)
-                    continue
-                found = self._ask(client, free, min(POLL_S, idle.left()))
-                for _ in range(free - len(found)):
+        while not self._stop.is_set() and not idle.over():
+            free = _free(slots, options.concurrency)
+            if not free:
+                idle = Deadline(options.idle)
+                continue
+            found = self._ask(client, free, min(POLL_S, idle.left()))
+            for _ in range(free - len(found)):
+                slots.release()
+            for claim in found:
+                idle = Deadline(options.idle)
+                if self._stop.is_set():
+                    _give_back(claim)
                     slots.release()
-                for claim in found:
-                    idle = Deadline(options.idle)
-                    if self._stop.is_set():
-                        _give_back(claim)
-                        slots.release()
-                    else:
-                        self._begin(claim, slots)
-                if self._running.claims():
-                    idle = Deadline(options.idle)
-        finally:
-            self._drain()
+                else:
+                    self._begin(claim, slots)
+            if self._running.claims():
+                idle = Deadline(options.idle)
 
     def _ask(self, client: Client, free: int, wait: float) -> list[Claim]:
+        """Asks for work until the broker has answered, always with the same request id: what was
+        granted in an answer that was lost comes with the next one."""
         o = self._options
-        try:
-            return client._take(o.agent, o.capabilities, free, o.lease, wait, o.classify, True)
-        except _AWAY as error:
-            log.warning("no work: %s", error)
-            self._stop.wait(client._wire.core.retry.pause(5))
-            return []
+        retry = client._wire.core.retry
+        request_id, tries = new_key(), 0
+        while True:
+            brief = self._stop.is_set()
+            try:
+                return client._take(
+                    o.agent,
+                    o.capabilities,
+                    free,
+                    o.lease,
+                    0.0 if brief else wait,
+                    o.classify,
+                    True,
+                    request_id,
+                    brief,
+                    NO_RETRY.seconds,
+                )
+            except _AWAY as error:
+                # A last time after a stop, and only if something may have been granted.
+                if brief or (self._stop.is_set() and not error.in_doubt):
+                    return []
+                tries += 1
+                log.warning("no work: %s", error)
+                self._stop.wait(max(0.1, retry.pause(tries)))
+                if self._stop.is_set() and not error.in_doubt:
+                    return []
 
     def _begin(self, claim: Claim, slots: threading.Semaphore) -> None:
         # A function that never ends must not keep its process from ending.
@@ -157,6 +213,10 @@ class Worker:
                     claim.complete(value)
         except Exception as error:
             _say(claim.handoff_id, error)
+        except BaseException as error:
+            # The function wants the program to end, not to be called again at once.
+            self._ended = error
+            self.stop()
         finally:
             self._running.remove(claim)
             slots.release()
@@ -165,8 +225,15 @@ class Worker:
         end = Deadline(self._options.grace)
         while self._running.claims() and not end.over() and not self._hurry.is_set():
             self._running.wait(min(0.1, end.left()))
-        for claim in self._running.claims():
-            _give_back(claim)
+        givers = [
+            threading.Thread(target=_give_back, args=(claim,), daemon=True)
+            for claim in self._running.claims()
+        ]
+        for giver in givers:
+            giver.start()
+        end = Deadline(HURRY_S)
+        for giver in givers:
+            giver.join(end.left())
 
 
 class AsyncWorker:
@@ -180,6 +247,7 @@ class AsyncWorker:
         self._options = options
         self._stopping = False
         self._hurrying = False
+        self._ended: BaseException | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event | None = None
 
@@ -212,6 +280,9 @@ class AsyncWorker:
                 self._loop.remove_signal_handler(number)
             if self._client is None:
                 await client.aclose()
+        if self._ended is not None:
+            ended, self._ended = self._ended, None
+            raise ended
 
     async def _work(self, client: AsyncClient) -> None:
         options = self._options
@@ -224,23 +295,65 @@ class AsyncWorker:
                 running = {task for task in running if not task.done()}
                 free = options.concurrency - len(running)
                 if free:
-                    for claim in await self._ask(client, free, min(POLL_S, idle.left())):
-                        running.add(asyncio.create_task(self._one(claim)))
+                    for claim in await self._asked(client, free, min(POLL_S, idle.left())):
+                        work = _give_back_too(claim) if self._stopping else self._one(claim)
+                        running.add(asyncio.create_task(work))
                 if running:
                     idle = Deadline(options.idle)
         finally:
             await self._drain(running)
 
-    async def _ask(self, client: AsyncClient, free: int, wait: float) -> list[AsyncClaim]:
-        o = self._options
+    async def _asked(self, client: AsyncClient, free: int, wait: float) -> list[AsyncClaim]:
+        """Asks for work. After a stop it waits no longer than an answer may take; what was granted
+        after that is given back."""
+        asking = asyncio.create_task(self._ask(client, free, wait))
         try:
-            return await client._take(
-                o.agent, o.capabilities, free, o.lease, wait, o.classify, True
-            )
-        except _AWAY as error:
-            log.warning("no work: %s", error)
-            await asyncio.sleep(client._wire.core.retry.pause(5))
+            while not asking.done() and not self._stopping:
+                await _first({asking}, self._wake)
+            end = Deadline(POLL_S + 0.5)
+            while not asking.done() and not self._hurrying and not end.over():
+                await asyncio.wait({asking}, timeout=min(0.1, end.left()))
+        finally:
+            if not asking.done():
+                asking.cancel()
+        try:
+            found = await asking
+        except asyncio.CancelledError:
+            if not self._stopping:
+                raise
             return []
+        return found
+
+    async def _ask(self, client: AsyncClient, free: int, wait: float) -> list[AsyncClaim]:
+        """The same as that of `Worker`."""
+        o = self._options
+        retry = client._wire.core.retry
+        request_id, tries = new_key(), 0
+        while True:
+            brief = self._stopping
+            try:
+                return await client._take(
+                    o.agent,
+                    o.capabilities,
+                    free,
+                    o.lease,
+                    0.0 if brief else wait,
+                    o.classify,
+                    True,
+                    request_id,
+                    brief,
+                    NO_RETRY.seconds,
+                )
+            except _AWAY as error:
+                if brief or (self._stopping and not error.in_doubt):
+                    return []
+                tries += 1
+                log.warning("no work: %s", error)
+                assert self._wake is not None
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), max(0.1, retry.pause(tries)))
+                if self._stopping and not error.in_doubt:
+                    return []
 
     async def _one(self, claim: AsyncClaim) -> None:
         try:
@@ -250,6 +363,11 @@ class AsyncWorker:
                     await claim.complete(value)
         except Exception as error:
             _say(claim.handoff_id, error)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            self._ended = error
+            self.stop()
 
     async def _drain(self, running: set[asyncio.Task[None]]) -> None:
         end = Deadline(self._options.grace)
@@ -308,7 +426,7 @@ def worker(
     return _Decorate(client, options)
 
 
-async def _first(running: set[asyncio.Task[None]], wake: asyncio.Event | None) -> None:
+async def _first(running: set[asyncio.Task[Any]], wake: asyncio.Event | None) -> None:
     """Waits until one is done, or until something else is to be done."""
     assert wake is not None
     woken = asyncio.create_task(wake.wait())
@@ -330,7 +448,14 @@ def _free(slots: threading.Semaphore, most: int) -> int:
 
 def _give_back(claim: Claim) -> None:
     try:
-        claim.release()
+        claim._end(routes.HANDOFF_RELEASE, {}, brief=True)
+    except errors.TasukiError as error:
+        log.warning("cannot give %s back: %s", claim.handoff_id, error)
+
+
+async def _give_back_too(claim: AsyncClaim) -> None:
+    try:
+        await claim._end(routes.HANDOFF_RELEASE, {}, brief=True)
     except errors.TasukiError as error:
         log.warning("cannot give %s back: %s", claim.handoff_id, error)
 

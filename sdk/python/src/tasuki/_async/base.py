@@ -4,15 +4,42 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 import httpx
 
-from .._wire import Core, Route, body_of, decode
+from .._wire import BRIEF_S, Core, Deadline, Route, body_of, decode
 
 T = TypeVar("T")
+
+_going_on: set[object] = set()  # async only
+
+
+async def unhindered(work: Callable[[], Awaitable[T]]) -> T:
+    """Finishes something short although its program is being interrupted. Whoever cancels it a
+    second time is answered after a moment, and it goes on by itself."""
+    task = asyncio.ensure_future(work())  # async only
+    _going_on.add(task)  # async only
+    task.add_done_callback(_going_on.discard)  # async only
+    try:  # async only
+        return await asyncio.shield(task)  # async only
+    except asyncio.CancelledError:  # async only
+        await _rest(task)  # async only
+        raise  # async only
+    return await work()  # sync only
+
+
+async def _rest(task: asyncio.Future[T]) -> None:  # async only
+    """Waits for the rest, however often that is cancelled, but not for long."""  # async only
+    deadline = Deadline(3 * BRIEF_S)  # async only
+    while not task.done() and not deadline.over():  # async only
+        with contextlib.suppress(asyncio.CancelledError):  # async only
+            await asyncio.wait({task}, timeout=deadline.left())  # async only
+    if task.done() and not task.cancelled():  # async only
+        task.exception()  # async only
 
 
 class AsyncWire:
@@ -36,11 +63,13 @@ class AsyncWire:
         body: Mapping[str, Any] | None = None,
         wait: float = 0.0,
         repeat: bool = True,
+        brief: bool = False,
     ) -> T:
         """Makes a call, and repeats it as long as that is safe and sensible. `wait` is how long the
-        broker may wait before it answers; `repeat` whether a lost answer may be asked for again."""
+        broker may wait before it answers; `repeat` whether a lost answer may be asked for again;
+        `brief` is for a program that wants to end."""
         said = body_of(route, body) if body is not None else None
-        return decode(route, await self.exchange(route, path, query, said, wait, repeat))
+        return decode(route, await self.exchange(route, path, query, said, wait, repeat, brief))
 
     async def exchange(
         self,
@@ -50,16 +79,19 @@ class AsyncWire:
         body: Mapping[str, Any] | bytes | None = None,
         wait: float = 0.0,
         repeat: bool = True,
+        brief: bool = False,
+        patience: float | None = None,
     ) -> bytes:
-        """The same, with the body and the answer as they are."""
-        attempts = self.core.attempts(route, repeat)
+        """The same, with the body and the answer as they are. `patience` is how long to go on, if
+        that is not what the client was told."""
+        attempts = self.core.attempts(route, repeat, brief, patience)
         while True:
             request = self.core.request(
-                route, path=path or {}, query=query or {}, body=body, wait=wait
+                route, path=path or {}, query=query or {}, body=body, wait=wait, brief=brief
             )
             try:
                 response = await self.http.send(request)
-            except httpx.TransportError as error:
+            except (httpx.HTTPError, httpx.StreamError) as error:
                 pause = attempts.fault(error)
             else:
                 waits = attempts.answer(response, response.content)

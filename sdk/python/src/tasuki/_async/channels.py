@@ -92,7 +92,11 @@ class AsyncChannel:
     ) -> AsyncPublication:
         """Stores it for every receiver, in one step: for those that are named, or else for whoever
         subscribes. Each gets it at least once, and works on it as the owner of a task of its own.
-        The same key publishes nothing twice."""
+        The same key publishes nothing twice. Further keywords as in `handoff` where they make
+        sense for many (`constraints`, `summary`, `deadline`, `priority`, `terms`): see
+        `Telling`."""
+        if isinstance(receivers, str):
+            raise TypeError(f"receivers is a list of names: [{receivers!r}]")
         if receivers is not None and not receivers:
             raise ValueError("nobody is named: leave receivers out to reach whoever subscribes")
         body = {

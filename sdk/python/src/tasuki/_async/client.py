@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import datetime
@@ -20,15 +19,32 @@ from .. import models as m
 from .._offers import Assembly, Control, JsonObject, Offer, Said, Span, new_key, offer, said
 from .._report import Classify
 from .._report import payload as as_payload
-from .._wire import ANSWER_S, Core, Deadline, Retry, milliseconds, read, seconds
+from .._wire import (
+    ANSWER_S,
+    Core,
+    Deadline,
+    Retry,
+    Route,
+    decode,
+    fit,
+    milliseconds,
+    parts,
+    seconds,
+    unexpected,
+    whole,
+)
 from ..keys import Key
 from .base import AsyncWire
 from .channels import AsyncChannel
-from .claims import WORK_S, AsyncClaim, AsyncClaiming, take
-from .handoffs import ACKNOWLEDGED_S, AsyncHandoff, result_of, wait_for
+from .claims import WORK_S, AsyncClaim, AsyncClaiming, made, take
+from .handoffs import ACKNOWLEDGED_S, AsyncHandoff, failed, result_of, wait_for
 from .knowledge import AsyncMemories, AsyncProject
 from .people import AsyncAgents, AsyncKeys, AsyncTenants, AsyncTokens
 from .work import AsyncAudit, AsyncChains, AsyncDeadLetters, AsyncHandoffs, AsyncTasks
+
+#: States from which nothing comes any more by itself.
+_ENDED = frozenset({"completed", "failed", "cancelled", "dead_lettered"})
+_EVENT = Route("GET", routes.EVENT_STREAM.path, m.Event)
 
 
 class AsyncClient:
@@ -38,8 +54,10 @@ class AsyncClient:
     are done where nothing else is said. Who asks is shown by `key` (a `Key`, or the path of a key
     file; `TASUKI_KEY`) or by `token` (`TASUKI_TOKEN`); a broker on this machine asks nobody.
 
-    Every call can be repeated safely, and is repeated with growing pauses as long as `retry` says
-    when the broker does not answer or asks for patience.
+    Calls are repeated with growing pauses, as long as `retry` says, when the broker does not answer
+    or asks for patience. That is safe: what has no key by which the broker knows a repeat is looked
+    up when an answer was lost, or not repeated (`memories.edit`, `project.write`, `tokens.issue`).
+    Only a note of progress may stand in the log twice.
     """
 
     def __init__(
@@ -116,6 +134,11 @@ class AsyncClient:
         `intent` is what the user asked for, word for word; it opens a task. With `task_id` a task
         is handed on. `payload` is what the receiver works on: an object, a model, or a text.
         `control="awaited"` calls: the work becomes a task below, and this one stays the sender's.
+
+        Further keywords say what binds (`constraints`, `decisions`), what to know (`summary`,
+        `history`, `memory_refs`, `assembled`), what is wanted (`ask`, `expected_output`,
+        `output_schema`), when and by whom (`deadline`, `expires_in`, `start_in`, `priority`,
+        `fallbacks`, `needs_approval`, `coordinator`) and on which `terms`: see `Offer`.
         """
         body = offer(
             self._wire.core,
@@ -147,7 +170,8 @@ class AsyncClient:
         **hop: Unpack[Offer],
     ) -> m.ResultReport:
         """Has somebody do something, and waits for the result. The caller stays the owner of its
-        own task. Raises `TimedOut` after `timeout`; the work goes on all the same."""
+        own task. Raises `TimedOut` after `timeout`; the work goes on all the same. Keywords as in
+        `handoff`."""
         called = await self.handoff(
             to=to,
             to_capability=to_capability,
@@ -180,7 +204,9 @@ class AsyncClient:
     ) -> m.Sent:
         """Offers work and waits until somebody has accepted it, or until there is a result. What
         nobody claims in `timeout` goes to the next of `fallbacks`, and then to the dead letters:
-        unlike `handoff`, this does not wait for an agent that may come later."""
+        unlike `handoff`, this does not wait for an agent that may come later. Raises `TimedOut` if
+        it did not come as far, or `HandoffFailed` if it has ended without; `handoff` of either is
+        the handoff."""
         body = offer(
             self._wire.core,
             from_agent=from_agent,
@@ -196,7 +222,25 @@ class AsyncClient:
         )
         wait = seconds(timeout) or 0.0
         body = {**body, "until": until, "timeout_ms": milliseconds(timeout)}
-        return await self._wire.send(routes.HANDOFF_SEND, body=body, wait=wait)
+        deadline = Deadline(timeout)
+        sent = await self._wire.send(routes.HANDOFF_SEND, body=body, wait=wait)
+        if not sent.reached and sent.state not in _ENDED and deadline.left() > 1:
+            # One request waits only so long at the broker.
+            left = deadline.left()
+            await wait_for(self._wire, [sent.handoff_id], until=until, timeout=left)
+            sent = await self._wire.send(routes.HANDOFF_SEND, body=body, wait=wait)
+        if sent.reached:
+            return sent
+        error: errors.TimedOut | errors.HandoffFailed = errors.TimedOut(
+            f"{sent.handoff_id} did not come as far as {until} in {wait:g} s; it is {sent.state}",
+            hint="`handoff` of this exception is the handoff: see how it stands",
+        )
+        if sent.state in _ENDED and (sent.attempts or sent.declined_by):
+            error = await failed(self._wire, sent)
+        error.handoff = AsyncHandoff(
+            self._wire, fit(routes.HANDOFF_SEND, m.OfferReply, _stored(sent))
+        )
+        raise error
 
     async def pipelines(self) -> m.Pipelines:
         """The routes that are declared."""
@@ -253,15 +297,21 @@ class AsyncClient:
             }
             control: Control = hop.pop("control", "passed")
             bodies.append(offer(self._wire.core, control=control, hop=hop, **named))
-        content = await self._wire.exchange(routes.HANDOFF_OFFER_BATCH, body={"offers": bodies})
+        route = routes.HANDOFF_OFFER_BATCH
+        content = await self._wire.exchange(route, body={"offers": bodies})
         answers: list[AsyncHandoff | errors.Refused] = []
-        for part in json.loads(content)["results"]:
+        for part in parts(route, content, "results"):
             if "error" in part:
-                answers.append(errors.refusal(409, part["error"], self.url))
+                answers.append(self._refused(route, part["error"]))
             else:
-                stored = read(m.OfferReply, json.dumps(part).encode())
-                answers.append(AsyncHandoff(self._wire, stored))
+                answers.append(AsyncHandoff(self._wire, fit(route, m.OfferReply, part)))
         return answers
+
+    def _refused(self, route: Route[Any], problem: Any) -> errors.Refused:
+        refused = errors.refusal(409, problem, self.url)
+        if isinstance(refused, errors.Refused):
+            return refused
+        raise unexpected(route)
 
     async def wait(
         self,
@@ -300,7 +350,9 @@ class AsyncClient:
         **assembly: Unpack[Assembly],
     ) -> m.AssembleReply:
         """Puts together what a receiver gets to read, within its token budget. Nothing is stored:
-        `handoff(assembled=…, to=…, intent=…)` sends it."""
+        `handoff(assembled=…, to=…, intent=…)` sends it. `project`, `memory_refs`,
+        `include_recent` and `include_pins` say what is considered, `max_tokens`, `reserved_work`,
+        `strategy` and `role` how much of it fits: see `Assembly`."""
         body = {
             **said(assembly),
             "from_agent": self._wire.core.who(from_agent, "from_agent"),
@@ -363,15 +415,15 @@ class AsyncClient:
         body: dict[str, Any] = {
             "agent": name,
             "capabilities": list(capabilities),
-            "lease_ms": milliseconds(lease),
             "majors": [2],
             "request_id": new_key(),
         }
-        content = await self._wire.exchange(routes.HANDOFF_CLAIM_ONE, {"id": id}, body=body)
-        raw = json.loads(content)
-        reply = m.ClaimReply.model_validate(raw)
-        options: dict[str, Any] = {"classify": classify, "auto_start": auto_start}
-        return AsyncClaim(self, reply, raw["envelope"], agent=name, **options)
+        if lease is not None:
+            body["lease_ms"] = milliseconds(lease)
+        route = routes.HANDOFF_CLAIM_ONE
+        content = await self._wire.exchange(route, {"id": id}, body=body)
+        options = {"agent": name, "classify": classify, "auto_start": auto_start}
+        return made(self, route, whole(route, content), options)
 
     async def claims(
         self,
@@ -383,8 +435,10 @@ class AsyncClient:
         classify: Classify | None = None,
     ) -> AsyncIterator[AsyncClaim]:
         """One piece of work after the other, for ever, or until there was none for `idle` seconds.
-        A broker that is away is waited for."""
+        A broker that is away is waited for. After work that was left without a word there is a
+        growing pause, because it is likely to come again."""
         deadline = Deadline(idle)
+        forgotten = 0
         while True:
             try:
                 found = await self.try_claim(
@@ -402,6 +456,10 @@ class AsyncClient:
             if found:
                 yield found
                 deadline = Deadline(idle)
+                forgotten = forgotten + 1 if found._forgotten else 0
+                if forgotten:
+                    retry = self._wire.core.retry
+                    await asyncio.sleep(min(retry.cap, retry.base * 2.0 ** min(forgotten, 30)))
             elif deadline.over():
                 return
 
@@ -419,16 +477,19 @@ class AsyncClient:
             }
             for claim, result in pairs
         ]
-        body = {"completions": bodies}
-        content = await self._wire.exchange(routes.HANDOFF_COMPLETE_BATCH, body=body)
+        route = routes.HANDOFF_COMPLETE_BATCH
+        content = await self._wire.exchange(route, body={"completions": bodies})
+        listed = parts(route, content, "results")
+        if len(listed) != len(pairs):
+            raise unexpected(route)
         answers: list[m.Moved | errors.Refused] = []
-        for (claim, _), part in zip(pairs, json.loads(content)["results"], strict=True):
+        for (claim, _), part in zip(pairs, listed, strict=True):
             if "error" in part:
-                answers.append(errors.refusal(409, part["error"], self.url))
+                answers.append(self._refused(route, part["error"]))
             else:
                 claim._reported = True
                 claim._heart.finish()
-                answers.append(m.Moved.model_validate(part))
+                answers.append(fit(route, m.Moved, part))
         return answers
 
     # Around it
@@ -461,7 +522,7 @@ class AsyncClient:
             "input": input,
             "output": output,
             "role": role,
-            "tags": list(tags),
+            "tags": list(tags) or None,
             "live": live,
             "reliability": reliability,
             "version": version,
@@ -485,6 +546,7 @@ class AsyncClient:
                 routes.EVENT_STREAM, path={}, query=query, body=None, wait=60
             )
             request.headers["accept"] = "text/event-stream"
+            heard = False
             try:
                 response = await self._wire.http.send(request, stream=True)
                 try:
@@ -492,16 +554,24 @@ class AsyncClient:
                         pause = attempts.answer(response, await response.aread())
                         await asyncio.sleep(pause or 0)
                         continue
+                    if "event-stream" not in response.headers.get("content-type", ""):
+                        await asyncio.sleep(attempts.strange(response))
+                        continue
                     async for line in response.aiter_lines():
+                        heard = True
                         if line.startswith("data:"):
-                            event = m.Event.model_validate_json(line[5:])
+                            event = decode(_EVENT, line[5:].encode())
                             after = event.position
                             attempts = self._wire.core.attempts(routes.EVENT_STREAM, True)
                             yield event
                 finally:
                     await response.aclose()
-            except httpx.TransportError as error:
+            except (httpx.HTTPError, httpx.StreamError) as error:
                 await asyncio.sleep(attempts.fault(error))
+            else:
+                if not heard:
+                    ended = httpx.RemoteProtocolError("the stream ended before it began")
+                    await asyncio.sleep(attempts.fault(ended))
 
     async def reservations(self) -> list[m.Reservation]:
         """What holders have for themselves."""
@@ -532,6 +602,9 @@ class AsyncClient:
         wait: Span,
         classify: Classify | None,
         auto_start: bool,
+        request_id: str | None = None,
+        brief: bool = False,
+        patience: float | None = None,
     ) -> list[AsyncClaim]:
         return await take(
             self,
@@ -542,4 +615,12 @@ class AsyncClient:
             wait=seconds(wait) or 0.0,
             classify=classify,
             auto_start=auto_start,
+            request_id=request_id,
+            brief=brief,
+            patience=patience,
         )
+
+
+def _stored(sent: m.Sent) -> dict[str, Any]:
+    names = ("envelope", "expires_at", "handoff_id", "hop", "listening", "offered_at", "to")
+    return {"task_id": sent.task_id, "status": "stored", **{n: getattr(sent, n) for n in names}}

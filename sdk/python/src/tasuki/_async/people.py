@@ -73,7 +73,9 @@ class AsyncAgents:
 
     async def set_rules(self, id: str, rules: Sequence[m.Rule | JsonObject]) -> m.Agent:
         """Says what one may do."""
-        return await self._wire.send(routes.AGENT_SET_RULES, path={"id": id}, body={"rules": rules})
+        return await self._wire.send(
+            routes.AGENT_SET_RULES, path={"id": id}, body={"rules": list(rules)}
+        )
 
     async def catalogue(self) -> m.Catalogue:
         """All agents in short, as `/.well-known/agents.json` has them."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import httpx
@@ -14,6 +14,12 @@ import httpx
 from .._wire import Core, Route, body_of, decode
 
 T = TypeVar("T")
+
+
+def unhindered(work: Callable[[], T]) -> T:
+    """Finishes something short although its program is being interrupted. Whoever cancels it a
+    second time is answered after a moment, and it goes on by itself."""
+    return work()
 
 
 class Wire:
@@ -37,11 +43,13 @@ class Wire:
         body: Mapping[str, Any] | None = None,
         wait: float = 0.0,
         repeat: bool = True,
+        brief: bool = False,
     ) -> T:
         """Makes a call, and repeats it as long as that is safe and sensible. `wait` is how long the
-        broker may wait before it answers; `repeat` whether a lost answer may be asked for again."""
+        broker may wait before it answers; `repeat` whether a lost answer may be asked for again;
+        `brief` is for a program that wants to end."""
         said = body_of(route, body) if body is not None else None
-        return decode(route, self.exchange(route, path, query, said, wait, repeat))
+        return decode(route, self.exchange(route, path, query, said, wait, repeat, brief))
 
     def exchange(
         self,
@@ -51,16 +59,19 @@ class Wire:
         body: Mapping[str, Any] | bytes | None = None,
         wait: float = 0.0,
         repeat: bool = True,
+        brief: bool = False,
+        patience: float | None = None,
     ) -> bytes:
-        """The same, with the body and the answer as they are."""
-        attempts = self.core.attempts(route, repeat)
+        """The same, with the body and the answer as they are. `patience` is how long to go on, if
+        that is not what the client was told."""
+        attempts = self.core.attempts(route, repeat, brief, patience)
         while True:
             request = self.core.request(
-                route, path=path or {}, query=query or {}, body=body, wait=wait
+                route, path=path or {}, query=query or {}, body=body, wait=wait, brief=brief
             )
             try:
                 response = self.http.send(request)
-            except httpx.TransportError as error:
+            except (httpx.HTTPError, httpx.StreamError) as error:
                 pause = attempts.fault(error)
             else:
                 waits = attempts.answer(response, response.content)

@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import logging
+import os
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -20,10 +21,10 @@ from .. import models as m
 from .._canonical import address, constraint_id
 from .._heart import Heart
 from .._offers import Hop, JsonObject, Span, follow_up, new_key, offer
-from .._report import Classify, derived_key, failure, failure_address, result_address
+from .._report import Classify, Steps, failure, failure_address, reduced, result_address
 from .._report import payload as as_payload
-from .._wire import Deadline, Route, milliseconds, plain
-from .base import Wire
+from .._wire import Deadline, Route, fit, milliseconds, parts, plain, unexpected
+from .base import Wire, unhindered
 from .handoffs import Handoff
 
 if TYPE_CHECKING:
@@ -43,9 +44,12 @@ class Claim:
 
     - it was completed, failed, released or declined in the block: nothing more happens;
     - an exception left the block: it is reported as a failure (see `tasuki.failure_class` for its
-      class) and goes on its way; an interruption (Ctrl-C, a cancelled coroutine) releases the work;
+      class) and goes on its way; an interruption (Ctrl-C, a cancelled coroutine, `sys.exit`)
+      releases the work, and does not wait long for a broker that is away;
     - nothing was said: the work is released, so that somebody else does it, and a warning says so.
       Only the program knows whether it is done, and a guess would be a lie in the log.
+
+    A process that was forked in the block leaves it without a word: the claim is its parent's.
     """
 
     def __init__(
@@ -65,7 +69,9 @@ class Claim:
         self._auto_start = auto_start
         self._reported = False
         self._started = False
-        self._steps: dict[str, int] = {}
+        self._forgotten = False
+        self._process = os.getpid()
+        self._steps = Steps(reply.handoff_id)
         self._heart = Heart(self._wire.core, reply, http=self._wire.beats)
         #: Who claimed it.
         self.agent = agent
@@ -81,7 +87,7 @@ class Claim:
         self.taints = reply.taints
         #: The envelope exactly as it came; `envelope` is the same as a model.
         self.raw_envelope: dict[str, Any] = dict(raw)
-        self.envelope = m.Envelope.model_validate(self.raw_envelope)
+        self.envelope = fit(routes.HANDOFF_CLAIM, m.Envelope, self.raw_envelope)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.handoff_id} attempt {self.attempt}>"
@@ -139,7 +145,8 @@ class Claim:
         self._started = True
 
     def progress(self, note: str | None = None, *, percent: int | None = None) -> None:
-        """Reports progress. It is kept in the log, and extends the lease."""
+        """Reports progress. It is kept in the log, and extends the lease. If an answer is lost on
+        the way, it may stand there twice."""
         self.check()
         self._act(routes.HANDOFF_PROGRESS, {"note": note, "percent": percent})
 
@@ -158,11 +165,11 @@ class Claim:
         refused, and the claim goes on. With a key, the agent signs what it says."""
         said = {
             "action": None if action == "completed" else action,
-            "criteria": list(criteria),
-            "gaps": list(gaps),
-            "metadata": dict(metadata or {}),
+            "criteria": list(criteria) or None,
+            "gaps": list(gaps) or None,
+            "metadata": dict(metadata or {}) or None,
         }
-        body = {**self._completion(payload, said), "follow_ups": list(follow_ups)}
+        body = {**self._completion(payload, said), "follow_ups": list(follow_ups) or None}
         return self._end(routes.HANDOFF_COMPLETE, body)
 
     def _completion(self, payload: Any, said: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -206,9 +213,9 @@ class Claim:
             "hint": hint,
             "attempted": attempted,
             "attempts": attempts,
-            "causes": list(causes),
+            "causes": list(causes) or None,
             "retry_after_ms": milliseconds(retry_after),
-            "details": dict(details or {}),
+            "details": dict(details or {}) or None,
         }
         return self._end(routes.HANDOFF_FAIL, self._failure(body))
 
@@ -268,23 +275,31 @@ class Claim:
         **hop: Unpack[Hop],
     ) -> Handoff:
         """The same without waiting. If this work is lost and done again, the same call finds what
-        was started before, instead of starting it a second time."""
+        was started before, instead of starting it a second time. So does the same call after one
+        whose answer was lost."""
         self.check()
         said: dict[str, Any] = {"to": to, "to_capability": to_capability, "payload": payload, **hop}
-        body = offer(
-            self._wire.core,
-            from_agent=self.agent,
-            to=to,
-            to_capability=to_capability,
-            payload=payload,
-            intent=None,
-            task_id=self.task_id,
-            control="awaited",
-            correlation_id=None,
-            idempotency_key=idempotency_key or derived_key(self.handoff_id, said, self._steps),
-            hop=hop,
-        )
-        return Handoff(self._wire, self._wire.send(routes.HANDOFF_OFFER, body=body))
+        derived = None if idempotency_key else self._steps.take(said)
+        try:
+            body = offer(
+                self._wire.core,
+                from_agent=self.agent,
+                to=to,
+                to_capability=to_capability,
+                payload=payload,
+                intent=None,
+                task_id=self.task_id,
+                control="awaited",
+                correlation_id=None,
+                idempotency_key=idempotency_key or derived,
+                hop=hop,
+            )
+            offered = self._wire.send(routes.HANDOFF_OFFER, body=body)
+        except BaseException:
+            if derived:
+                self._steps.give_back(derived)
+            raise
+        return Handoff(self._wire, offered)
 
     def memory(
         self, id: str, *, revision: int | None = None, detail: m.Detail | None = None
@@ -295,7 +310,8 @@ class Claim:
         )
 
     def prompt(self, *, tokenizer: str | None = None, max_tokens: int | None = None) -> m.Prompt:
-        """The envelope as a model reads it, and how many tokens that is."""
+        """The envelope as a model reads it (`.prompt`, or `str()` of it), and how many tokens that
+        is. The payload is not in it: that is for the program, which adds what the model needs."""
         path, query = {"id": self.handoff_id}, {"tokenizer": tokenizer, "max_tokens": max_tokens}
         return self._wire.send(routes.HANDOFF_PROMPT, path=path, query=query)
 
@@ -315,34 +331,49 @@ class Claim:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._exit(error, 3)
+
+    def _exit(self, error: BaseException | None, stacklevel: int) -> None:
+        if os.getpid() != self._process:
+            return
         try:
-            if not self._reported:
-                self._leave(error)
+            if self._reported:
+                return
+            if error is None:
+                self.check()
+                self._forgotten = True
+                unhindered(self.release)
+            else:
+                unhindered(lambda: self._leave(error))
+                return
         finally:
             self._heart.stop()
+        warnings.warn(
+            f"{self.handoff_id} was left without complete() or fail(), and was released",
+            errors.UnreportedClaim,
+            stacklevel=stacklevel,
+        )
 
-    def _leave(self, error: BaseException | None) -> None:
-        if error is None:
-            if self.lost.is_set():
-                self.check()
-            self.release()
-            warnings.warn(
-                f"{self.handoff_id} was left without complete() or fail(), and was released",
-                errors.UnreportedClaim,
-                stacklevel=3,
-            )
-            return
-        if isinstance(error, errors.LeaseLost):
+    def _leave(self, error: BaseException) -> None:
+        """Says what became of it. Whatever comes of that, the exception goes on its way."""
+        if self.lost.is_set() and isinstance(error, errors.LeaseLost):
             return
         try:
             if isinstance(error, Exception):
-                said = self._failure(failure(error, self._classify))
-                self._end(routes.HANDOFF_FAIL, said)
+                self._report(error)
             else:
-                self.release()
-        except errors.TasukiError as unheard:
+                self._end(routes.HANDOFF_RELEASE, {}, brief=True)
+        except Exception as unheard:
             # What went wrong first matters more; without a report the lease runs out by itself.
             log.warning("cannot report what became of %s: %s", self.handoff_id, unheard)
+
+    def _report(self, error: Exception) -> None:
+        said = failure(error, self._classify)
+        try:
+            self._end(routes.HANDOFF_FAIL, self._failure(said))
+        except (errors.InvalidRequest, ValueError, TypeError) as refused:
+            log.warning("a shorter report of %s is sent: %s", self.handoff_id, refused)
+            self._end(routes.HANDOFF_FAIL, self._failure(reduced(said)))
 
     def _failure(self, said: Mapping[str, Any]) -> dict[str, Any]:
         return {**said, "signed": self._signed("failed", failure_address(self.handoff_id, said))}
@@ -353,17 +384,18 @@ class Claim:
         held = (self.handoff_id, self.envelope_hash, self.claim_id, str(self.fence))
         return key.statement("acknowledgment", *held, act, body) if key else None
 
-    def _act(self, route: Route[m.Moved], body: Mapping[str, Any]) -> m.Moved:
+    def _act(self, route: Route[m.Moved], body: Mapping[str, Any], brief: bool = False) -> m.Moved:
         held = {**body, "claim_id": self.claim_id, "fence": self.fence}
+        path = {"id": self.handoff_id}
         try:
-            return self._wire.send(route, path={"id": self.handoff_id}, body=held)
+            return self._wire.send(route, path=path, body=held, brief=brief)
         except errors.LeaseLost as error:
             self._heart.lose(error)
             raise
 
-    def _end(self, route: Route[m.Moved], body: Mapping[str, Any]) -> m.Moved:
+    def _end(self, route: Route[m.Moved], body: Mapping[str, Any], brief: bool = False) -> m.Moved:
         # Sent even if the claim is lost: the broker refuses it, and keeps it in the log as late.
-        moved = self._act(route, body)
+        moved = self._act(route, body, brief)
         self._reported = True
         self._heart.finish()
         return moved
@@ -406,7 +438,7 @@ class Claiming:
         trace: TracebackType | None,
     ) -> None:
         assert self._claim is not None
-        self._claim.__exit__(kind, error, trace)
+        self._claim._exit(error, 3)
 
 
 def take(
@@ -419,28 +451,52 @@ def take(
     wait: float,
     classify: Classify | None,
     auto_start: bool,
+    request_id: str | None = None,
+    brief: bool = False,
+    patience: float | None = None,
 ) -> list[Claim]:
     """Claims as much as there is, up to `most`. The request has an id, so a lost answer is asked
-    for again and the same work comes."""
-    body = {
+    for again and the same work comes. What was granted to somebody who was interrupted while he
+    waited is given back."""
+    ask: dict[str, Any] = {
         "agent": agent,
-        "capabilities": list(capabilities),
+        "capabilities": list(capabilities) or None,
         "lease_ms": milliseconds(lease),
         "majors": [2],
         "max": most,
-        "request_id": new_key(),
+        "request_id": request_id or new_key(),
         "wait_ms": milliseconds(wait),
     }
-    content = client._wire.exchange(routes.HANDOFF_CLAIM, body=plain(body), wait=wait)
-    claims = json.loads(content)["claims"]
-    return [
-        Claim(
-            client,
-            m.ClaimReply.model_validate(claim),
-            claim["envelope"],
-            agent=agent,
-            classify=classify,
-            auto_start=auto_start,
-        )
-        for claim in claims
-    ]
+    body = {name: plain(value) for name, value in ask.items() if value is not None}
+    route = routes.HANDOFF_CLAIM
+    options: dict[str, Any] = {"agent": agent, "classify": classify, "auto_start": auto_start}
+    try:
+        content = client._wire.exchange(route, body=body, wait=wait, brief=brief, patience=patience)
+    except Exception:
+        raise
+    except BaseException:
+        # Interrupted: the answer may be on its way.
+        unhindered(lambda: _take_back(client, body, options))
+        raise
+    return [made(client, route, part, options) for part in parts(route, content, "claims")]
+
+
+def made(
+    client: Client, route: Route[Any], part: Mapping[str, Any], options: Mapping[str, Any]
+) -> Claim:
+    """A claim, from an answer."""
+    reply, raw = fit(route, m.ClaimReply, part), part.get("envelope")
+    if not isinstance(raw, dict):
+        raise unexpected(route)
+    return Claim(client, reply, raw, **options)
+
+
+def _take_back(client: Client, body: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    """Asks once more for what a request was granted, and gives it back."""
+    route = routes.HANDOFF_CLAIM
+    with contextlib.suppress(Exception):
+        again = {**body, "wait_ms": 0}
+        content = client._wire.exchange(route, body=again, brief=True)
+        for part in parts(route, content, "claims"):
+            claim = made(client, route, part, options)
+            claim._end(routes.HANDOFF_RELEASE, {}, brief=True)

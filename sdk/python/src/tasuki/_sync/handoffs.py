@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ from .. import _routes as routes
 from .. import errors
 from .. import models as m
 from .._offers import Span
-from .._wire import Deadline, milliseconds
+from .._wire import Deadline, milliseconds, whole
 from .base import Wire
 
 #: How long a sender waits for an acknowledgment unless it says otherwise.
@@ -34,16 +33,33 @@ class Handoff:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.id}>"
 
+    @property
+    def handoff_id(self) -> str:
+        """Its id, by the name that the API has for it."""
+        return self.id
+
+    @property
+    def to(self) -> m.Target:
+        """Who is to do the work; the agent that was chosen, if one was."""
+        return self.offered.to
+
     def status(self) -> m.HandoffWithResult:
         """How it stands."""
         return self._wire.send(routes.HANDOFF_SHOW, path={"id": self.id})
 
     def acknowledged(self, timeout: Span | None = ACKNOWLEDGED_S) -> m.HandoffWithResult:
-        """Waits until somebody has claimed it. `TimedOut` says that nobody did; the offer stays."""
+        """Waits until somebody has claimed it. `TimedOut` says that nobody did, and the offer
+        stays; `HandoffFailed` that it ended before anybody did: it was declined by all, expired, or
+        was cancelled."""
         found = wait_for(self._wire, [self.id], until="claimed", timeout=timeout)
         if found.open_handoffs:
-            raise _unacknowledged(self.status())
-        return found.handoffs[0]
+            timed_out = _unacknowledged(self.status())
+            timed_out.handoff = self
+            raise timed_out
+        claimed = found.handoffs[0]
+        if not claimed.attempts:
+            raise failed(self._wire, claimed, "nobody has claimed it")
+        return claimed
 
     def result(self, timeout: Span | None = None) -> m.ResultReport:
         """Waits for what came of this hop. Without a `timeout` it waits until there is an end;
@@ -51,10 +67,12 @@ class Handoff:
         result."""
         found = wait_for(self._wire, [self.id], until="settled", timeout=timeout)
         if found.open_handoffs:
-            raise errors.TimedOut(
+            timed_out = errors.TimedOut(
                 f"{self.id} has no result yet",
                 hint="ask for it again: it goes on, and its result is kept",
             )
+            timed_out.handoff = self
+            raise timed_out
         return result_of(self._wire, found.handoffs[0])
 
     def final(self, timeout: Span | None = None) -> m.ResultReport:
@@ -72,17 +90,20 @@ class Handoff:
                 shown = self._wire.send(routes.HANDOFF_SHOW, path={"id": last.handoff_id})
                 return result_of(self._wire, shown)
             if deadline.over():
-                raise errors.TimedOut(
+                timed_out = errors.TimedOut(
                     f"{self.task_id} has not ended yet; {last.handoff_id} is {last.state}",
                     hint="ask again: it goes on",
                 )
+                timed_out.handoff = self
+                raise timed_out
 
     def envelope(self) -> m.Envelope:
         """What exactly the receiver gets."""
         return self._wire.send(routes.HANDOFF_ENVELOPE, path={"id": self.id})
 
     def prompt(self, *, tokenizer: str | None = None, max_tokens: int | None = None) -> m.Prompt:
-        """The envelope as a model reads it, and how many tokens that is."""
+        """The envelope as a model reads it (`.prompt`, or `str()` of it), and how many tokens that
+        is. The payload is not in it: that is for the receiver's program."""
         query = {"tokenizer": tokenizer, "max_tokens": max_tokens}
         return self._wire.send(routes.HANDOFF_PROMPT, path={"id": self.id}, query=query)
 
@@ -115,22 +136,35 @@ def result_of(wire: Wire, handoff: m.HandoffWithResult) -> m.ResultReport:
     """The result of a handoff that has ended, or why there is none."""
     if handoff.output is not None:
         return handoff.output
+    raise failed(wire, handoff)
+
+
+def failed(
+    wire: Wire, handoff: m.HandoffWithResult | m.Sent, more: str = ""
+) -> errors.HandoffFailed:
+    """Why a handoff has ended without a result."""
     failure: Mapping[str, Any] = {}
     reason = ""
     if handoff.state == "dead_lettered":
-        content = wire.exchange(routes.DEAD_LETTER_SHOW, {"id": handoff.handoff_id})
-        reports = json.loads(content).get("reports") or [{}]
-        failure = reports[-1].get("report") or {}
+        route = routes.DEAD_LETTER_SHOW
+        failure = _last_report(whole(route, wire.exchange(route, {"id": handoff.handoff_id})))
         reason = f" ({handoff.dead_letter.reason})" if handoff.dead_letter else ""
-    said = f": {failure['message']}" if failure.get("message") else ""
+    said = "".join(f": {words}" for words in (more, failure.get("message")) if words)
     decide = "somebody has to redrive or discard it" if handoff.state == "dead_lettered" else ""
-    raise errors.HandoffFailed(
+    return errors.HandoffFailed(
         f"{handoff.handoff_id} is {handoff.state}{reason}{said}",
         handoff_id=handoff.handoff_id,
         state=handoff.state,
         failure=failure,
-        hint=failure.get("hint") or decide,
+        hint=str(failure.get("hint") or decide),
     )
+
+
+def _last_report(letter: Mapping[str, Any]) -> Mapping[str, Any]:
+    reports = letter.get("reports")
+    last = reports[-1] if isinstance(reports, list) and reports else None
+    report = last.get("report") if isinstance(last, dict) else None
+    return report if isinstance(report, dict) else {}
 
 
 def _unacknowledged(handoff: m.HandoffWithResult) -> errors.TimedOut:

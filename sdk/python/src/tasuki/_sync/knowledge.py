@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _routes as routes
+from .. import errors
 from .. import models as m
 from .._offers import JsonObject, new_key
+from ..keys import bare
 from .base import Wire
 
 
@@ -43,7 +45,7 @@ class Memories:
             "id": id,
             "title": title,
             "summary": summary,
-            "tags": list(tags),
+            "tags": list(tags) or None,
             "pinned": pinned or None,
             "priority": priority,
             "scope": _scope(project, task, agent),
@@ -207,14 +209,27 @@ class Project:
     ) -> m.SharedContext:
         """Settles a question. Another answer to the same one is refused, unless it says which
         decision it supersedes."""
+        by = self._wire.core.who(by, "by")
         body = {
-            "by": self._wire.core.who(by, "by"),
+            "by": by,
             "key": key,
             "decision": decision,
             "why": why,
             "supersedes": supersedes,
         }
-        return self._wire.send(routes.CONTEXT_DECIDE, path={"project": self.name}, body=body)
+        path = {"project": self.name}
+        try:
+            return self._wire.send(routes.CONTEXT_DECIDE, path=path, body=body)
+        except errors.Conflict as refused:
+            if not refused.in_doubt:
+                raise
+            # The answer to an earlier try was lost: what stands there may be this very decision.
+            context = self.context()
+            mine = (key, decision, bare(by), None)
+            for one in context.decisions:
+                if (one.key, one.decision, bare(one.by), one.superseded_by) == mine:
+                    return context
+            raise
 
     def decisions(self) -> list[m.ProjectDecision]:
         """What was decided, superseded ones included."""

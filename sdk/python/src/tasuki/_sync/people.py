@@ -74,7 +74,7 @@ class Agents:
 
     def set_rules(self, id: str, rules: Sequence[m.Rule | JsonObject]) -> m.Agent:
         """Says what one may do."""
-        return self._wire.send(routes.AGENT_SET_RULES, path={"id": id}, body={"rules": rules})
+        return self._wire.send(routes.AGENT_SET_RULES, path={"id": id}, body={"rules": list(rules)})
 
     def catalogue(self) -> m.Catalogue:
         """All agents in short, as `/.well-known/agents.json` has them."""

@@ -4,17 +4,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
+import httpx
 from typing_extensions import Unpack
 
 from .. import _routes as routes
+from .. import errors
 from .. import models as m
 from .._offers import JsonObject, Said, Span, new_key, said, target
 from .._report import payload as as_payload
-from .._wire import milliseconds, refusal_of
+from .._wire import fit, milliseconds, refusal_of, whole
+from ..keys import bare
 from .base import Wire
 from .channels import Need, join
 from .handoffs import Handoff
@@ -77,7 +79,17 @@ class Tasks:
     def cancel(self, id: str, *, by: str | None = None, reason: str | None = None) -> m.Task:
         """Ends one, and what is under way of it."""
         body = {"by": self._wire.core.who(by, "by"), "reason": reason}
-        return self._wire.send(routes.TASK_CANCEL, path={"id": id}, body=body)
+        try:
+            return self._wire.send(routes.TASK_CANCEL, path={"id": id}, body=body)
+        except errors.Conflict as refused:
+            if not refused.in_doubt:
+                raise
+            # The answer to an earlier try was lost: it may have ended by it.
+            content = self._wire.exchange(routes.TASK_SHOW, {"id": id})
+            shown = fit(routes.TASK_SHOW, m.Task, whole(routes.TASK_SHOW, content))
+            if shown.state == "cancelled":
+                return shown
+            raise
 
     def join(
         self,
@@ -177,12 +189,14 @@ class Handoffs:
 
     def raw_envelope(self, id: str) -> dict[str, Any]:
         """The same, exactly as it is stored: `tasuki.address` of it is its hash."""
-        raw: dict[str, Any] = json.loads(self._wire.exchange(routes.HANDOFF_ENVELOPE, {"id": id}))
-        return raw
+        route = routes.HANDOFF_ENVELOPE
+        return whole(route, self._wire.exchange(route, {"id": id}))
 
-    def prompt(self, id: str, *, tokenizer: str | None = None) -> m.Prompt:
-        """The envelope as a model reads it."""
-        query = {"tokenizer": tokenizer}
+    def prompt(
+        self, id: str, *, tokenizer: str | None = None, max_tokens: int | None = None
+    ) -> m.Prompt:
+        """The envelope as a model reads it. The payload is not in it: that is for the program."""
+        query = {"tokenizer": tokenizer, "max_tokens": max_tokens}
         return self._wire.send(routes.HANDOFF_PROMPT, path={"id": id}, query=query)
 
     def peek(
@@ -196,9 +210,9 @@ class Handoffs:
         """Looks at what waits, without claiming it."""
         body = {
             "agent": self._wire.core.who(agent, "agent"),
-            "capabilities": list(capabilities),
+            "capabilities": list(capabilities) or None,
             "max": max,
-            "majors": list(majors),
+            "majors": list(majors) or None,
         }
         return (self._wire.send(routes.HANDOFF_PEEK, body=body)).waiting
 
@@ -252,7 +266,7 @@ class Handoffs:
         body = {
             "agent": self._wire.core.who(agent, "agent"),
             "reason": reason,
-            "capabilities": list(capabilities),
+            "capabilities": list(capabilities) or None,
             "terms": terms,
             "budget_tokens": budget_tokens,
         }
@@ -261,7 +275,29 @@ class Handoffs:
     def settle(self, id: str, *, agent: str, accept: bool, by: str | None = None) -> m.Handoff:
         """Takes or refuses a counter-offer."""
         body = {"agent": agent, "accept": accept, "by": self._wire.core.who(by, "by")}
-        return self._wire.send(routes.HANDOFF_SETTLE, path={"id": id}, body=body)
+        try:
+            return self._wire.send(routes.HANDOFF_SETTLE, path={"id": id}, body=body)
+        except errors.Conflict as refused:
+            if not refused.in_doubt or refused.code != "no_counter":
+                raise
+            # The answer to an earlier try was lost: the counter-offer is gone because of it, or
+            # because somebody else has settled it; the log knows.
+            return self._settled(id, agent, accept, refused)
+
+    def _settled(self, id: str, agent: str, accept: bool, refused: errors.Conflict) -> m.Handoff:
+        content = self._wire.exchange(routes.HANDOFF_SHOW, {"id": id})
+        shown = fit(routes.HANDOFF_SHOW, m.Handoff, whole(routes.HANDOFF_SHOW, content))
+        log = self._wire.send(routes.TASK_EVENTS, path={"id": shown.task_id})
+        done = [
+            event.record.kind
+            for event in log.events
+            if event.record.handoff_id == id
+            and event.record.kind in ("counter_accepted", "counter_refused")
+            and bare(str(event.record.agent)) == bare(agent)
+        ]
+        if done and done[-1] == ("counter_accepted" if accept else "counter_refused"):
+            return shown
+        raise refused
 
     def _by(self, route: Any, id: str, by: str | None) -> m.Moved:
         body = {"by": self._wire.core.who(by, "by")}
@@ -286,10 +322,11 @@ class DeadLetters:
         """Shows one, with its envelope and every report of a failure."""
         return self._wire.send(routes.DEAD_LETTER_SHOW, path={"id": id})
 
-    def redrive(self, id: str, *, by: str | None = None) -> m.OfferReply:
+    def redrive(self, id: str, *, by: str | None = None) -> Handoff:
         """Sends the same envelope on its way again, as a new handoff."""
         body = {"by": self._wire.core.who(by, "by")}
-        return self._wire.send(routes.DEAD_LETTER_REDRIVE, path={"id": id}, body=body)
+        offered = self._wire.send(routes.DEAD_LETTER_REDRIVE, path={"id": id}, body=body)
+        return Handoff(self._wire, offered)
 
     def reroute(
         self,
@@ -298,10 +335,11 @@ class DeadLetters:
         to: str | None = None,
         to_capability: str | None = None,
         by: str | None = None,
-    ) -> m.OfferReply:
+    ) -> Handoff:
         """Sends it to somebody else."""
         body = {"by": self._wire.core.who(by, "by"), "to": target(to, to_capability)}
-        return self._wire.send(routes.DEAD_LETTER_REROUTE, path={"id": id}, body=body)
+        offered = self._wire.send(routes.DEAD_LETTER_REROUTE, path={"id": id}, body=body)
+        return Handoff(self._wire, offered)
 
     def amend(
         self,
@@ -313,26 +351,28 @@ class DeadLetters:
         terms: m.TermsPatch | JsonObject | None = None,
         by: str | None = None,
         **parts: Unpack[Said],
-    ) -> m.OfferReply:
+    ) -> Handoff:
         """Sends it on its way again with a new envelope, which is linked to the old one and held to
         the same constraints. What is not said stays as it was."""
         body = {
-            **said(parts),
+            **said(parts, empty=True),
             "by": self._wire.core.who(by, "by"),
             "to": target(to, to_capability) if to or to_capability else None,
             "payload": None if payload is None else as_payload(payload, default="request"),
             "terms": terms,
         }
-        return self._wire.send(routes.DEAD_LETTER_AMEND, path={"id": id}, body=body)
+        offered = self._wire.send(routes.DEAD_LETTER_AMEND, path={"id": id}, body=body)
+        return Handoff(self._wire, offered)
 
     def answer(
         self, id: str, decision: m.SaidDecision | JsonObject, *, by: str | None = None
-    ) -> m.OfferReply:
+    ) -> Handoff:
         """Decides what it stopped at, and lets the work go on with the decision."""
         body = {"by": self._wire.core.who(by, "by"), "decision": decision}
-        return self._wire.send(routes.DEAD_LETTER_ANSWER, path={"id": id}, body=body)
+        offered = self._wire.send(routes.DEAD_LETTER_ANSWER, path={"id": id}, body=body)
+        return Handoff(self._wire, offered)
 
-    def take(self, id: str, *, span: Span = 600.0, by: str | None = None) -> m.Handoff:
+    def take(self, id: str, *, span: Span = 900.0, by: str | None = None) -> m.Handoff:
         """Keeps others from deciding on it for a while; 0 gives it back."""
         body = {"by": self._wire.core.who(by, "by"), "for_ms": milliseconds(span)}
         return self._wire.send(routes.DEAD_LETTER_TAKE, path={"id": id}, body=body)
@@ -355,7 +395,7 @@ class DeadLetters:
         body = {
             "by": self._wire.core.who(by, "by"),
             "decision": decision,
-            "handoffs": list(handoffs),
+            "handoffs": list(handoffs) or None,
             "fingerprint": fingerprint,
             "dry_run": dry_run or None,
         }
@@ -405,15 +445,21 @@ class Audit:
         request = self._wire.core.request(
             routes.AUDIT_EXPORT, path={}, query={"after": after}, body=None, wait=600
         )
-        response = self._wire.http.send(request, stream=True)
         try:
-            if not response.is_success:
-                content = response.read()
-                raise refusal_of(response, self._wire.core.base_url, content)
-            for line in response.iter_lines():
-                yield line
-        finally:
-            response.close()
+            response = self._wire.http.send(request, stream=True)
+            try:
+                if not response.is_success:
+                    content = response.read()
+                    raise refusal_of(response, self._wire.core.base_url, content)
+                for line in response.iter_lines():
+                    yield line
+            finally:
+                response.close()
+        except (httpx.HTTPError, httpx.StreamError) as error:
+            raise errors.Unreachable(
+                f"the log broke off: {error or type(error).__name__}",
+                hint="ask again with `after`: what came is whole up to its last line",
+            ) from error
 
     def refusals(self) -> m.Refusals:
         """The last attempts that nobody stood behind."""

@@ -219,6 +219,11 @@ def _dead_letters(caller: Caller, said: Said) -> Any:
     return plain(caller.client.dead_letters.page(**said.rest("limit")))
 
 
+def _redrive(caller: Caller, said: Said) -> Any:
+    (id,) = said.take("id")
+    return plain(caller.client.dead_letters.redrive(id, **said.rest("by")).offered)
+
+
 def _list(caller: Caller, said: Said) -> Any:
     rest = said.rest("state", "from_agent", "to_agent", "to_capability", "task", "limit")
     return plain(caller.client.handoffs.page(**rest))
@@ -234,7 +239,7 @@ METHODS: dict[str, Callable[[Caller, Said], Any]] = {
         "reason", _by_id(lambda client: client.dead_letters.discard, "by", "reason")
     ),
     "dead_letter_list": _dead_letters,
-    "dead_letter_redrive": _by_id(lambda client: client.dead_letters.redrive, "by"),
+    "dead_letter_redrive": _redrive,
     "dead_letter_show": _by_id(lambda client: client.dead_letters.get),
     "handoff_cancel": _by_id(lambda client: client.handoffs.cancel, "by", "reason"),
     "handoff_claim": _claim,

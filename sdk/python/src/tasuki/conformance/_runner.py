@@ -87,7 +87,8 @@ class Report:
         yield "TAP version 14"
         yield f"1..{len(self.checks)}"
         for number, check in enumerate(self.checks, 1):
-            title = f"{check.id}: {check.title}".replace("\\", "\\\\").replace("#", "\\#")
+            title = " ".join(f"{check.id}: {check.title}".split())
+            title = title.replace("\\", "\\\\").replace("#", "\\#")
             yield f"{'' if check.ok else 'not '}ok {number} - {title}"
             if check.failure:
                 facts = {"reason": check.reason, "rule": check.rule, **asdict(check.failure)}
