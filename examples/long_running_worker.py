@@ -3,7 +3,7 @@
 """A worker that works for longer than its lease, without a line about leases in it.
 
 The lease is short, so that a crash is noticed soon. Heartbeats come from a thread of their own, so
-a function that waits for a model for four leases keeps its claim without doing anything for it.
+a function that waits for a model for two leases keeps its claim without doing anything for it.
 What it should do is look now and then whether the work is still its own (`claim.check()`, and
 every report of progress does it too): a task may be cancelled, and what is made after that is for
 nobody.
@@ -24,13 +24,13 @@ import time
 
 import tasuki
 
-LEASE_S = 0.2
+LEASE_S = 1.0
 CHAPTERS = ["It was a dark night.", "Somebody knocked.", "It was the reviewer."]
 
 
 def slow_model(chapter: int) -> str:
     """Stands for a call that blocks its thread for far longer than the lease."""
-    time.sleep(4 * LEASE_S)
+    time.sleep(2 * LEASE_S)
     return CHAPTERS[chapter]
 
 

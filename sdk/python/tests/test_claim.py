@@ -23,9 +23,9 @@ def offered(client: Client, to: str, **more: object) -> tasuki.Handoff:
 def test_a_blocked_thread_keeps_its_lease(client: Client, name: Name) -> None:
     agent = name("agent")
     handoff = offered(client, agent)
-    with client.claim(agent=agent, lease=0.3) as claim:
+    with client.claim(agent=agent, lease=1.0) as claim:
         # This thread does nothing else for three leases: it asks for the same work and gets none.
-        assert client.try_claim(agent=agent, wait=1.0) is None
+        assert client.try_claim(agent=agent, wait=3.0) is None
         assert not claim.lost.is_set()
         claim.complete("done")
     assert handoff.status().losses == 0
@@ -36,9 +36,9 @@ async def test_a_blocked_event_loop_keeps_its_lease(
 ) -> None:
     agent = name("agent")
     handoff = await async_client.handoff(to=agent, from_agent="sender", intent="Work.")
-    async with async_client.claim(agent=agent, lease=0.3) as claim:
+    async with async_client.claim(agent=agent, lease=1.0) as claim:
         with Client(broker.url) as blocking:
-            assert blocking.try_claim(agent=agent, wait=1.0) is None
+            assert blocking.try_claim(agent=agent, wait=3.0) is None
         assert not claim.lost.is_set()
         await claim.complete("done")
     assert (await handoff.status()).losses == 0
