@@ -184,8 +184,6 @@ impl Route {
 
 /// Whoever makes an envelope fails in the same ways.
 const ENVELOPE_ERRORS: &[&str] = &[
-    "task_not_found",
-    "idempotency_conflict",
     "invalid_payload",
     "secret_found",
     "not_permitted",
@@ -204,6 +202,8 @@ const ENVELOPE_ERRORS: &[&str] = &[
 ];
 /// Besides, whoever offers it on a task.
 const OFFER_ERRORS: &[&str] = &[
+    "task_not_found",
+    "idempotency_conflict",
     "not_owner",
     "handoff_open",
     "task_finished",
@@ -281,7 +281,8 @@ fn task_routes() -> Vec<Route> {
             tasks::branch,
         )
         .creates()
-        .errors(ENVELOPE_ERRORS),
+        .errors(ENVELOPE_ERRORS)
+        .errors(&["task_not_found", "idempotency_conflict"]),
         does::<wire::Decide, wire::Task, _, _>(
             "/v1/tasks/{id}/cancel",
             "task_cancel",
@@ -444,27 +445,13 @@ fn held_routes() -> Vec<Route> {
             "Complete a handoff, and create the next ones in the same atomic step",
             handoffs::complete,
         )
+        .errors(HELD_ERRORS)
+        .errors(ENVELOPE_ERRORS)
         .errors(&[
-            "handoff_not_found",
-            "stale_claim",
             "read_back_needed",
             "already_completed",
             "invalid_follow_ups",
-            "invalid_payload",
-            "secret_found",
-            "other_tenant",
-            "terms_out_of_range",
-            "trust_raised",
-            "constraint_altered",
-            "constraint_dropped",
-            "constraint_not_yours",
-            "decision_settled",
-            "invalid_envelope",
-            "version_not_supported",
-            "invalid_terms",
-            "deadline_passed",
             "task_moved",
-            "disk_full",
         ]),
         does::<wire::CompleteBatch, wire::Batch<wire::Moved>, _, _>(
             "/v1/completions",
