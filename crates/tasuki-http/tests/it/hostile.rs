@@ -268,6 +268,19 @@ async fn the_chain_of_the_store_itself_is_nobodys_task() {
 }
 
 #[tokio::test]
+async fn nobody_speaks_in_the_brokers_name() {
+    let stage = Stage::volatile().await;
+    let steps = [
+        ("/v1/handoffs", offer("coder", json!({ "from_agent": "broker" }))),
+        ("/v1/tasks", json!({ "from_agent": "broker", "intent": "x" })),
+        ("/v1/claims", json!({ "agent": "broker" })),
+    ];
+    for (path, body) in steps {
+        refused(&stage, post(path, body.to_string()), 403, "not_permitted").await;
+    }
+}
+
+#[tokio::test]
 async fn a_holder_that_sends_nonsense_keeps_its_claim() {
     let stage = Stage::volatile().await;
     let id = stage.offer("coder", json!({})).await;
