@@ -2,14 +2,12 @@
 //! Watches how agents fare. What it knows follows from the log, and every attempt counts once.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tasuki_core::observe::{Facts, Records, Track};
-use tasuki_core::registry;
-use tasuki_core::{AgentId, Capability, Event, Position, Target};
+use tasuki_core::{AgentId, Capability, Position, Target};
 use tasuki_store::Change;
 
 use super::{Flow, Fold, GO_ON};
@@ -19,7 +17,6 @@ pub(crate) type Declared = Arc<RwLock<HashMap<(AgentId, Capability), u64>>>;
 
 pub(crate) struct Observer {
     pub(crate) records: Arc<Mutex<Records>>,
-    pub(crate) contracts: Arc<AtomicBool>,
     pub(crate) declared: Declared,
 }
 
@@ -59,15 +56,6 @@ impl Fold for Observer {
     }
 
     async fn apply(&mut self, changes: &[Change], _: &[Target]) -> Flow {
-        let contract = |change: &Change| match &change.sealed.record.event {
-            Event::RegistryChanged(change) => {
-                matches!(**change, registry::Change::ManifestPublished { .. })
-            }
-            event => event.offered().is_some_and(|(offered, _)| !offered.contract.is_empty()),
-        };
-        if changes.iter().any(contract) {
-            self.contracts.store(true, Ordering::Release);
-        }
         let declared = self.declared.read().expect("no holder of this lock panics");
         let mut records = self.records.lock().expect("no holder of this lock panics");
         for change in changes {
