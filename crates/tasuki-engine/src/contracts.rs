@@ -78,7 +78,7 @@ impl Engine {
         };
         let mut to = hop.to.clone();
         if let (Target::Capability(capability), Some(wish)) = (&hop.to, &hop.route) {
-            let able = self.accepting(&listing, capability, &hop.payload)?;
+            let able = self.accepting(&listing, capability, &hop.payload).await?;
             let able: Vec<_> = able.into_iter().filter(|one| one.agent.id != *from).collect();
             let candidates = self.candidates(capability, &able).await?;
             let turn = self.turn.fetch_add(1, Ordering::Relaxed);
@@ -90,7 +90,7 @@ impl Engine {
         }
         let mut terms = hop.terms.unwrap_or(self.settings.terms);
         if let Some(capability) = &capability {
-            let entry = self.entry(&listing, &to, capability, &hop.payload)?;
+            let entry = self.entry(&listing, &to, capability, &hop.payload).await?;
             if let Some((listed, entry)) = &entry {
                 if hop.terms.is_none()
                     && let Some(timeout) = entry.timeout_seconds
@@ -103,9 +103,8 @@ impl Engine {
         if let Some(expected) = &parts.expected_output {
             contract.expected_output = Some(expected.hash());
             if let Some(schema) = &expected.schema {
-                self.schemas
-                    .compile(schema)
-                    .map_err(|problem| invalid("output_schema", problem))?;
+                let compiled = self.pool.run(|| self.schemas.compile(schema)).await;
+                compiled.map_err(|problem| invalid("output_schema", problem))?;
                 contract.output_schema = Some(Body::of(schema).hash);
             }
         }
@@ -142,7 +141,7 @@ impl Engine {
 
     /// Who has a capability and takes this input. If somebody has it and nobody takes the input,
     /// the sender hears why.
-    fn accepting(
+    async fn accepting(
         &self,
         listing: &Listing,
         capability: &Capability,
@@ -152,7 +151,10 @@ impl Engine {
         let mut able = Vec::new();
         for listed in listing.able(capability) {
             let schema = listed.entry(capability).and_then(|entry| entry.input_schema.as_ref());
-            let faults = schema.map_or_else(Vec::new, |s| self.schemas.faults(s, payload));
+            let faults = match schema {
+                Some(schema) => self.faults(schema, payload).await,
+                None => Vec::new(),
+            };
             if faults.is_empty() {
                 able.push(listed.clone());
             } else {
@@ -168,7 +170,7 @@ impl Engine {
     }
 
     /// The one whose terms count: the receiver, or, where anybody may claim, somebody who can.
-    fn entry<'l>(
+    async fn entry<'l>(
         &self,
         listing: &'l Listing,
         to: &Target,
@@ -176,7 +178,7 @@ impl Engine {
         payload: &Payload,
     ) -> Result<Option<(&'l Listed, &'l CapabilityEntry)>, Error> {
         let Target::Agent(agent) = to else {
-            self.accepting(listing, capability, payload)?;
+            self.accepting(listing, capability, payload).await?;
             return Ok(None);
         };
         let Some(listed) = listing.agents.get(agent) else { return Ok(None) };
@@ -185,7 +187,7 @@ impl Engine {
             return Err(invalid("capability", problem));
         };
         let faults = match &entry.input_schema {
-            Some(schema) => self.schemas.faults(schema, payload),
+            Some(schema) => self.faults(schema, payload).await,
             None => Vec::new(),
         };
         if !faults.is_empty() {
@@ -240,7 +242,7 @@ impl Engine {
         let payload = result.payload;
         if let Some(expected) = self.agreed_output(handoff).await? {
             if let Some(schema) = &expected.schema {
-                self.fits("the output schema of the offer", schema, payload)?;
+                self.fits("the output schema of the offer", schema, payload).await?;
             }
             let faults = expected.faults(payload, result.criteria, result.done);
             if !faults.is_empty() {
@@ -254,14 +256,19 @@ impl Engine {
         let listing = self.listing().await?;
         let entry = listing.agents.get(&claim.agent).and_then(|listed| listed.entry(capability));
         if let Some(schema) = entry.and_then(|entry| entry.output_schema.as_ref()) {
-            self.fits(&format!("the output schema of {}", claim.agent), schema, payload)?;
+            self.fits(&format!("the output schema of {}", claim.agent), schema, payload).await?;
             verified.push("output_schema".to_owned());
         }
         Ok(verified)
     }
 
-    fn fits(&self, what: &str, schema: &Value, payload: &Payload) -> Result<(), Error> {
-        let faults: Vec<Fault> = self.schemas.faults(schema, payload);
+    /// Everything that keeps a payload from fitting a schema, worked out where nobody waits for it.
+    async fn faults(&self, schema: &Value, payload: &Payload) -> Vec<Fault> {
+        self.pool.run(|| self.schemas.faults(schema, payload)).await
+    }
+
+    async fn fits(&self, what: &str, schema: &Value, payload: &Payload) -> Result<(), Error> {
+        let faults = self.faults(schema, payload).await;
         if faults.is_empty() {
             return Ok(());
         }

@@ -31,6 +31,7 @@ use crate::fair::Fair;
 use crate::ids::IdSource;
 use crate::observer::Observer;
 use crate::pipelines::Declared;
+use crate::pool::Pool;
 use crate::presence::Presence;
 use crate::rates::{Denials, Rates};
 use crate::requests::{
@@ -104,6 +105,7 @@ pub struct Engine {
     pub(crate) presence: Arc<Presence>,
     pub(crate) records: Arc<Mutex<Records>>,
     pub(crate) ready: Ready,
+    pub(crate) pool: Pool,
     /// Whose turn it is.
     pub(crate) turn: AtomicU64,
     /// Pipelines that are declared, by name and version.
@@ -156,6 +158,7 @@ impl Engine {
             presence,
             records,
             ready: Ready::default(),
+            pool: Pool::default(),
             turn: AtomicU64::new(0),
             pipelines: Declared::default(),
             workers,

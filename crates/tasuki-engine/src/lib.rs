@@ -25,6 +25,7 @@ mod offer;
 mod outgoing;
 mod people;
 mod pipelines;
+mod pool;
 mod presence;
 mod queries;
 mod rates;
