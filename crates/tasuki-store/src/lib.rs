@@ -8,12 +8,14 @@ mod cache;
 pub mod clock;
 mod codec;
 mod documents;
+mod images;
 pub mod key;
 mod live;
 mod nonces;
 pub mod postgres;
 mod registry;
 mod shelf;
+mod sight;
 mod sqlite;
 mod volatile;
 mod wishes;
@@ -39,6 +41,7 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use documents::{DocumentFilter, KeptDocument};
 pub use nonces::{Nonce, Spent};
 pub use postgres::{Postgres, PostgresError, PostgresOptions};
+pub use sight::{Needs, Sight};
 pub use sqlite::{FILE, OpenError, Sqlite, SqliteOptions, Sync, inspect, maintenance};
 pub use volatile::Volatile;
 
@@ -60,8 +63,16 @@ pub trait Store: Send + std::marker::Sync + 'static {
     /// next. All replies come after one commit.
     async fn execute(&self, commands: Vec<Command>) -> Result<Vec<Reply>, Error>;
 
-    async fn handoff(&self, id: HandoffId) -> Result<Option<Arc<Handoff>>, Error>;
-    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, Error>;
+    /// Everything that an operation must see, in one look: committed, at least as new as every
+    /// reply that came before, and without waiting for what is being written. Of a store in RAM all
+    /// of it is of one moment.
+    async fn look(&self, needs: Needs) -> Result<Sight, Error>;
+    async fn handoff(&self, id: HandoffId) -> Result<Option<Arc<Handoff>>, Error> {
+        Ok(self.look(Needs::handoff(id)).await?.handoff(id).cloned())
+    }
+    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, Error> {
+        Ok(self.look(Needs::task(id)).await?.task(id).cloned())
+    }
     async fn list_handoffs(&self, filter: HandoffFilter) -> Result<Vec<Arc<Handoff>>, Error>;
     async fn list_tasks(&self, filter: TaskFilter) -> Result<Vec<Arc<Task>>, Error>;
 

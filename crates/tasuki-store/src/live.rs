@@ -21,6 +21,8 @@ use tasuki_core::{
     Timestamp,
 };
 
+use crate::images::{Images, Shown};
+
 /// How long an idempotency key is remembered.
 pub(crate) const KEY_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 
@@ -376,13 +378,64 @@ impl Live {
         false
     }
 
+    /// Shows everything that is here.
+    pub(crate) fn show_all(&self, images: &Images) {
+        let mut shown = images.write();
+        for (id, task) in &self.tasks {
+            shown.put_task(*id, Some(task));
+        }
+        for (id, handoff) in &self.handoffs {
+            shown.put_handoff(*id, Some(handoff));
+        }
+        for (target, queue) in &self.waiting {
+            shown.put_waiting(target, queue.len() as u64);
+        }
+        for tenant in self.usage.keys() {
+            shown.put_usage(tenant, View::usage(self, tenant));
+        }
+    }
+
+    /// Shows what changed since the last commit.
+    pub(crate) fn show(&self, images: &Images) {
+        let mut shown = images.write();
+        for step in &self.undo {
+            match step {
+                Undo::Task(id, _) => shown.put_task(*id, self.tasks.get(id)),
+                Undo::Handoff(id, old) => {
+                    let new = self.handoffs.get(id);
+                    shown.put_handoff(*id, new);
+                    self.show_counts(&mut shown, old.as_deref(), new.map(|new| &**new));
+                }
+                Undo::Bytes(tenant, _) | Undo::Freed(tenant, _) => {
+                    shown.put_usage(tenant, View::usage(self, tenant));
+                }
+                Undo::Replay(_) | Undo::Epoch(_) | Undo::Registry(_) => {}
+            }
+        }
+    }
+
+    /// Shows what a changed handoff changed in numbers: its queue, in which its neighbours may have
+    /// moved up, and what its tenant has under way.
+    fn show_counts(&self, shown: &mut Shown, old: Option<&Handoff>, new: Option<&Handoff>) {
+        let under_way = |side: &Option<&Handoff>| side.is_some_and(|h| !h.state.is_terminal());
+        for handoff in [old, new].into_iter().flatten() {
+            if handoff.rank().is_some() || handoff.ordering_key.is_some() {
+                shown.put_waiting(&handoff.to, self.waiting_for(&handoff.to));
+            }
+            if under_way(&old) != under_way(&new) {
+                let tenant = handoff.from.tenant();
+                shown.put_usage(tenant, View::usage(self, tenant));
+            }
+        }
+    }
+
     /// Makes the changes since the last call final.
-    pub(crate) fn keep(&mut self) {
+    pub(crate) fn commit(&mut self) {
         self.undo.clear();
     }
 
-    /// Takes the changes since the last `keep` back. The head is the caller's to restore.
-    pub(crate) fn take_back(&mut self, head: Position) {
+    /// Takes the changes since the last commit back. The head is the caller's to restore.
+    pub(crate) fn roll_back(&mut self, head: Position) {
         for step in std::mem::take(&mut self.undo).into_iter().rev() {
             match step {
                 Undo::Task(id, old) => self.put_task(id, old),
@@ -436,14 +489,6 @@ impl Live {
 
     pub(crate) fn shared_handoff(&self, id: HandoffId) -> Option<&Arc<Handoff>> {
         self.handoffs.get(&id)
-    }
-
-    pub(crate) fn tasks(&self) -> impl Iterator<Item = &Arc<Task>> {
-        self.tasks.values()
-    }
-
-    pub(crate) fn handoffs(&self) -> impl Iterator<Item = &Arc<Handoff>> {
-        self.handoffs.values()
     }
 
     pub(crate) fn waiting_for(&self, target: &Target) -> u64 {

@@ -27,8 +27,8 @@ use crate::nonces::{Nonce, Nonces, Spent};
 use crate::shelf::Shelf;
 use crate::writer::{CatchUp, Evicted, Fault, Handle, Journal};
 use crate::{
-    Checkpoint, Committed, DocumentFilter, Entry, Error, HandoffFilter, KeptDocument, Reply, Stats,
-    Store, TaskFilter,
+    Checkpoint, Committed, DocumentFilter, Entry, Error, HandoffFilter, KeptDocument, Needs, Reply,
+    Sight, Stats, Store, TaskFilter,
 };
 
 /// Every event with the body that came with it.
@@ -143,25 +143,29 @@ impl Store for Volatile {
         self.writer.execute(commands).await
     }
 
-    async fn handoff(&self, id: HandoffId) -> Result<Option<Arc<Handoff>>, Error> {
-        self.writer.handoff(id).await
-    }
-
-    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, Error> {
-        self.writer.task(id).await
+    async fn look(&self, needs: Needs) -> Result<Sight, Error> {
+        let mut sight = self.writer.images()?.look(&needs);
+        let at = needs.bodies_of(&sight);
+        let bodies = self.bodies(at.clone()).await?;
+        sight.put_bodies(&at, bodies);
+        Ok(sight)
     }
 
     async fn list_handoffs(&self, filter: HandoffFilter) -> Result<Vec<Arc<Handoff>>, Error> {
-        let (_, mut handoffs) = self.writer.snapshot().await?;
-        handoffs.retain(|handoff| filter.lets_through(handoff));
+        let shown = self.writer.images()?;
+        let wanted = shown.handoffs().filter(|handoff| filter.lets_through(handoff));
+        let mut handoffs: Vec<_> = wanted.cloned().collect();
+        drop(shown);
         handoffs.sort_by_key(|handoff| Reverse(handoff.id));
         handoffs.truncate(filter.max);
         Ok(handoffs)
     }
 
     async fn list_tasks(&self, filter: TaskFilter) -> Result<Vec<Arc<Task>>, Error> {
-        let (mut tasks, _) = self.writer.snapshot().await?;
-        tasks.retain(|task| filter.lets_through(task));
+        let shown = self.writer.images()?;
+        let wanted = shown.tasks().filter(|task| filter.lets_through(task));
+        let mut tasks: Vec<_> = wanted.cloned().collect();
+        drop(shown);
         match filter.after {
             Some(_) => tasks.sort_by_key(|task| task.intent_at),
             None => tasks.sort_by_key(|task| Reverse(task.id)),
@@ -233,11 +237,12 @@ impl Store for Volatile {
     }
 
     async fn waiting(&self, targets: Vec<Target>) -> Result<Vec<u64>, Error> {
-        self.writer.waiting(targets).await
+        let shown = self.writer.images()?;
+        Ok(targets.iter().map(|target| shown.waiting(target)).collect())
     }
 
     async fn usage(&self, tenant: TenantId) -> Result<Usage, Error> {
-        self.writer.usage(tenant).await
+        Ok(self.writer.images()?.usage(&tenant))
     }
 
     /// Nobody else is on this store.

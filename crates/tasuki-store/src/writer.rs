@@ -4,24 +4,24 @@
 //! each, makes the whole batch durable with one commit, and only then answers. What "durable"
 //! means is the [`Journal`]'s business, so the volatile store and the SQLite store share all this.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLockReadGuard};
 use std::time::Duration;
 
 use tasuki_core::command::Outcome;
-use tasuki_core::decide::{Decision, Replay, View, reads};
+use tasuki_core::decide::{Decision, Replay, reads};
 use tasuki_core::document::StoredBody;
-use tasuki_core::ids::{IdempotencyKey, TenantId};
-use tasuki_core::quota::Usage;
+use tasuki_core::ids::IdempotencyKey;
 use tasuki_core::registry::Registry;
 use tasuki_core::{
-    AgentId, Command, Document, DocumentId, Handoff, HandoffId, Position, Target, Task, TaskId,
-    Timestamp, decide,
+    AgentId, Command, Document, DocumentId, Handoff, HandoffId, Position, Task, TaskId, Timestamp,
+    decide,
 };
 use tokio::sync::{broadcast, oneshot, watch};
 
 use crate::clock::Clock;
+use crate::images::{Images, Shown};
 use crate::live::{Appended, Live};
 use crate::wishes::{creates, key_of};
 use crate::{COMMANDS_MAX, Committed, Done, Error, QUEUE_MAX, Reply, Stats};
@@ -99,6 +99,9 @@ pub(crate) struct Shared {
     pub(crate) registry: watch::Sender<Arc<Registry>>,
     pub(crate) head: AtomicU64,
     pub(crate) stats: Mutex<Stats>,
+    pub(crate) images: Images,
+    /// Cleared when nothing more is answered: the store was closed, or failed.
+    open: AtomicBool,
 }
 
 /// The way to the writer thread.
@@ -109,18 +112,10 @@ pub(crate) struct Handle {
 
 enum Message {
     Execute(Vec<Command>, oneshot::Sender<Vec<Reply>>),
-    Handoff(HandoffId, oneshot::Sender<Result<Option<Arc<Handoff>>, Error>>),
-    Task(TaskId, oneshot::Sender<Result<Option<Arc<Task>>, Error>>),
-    Snapshot(oneshot::Sender<Snapshot>),
-    Waiting(Vec<Target>, oneshot::Sender<Vec<u64>>),
-    Usage(TenantId, oneshot::Sender<Usage>),
     Keep(&'static str, Position, String, oneshot::Sender<Result<(), Error>>),
     CatchUp(oneshot::Sender<Result<(), Error>>),
     Close(oneshot::Sender<()>),
 }
-
-/// Everything that is in RAM.
-type Snapshot = (Vec<Arc<Task>>, Vec<Arc<Handoff>>);
 
 /// Commands whose replies wait for their batch's commit.
 struct Executed {
@@ -139,7 +134,10 @@ impl Handle {
             registry: watch::Sender::new(live.registry.clone()),
             head: AtomicU64::new(live.head.0),
             stats: Mutex::new(Stats::default()),
+            images: Images::default(),
+            open: AtomicBool::new(true),
         });
+        live.show_all(&shared.images);
         let mut writer = Writer {
             journal,
             live,
@@ -189,18 +187,6 @@ impl Handle {
         self.ask(|reply| Message::Execute(commands, reply)).await
     }
 
-    pub(crate) async fn handoff(&self, id: HandoffId) -> Result<Option<Arc<Handoff>>, Error> {
-        self.ask(|reply| Message::Handoff(id, reply)).await?
-    }
-
-    pub(crate) async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, Error> {
-        self.ask(|reply| Message::Task(id, reply)).await?
-    }
-
-    pub(crate) async fn snapshot(&self) -> Result<Snapshot, Error> {
-        self.ask(Message::Snapshot).await
-    }
-
     pub(crate) async fn keep(
         &self,
         name: &'static str,
@@ -210,26 +196,24 @@ impl Handle {
         self.ask(|reply| Message::Keep(name, at, text, reply)).await?
     }
 
-    pub(crate) async fn waiting(&self, targets: Vec<Target>) -> Result<Vec<u64>, Error> {
-        self.ask(|reply| Message::Waiting(targets, reply)).await
-    }
-
-    pub(crate) async fn usage(&self, tenant: TenantId) -> Result<Usage, Error> {
-        self.ask(|reply| Message::Usage(tenant, reply)).await
-    }
-
     /// Returns when everything committed before the call can be queried.
     pub(crate) async fn catch_up(&self) -> Result<(), Error> {
         self.ask(Message::CatchUp).await?
     }
 
-    /// Refuses what would read past the writer once the store is closed.
+    /// Refuses what would read past the writer once the store is closed or failed.
     pub(crate) fn check_open(&self) -> Result<(), Error> {
-        let queue = self.queue.lock().expect("no holder of this lock panics");
-        if queue.is_some() { Ok(()) } else { Err(Error::Closed) }
+        if self.shared.open.load(Ordering::Acquire) { Ok(()) } else { Err(Error::Closed) }
+    }
+
+    /// What is committed, without asking the writer.
+    pub(crate) fn images(&self) -> Result<RwLockReadGuard<'_, Shown>, Error> {
+        self.check_open()?;
+        Ok(self.shared.images.read())
     }
 
     pub(crate) async fn close(&self) {
+        self.shared.open.store(false, Ordering::Release);
         let closed = self.ask(Message::Close).await;
         self.queue.lock().expect("no holder of this lock panics").take();
         // A writer that failed or was closed before has nothing left to write down.
@@ -284,6 +268,7 @@ impl<J: Journal> Writer<J> {
                 }
                 Err(reason) => {
                     tracing::error!(%reason, "the store failed");
+                    self.shared.open.store(false, Ordering::Release);
                     self.shared.failed.send_replace(Some(reason));
                     return None;
                 }
@@ -298,7 +283,7 @@ impl<J: Journal> Writer<J> {
         let mut close = None;
         let mut batch = Vec::new();
         let mut executed = Vec::with_capacity(messages.len());
-        let mut reads = Vec::new();
+        let mut kept = Vec::new();
         let mut catch_ups = Vec::new();
         for message in messages {
             match message {
@@ -307,14 +292,7 @@ impl<J: Journal> Writer<J> {
                         commands.iter().map(|c| self.carry_out(c.clone(), &mut batch)).collect();
                     executed.push(Executed { commands, replies, reply });
                 }
-                Message::Handoff(..)
-                | Message::Task(..)
-                | Message::Snapshot(_)
-                | Message::Waiting(..)
-                | Message::Usage(..)
-                | Message::Keep(..) => {
-                    reads.push(message);
-                }
+                Message::Keep(name, at, text, reply) => kept.push((name, at, text, reply)),
                 Message::CatchUp(reply) => {
                     rows = CatchUp::All;
                     catch_ups.push(reply);
@@ -333,21 +311,23 @@ impl<J: Journal> Writer<J> {
             }
             Err(Fault::Fatal(reason)) => return Err(reason),
             Err(Fault::Busy) => {
-                self.take_back(before);
+                self.roll_back(before);
                 for executed in &mut executed {
                     executed.replies.fill_with(|| Err(Error::Overloaded));
                 }
                 Err(Error::Overloaded)
             }
             Err(Fault::Full) => {
-                self.take_back(before);
+                self.roll_back(before);
                 self.journal.free_reserve();
                 self.rerun_singly(&mut executed)?;
                 Err(Error::DiskFull)
             }
         };
-        self.answer(reads);
         // A caller that has gone away needs no answer.
+        for (name, at, text, reply) in kept {
+            let _ = reply.send(self.journal.keep(name, at, &text));
+        }
         for executed in executed {
             let _ = executed.reply.send(executed.replies);
         }
@@ -355,35 +335,6 @@ impl<J: Journal> Writer<J> {
             let _ = reply.send(caught_up.clone());
         }
         Ok(close.map_or(Next::Go, Next::Close))
-    }
-
-    /// Reading comes after the commit, so that nobody sees what a failed one took back.
-    fn answer(&mut self, reads: Vec<Message>) {
-        for read in reads {
-            match read {
-                Message::Handoff(id, reply) => drop(reply.send(self.find_handoff(id))),
-                Message::Task(id, reply) => drop(reply.send(self.find_task(id))),
-                Message::Snapshot(reply) => {
-                    let tasks = self.live.tasks().cloned().collect();
-                    let handoffs = self.live.handoffs().cloned().collect();
-                    drop(reply.send((tasks, handoffs)));
-                }
-                Message::Waiting(targets, reply) => {
-                    let counts = targets.iter().map(|target| self.live.waiting_for(target));
-                    drop(reply.send(counts.collect()));
-                }
-                Message::Usage(tenant, reply) => {
-                    // Nobody may be waiting any more.
-                    let _ = reply.send(View::usage(&self.live, tenant.as_str()));
-                }
-                Message::Keep(name, at, text, reply) => {
-                    drop(reply.send(self.journal.keep(name, at, &text)));
-                }
-                Message::Execute(..) | Message::CatchUp(_) | Message::Close(_) => {}
-            }
-        }
-        self.let_go_of_loaded();
-        self.live.keep();
     }
 
     /// Before anything is decided, so that a key counts for as long as was said and not until the
@@ -409,7 +360,7 @@ impl<J: Journal> Writer<J> {
                     }
                     Err(Fault::Fatal(reason)) => return Err(reason),
                     Err(Fault::Busy | Fault::Full) => {
-                        self.take_back(before);
+                        self.roll_back(before);
                         replies.push(Err(Error::DiskFull));
                     }
                 }
@@ -531,15 +482,16 @@ impl<J: Journal> Writer<J> {
         Ok(())
     }
 
-    fn take_back(&mut self, head: Position) {
+    fn roll_back(&mut self, head: Position) {
         self.loaded = Evicted::default();
-        self.live.take_back(head);
+        self.live.roll_back(head);
     }
 
     /// After the commit, and never before it: makes the batch final and tells the outside.
     fn announce(&mut self, batch: Vec<Appended>, mut grew: Stats) {
         self.let_go_of_loaded();
-        self.live.keep();
+        self.live.show(&self.shared.images);
+        self.live.commit();
         self.live.known_anew.clear();
         if self.shared.registry.borrow().at != self.live.registry.at {
             self.shared.registry.send_replace(self.live.registry.clone());

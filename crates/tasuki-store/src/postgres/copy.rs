@@ -244,7 +244,7 @@ impl<'p> Copier<'p> {
                 self.live.put_handoff(handoff.id, Some(handoff));
             }
         }
-        self.live.keep();
+        self.live.commit();
         Ok(())
     }
 

@@ -50,7 +50,7 @@ use crate::clock::Clock;
 use crate::nonces::{Nonce, Spent};
 use crate::{
     COMMANDS_MAX, Checkpoint, Committed, DocumentFilter, Entry, Error, HandoffFilter, KeptDocument,
-    QUEUE_MAX, Reply, Stats, Store, TaskFilter,
+    Needs, QUEUE_MAX, Reply, Sight, Stats, Store, TaskFilter,
 };
 
 pub use clock::DatabaseClock;
@@ -88,6 +88,7 @@ const OFTEN: &[&db::Often] = &[
     &sql::PUT_HEAD,
     &sql::NEXT_DUE,
     &sql::READ_BODIES,
+    &sql::LOOK,
     &sql::READ_NEWS,
     &rows::PUT_TASKS,
     &rows::PUT_HANDOFFS,
@@ -394,14 +395,9 @@ impl Store for Postgres {
         answer.await.map_err(|_| Error::Unknown)?
     }
 
-    async fn handoff(&self, id: HandoffId) -> Result<Option<Arc<Handoff>>, Error> {
+    async fn look(&self, needs: Needs) -> Result<Sight, Error> {
         self.check_open()?;
-        self.node.handoff(id).await.map_err(|fault| fault.during("read a handoff"))
-    }
-
-    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, Error> {
-        self.check_open()?;
-        self.node.task(id).await.map_err(|fault| fault.during("read a task"))
+        self.node.look(&needs).await.map_err(|fault| fault.during("look"))
     }
 
     async fn list_handoffs(&self, filter: HandoffFilter) -> Result<Vec<Arc<Handoff>>, Error> {

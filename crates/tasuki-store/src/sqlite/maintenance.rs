@@ -243,7 +243,7 @@ pub fn rebuild(
         for id in evicted.tasks {
             live.put_task(id, None);
         }
-        live.keep();
+        live.commit();
         live.known_anew.clear();
         progress(at.0);
     }

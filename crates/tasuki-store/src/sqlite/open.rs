@@ -217,7 +217,7 @@ fn raise_epoch(journal: &mut SqliteJournal, live: &mut Live, dir: &Path) -> Resu
     let events = tasuki_core::decide(command, live, now).events;
     let batch: Vec<_> = events.into_iter().map(|event| live.append(event, now)).collect();
     journal.commit(&batch, live, CatchUp::Least).map_err(fault("raise the fence epoch", dir))?;
-    live.keep();
+    live.commit();
     live.ready.clear();
     Ok(())
 }
@@ -248,7 +248,7 @@ fn recover(journal: &mut SqliteJournal) -> Result<Live, OpenError> {
     replay(&journal.db, &mut live, &mut journal.dirty).map_err(sql("replay the events of"))?;
     live.head = head;
     live.renew_all(now);
-    live.keep();
+    live.commit();
     live.ready.clear();
     Ok(live)
 }
@@ -361,7 +361,7 @@ fn load_rows(
     rows::each_usage(db, |tenant, bytes| {
         live.usage.entry(tenant).or_default().stored_bytes = bytes;
     })?;
-    live.keep();
+    live.commit();
     Ok(())
 }
 
@@ -401,6 +401,6 @@ pub(super) fn replay_some(
         live.apply_again(&entry.sealed);
         dirty.note(&entry.sealed);
     }
-    live.keep();
+    live.commit();
     Ok(entries.last().map(|entry| entry.sealed.position))
 }

@@ -100,6 +100,11 @@ impl Stage {
         first
     }
 
+    /// What a reader sees now, without asking the writer.
+    fn sees(&self, id: u128) -> Option<Arc<Handoff>> {
+        self.handle.images().unwrap().handoff(HandoffId(id)).cloned()
+    }
+
     fn say(&self, verdict: Result<(), Fault>) {
         self.verdicts.send(verdict).unwrap();
     }
@@ -193,8 +198,6 @@ async fn a_batch_that_found_the_file_busy_is_taken_back_whole() {
     let first = stage.stand_still().await;
     let second = stage.send(offer(2, Some("k-1")));
     let third = stage.send(claim(1));
-    let (reply, read) = oneshot::channel();
-    stage.handle.send(Message::Handoff(HandoffId(2), reply)).unwrap();
     let (reply, caught_up) = oneshot::channel();
     stage.handle.send(Message::CatchUp(reply)).unwrap();
     stage.say(Ok(()));
@@ -204,7 +207,7 @@ async fn a_batch_that_found_the_file_busy_is_taken_back_whole() {
     only(first.await.unwrap()).unwrap();
     assert!(matches!(only(second.await.unwrap()), Err(Error::Overloaded)));
     assert!(matches!(only(third.await.unwrap()), Err(Error::Overloaded)));
-    assert_eq!(read.await.unwrap().unwrap(), None, "a reader saw what was not kept");
+    assert_eq!(stage.sees(2), None, "a reader saw what was not kept");
     assert!(matches!(caught_up.await.unwrap(), Err(Error::Overloaded)));
     assert_eq!(stage.handle.shared.head.load(Ordering::Acquire), 1);
     assert_eq!(news.try_recv().unwrap().events.len(), 1);
@@ -217,6 +220,28 @@ async fn a_batch_that_found_the_file_busy_is_taken_back_whole() {
     assert!(!again.outcome.repeated);
     assert_eq!(again.handoffs[0].at, Position(2));
     only(stage.send(claim(1)).await.unwrap()).unwrap();
+}
+
+#[tokio::test]
+async fn readers_see_what_is_committed_while_the_writer_stands_still() {
+    let mut stage = Stage::new();
+    let proof = stage.claimed(7).await;
+    let coder = Target::Agent("coder".parse().unwrap());
+    let waiting = |stage: &Stage| stage.handle.images().unwrap().waiting(&coder);
+    let in_flight =
+        |stage: &Stage| stage.handle.images().unwrap().usage(&"default".parse().unwrap()).in_flight;
+    let new = stage.send(offer(8, None));
+    assert_eq!(stage.asked().await, 1);
+    assert_eq!(stage.sees(8), None, "nothing is seen before its commit");
+    assert_eq!(stage.sees(7).unwrap().state.name().as_str(), "claimed");
+    assert_eq!((waiting(&stage), in_flight(&stage)), (0, 1));
+    stage.say(Ok(()));
+    only(new.await.unwrap()).unwrap();
+    assert!(stage.sees(8).is_some(), "a reply is seen by whoever has it");
+    assert_eq!((waiting(&stage), in_flight(&stage)), (1, 2));
+    stage.say(Ok(()));
+    only(stage.send(complete(7, proof)).await.unwrap()).unwrap();
+    assert_eq!((waiting(&stage), in_flight(&stage)), (1, 1));
 }
 
 #[tokio::test]
@@ -247,8 +272,7 @@ async fn when_not_even_the_reserve_is_enough_nothing_is_acknowledged() {
     stage.say(Err(Fault::Full));
     stage.say(Err(Fault::Full));
     assert!(matches!(only(finishing.await.unwrap()), Err(Error::DiskFull)));
-    let handoff = stage.handle.handoff(HandoffId(7)).await.unwrap().unwrap();
-    assert_eq!(handoff.state.name().as_str(), "claimed");
+    assert_eq!(stage.sees(7).unwrap().state.name().as_str(), "claimed");
     stage.say(Ok(()));
     only(stage.send(complete(7, proof)).await.unwrap()).unwrap();
 }
@@ -262,7 +286,7 @@ async fn after_a_fault_of_unknown_outcome_nothing_is_acknowledged_any_more() {
     assert!(matches!(first.await.unwrap(), Err(Error::Unknown)));
     assert!(matches!(behind.await.unwrap(), Err(Error::Unknown)));
     assert_eq!(stage.handle.failed().await, "the sync failed");
-    assert!(matches!(stage.handle.handoff(HandoffId(1)).await, Err(Error::Closed)));
+    assert!(matches!(stage.handle.images().map(drop), Err(Error::Closed)));
     assert_eq!(stage.handle.shared.head.load(Ordering::Acquire), 0);
 }
 

@@ -144,6 +144,8 @@ macro_rules! conforms {
                 a_listing_knows_every_reply_that_was_given_before_it
                 bodies_are_found_where_their_events_are
                 events_come_in_order_and_a_chain_is_those_of_its_task
+                one_look_shows_everything_that_was_named
+                a_reply_is_seen_at_once
                 the_log_of_a_busy_store_verifies;
             news:
                 subscribers_hear_what_was_committed_and_what_can_be_claimed
