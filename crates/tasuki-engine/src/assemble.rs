@@ -18,6 +18,7 @@ use tasuki_core::envelope::{Envelope, Parts, Said};
 use tasuki_core::ids::Project;
 use tasuki_core::registry::rules::Permission;
 use tasuki_core::{AgentId, Document, DocumentId, HandoffId, TaskId, Timestamp};
+use tasuki_store::Needs;
 
 use crate::desk::Desk;
 use crate::engine::check_intent;
@@ -176,7 +177,7 @@ impl Desk {
         self.caller.must(Permission::Send, None)?;
         let (intent, before, hop, coordinator) = self.place(&wish, &from).await?;
         let hand = Hand { from: &from, coordinator: Some(&coordinator), hop, now: self.now() };
-        let before = before.as_ref();
+        let before = before.as_deref();
         let parts = before.map(|before| &before.parts);
         let inherited = inherit(parts, &wish.said, hand).map_err(Error::Envelope)?;
         let receiver = self.receiver(&wish, inherited.budget_tokens).await?;
@@ -222,9 +223,9 @@ impl Desk {
         tokenizer: &str,
         budget: Option<u64>,
     ) -> Result<Assembled, Error> {
-        let (handoff, _) = self.envelope(id).await?;
-        let envelope = self.engine.envelope_at(handoff.envelope_at).await?;
-        let Some(envelope) = envelope else {
+        let sight = self.engine.look(Needs::handoff(id).with_envelopes()).await?;
+        let handoff = self.handoff_in(&sight, id)?;
+        let Some(envelope) = self.engine.envelope_of(&sight, handoff).await? else {
             return Err(invalid("id", "the envelope was erased"));
         };
         let tokenizer = Tokenizer::named(tokenizer);
@@ -249,7 +250,7 @@ impl Desk {
         &self,
         wish: &AssembleRequest,
         from: &AgentId,
-    ) -> Result<(String, Option<Envelope>, u32, AgentId), Error> {
+    ) -> Result<(String, Option<Arc<Envelope>>, u32, AgentId), Error> {
         let Some(id) = wish.task_id else {
             let Some(intent) = &wish.intent else {
                 return Err(invalid("intent", "a new task needs the user's own words"));
@@ -257,15 +258,14 @@ impl Desk {
             check_intent(intent)?;
             return Ok((intent.clone(), None, 0, from.clone()));
         };
-        let task = self.task(id).await?;
+        let sight = self.engine.look(Needs::task(id).with_envelopes()).await?;
+        let task = self.task_in(&sight, id).await?;
         if let Some(given) = &wish.intent {
             task.keeps_intent(given)?;
         }
-        let intent = self.engine.intent_of(&task).await?.to_string();
-        let (before, hop) = match task.envelope {
-            Some((hash, hop)) => (self.engine.last_envelope(&task, hash).await?, hop + 1),
-            None => (None, 0),
-        };
+        let before = self.engine.last_envelope(&sight, task).await?;
+        let intent = self.engine.intent_before(task, before.as_ref()).await?.to_string();
+        let hop = task.envelope.map_or(0, |(_, hop)| hop + 1);
         let before = before.map(|before| before.envelope);
         Ok((intent, before, hop, task.decider().clone()))
     }

@@ -15,7 +15,7 @@ use tasuki_core::envelope::{
 use tasuki_core::manifest::CapabilityEntry;
 use tasuki_core::registry::Standing;
 use tasuki_core::route::{self, Candidate, Observed, Policy};
-use tasuki_core::{AgentId, Body, Capability, Handoff, Position, Target, Terms};
+use tasuki_core::{AgentId, Body, Capability, Handoff, Target, Terms};
 
 use crate::directory::{Listed, Listing};
 use crate::engine::Engine;
@@ -236,11 +236,12 @@ impl Engine {
     pub(crate) async fn check_result(
         &self,
         handoff: &Handoff,
+        envelope: Option<&Envelope>,
         result: Told<'_>,
     ) -> Result<Vec<String>, Error> {
         let mut verified = Vec::new();
         let payload = result.payload;
-        if let Some(expected) = self.agreed_output(handoff).await? {
+        if let Some(expected) = agreed_output(handoff, envelope)? {
             if let Some(schema) = &expected.schema {
                 self.fits("the output schema of the offer", schema, payload).await?;
             }
@@ -275,25 +276,6 @@ impl Engine {
         Err(Error::Payload { what: what.to_owned(), faults })
     }
 
-    async fn agreed_output(&self, handoff: &Handoff) -> Result<Option<ExpectedOutput>, Error> {
-        let contract = &handoff.contract;
-        if contract.output_schema.is_none() && contract.expected_output.is_none() {
-            return Ok(None);
-        }
-        match self.envelope_at(handoff.envelope_at).await? {
-            Some(envelope) => Ok(envelope.parts.expected_output),
-            // Bodies are erased only after the end, and then nothing is accepted any more.
-            None if handoff.state.claim().is_none() => Ok(None),
-            None => Err(invalid("handoff_id", "what was agreed cannot be read any more")),
-        }
-    }
-
-    /// The envelope that came with an event, unless it was erased.
-    pub(crate) async fn envelope_at(&self, at: Position) -> Result<Option<Envelope>, Error> {
-        let body = self.store.bodies(vec![at]).await?.pop().flatten();
-        Ok(body.and_then(|body| serde_json::from_str(body.text()).ok()))
-    }
-
     /// The newest major of the envelope that an agent takes: by its own word now, or by its manifest.
     pub(crate) async fn major_for(&self, agent: &AgentId, majors: &[u32]) -> Result<u32, Error> {
         let published =
@@ -317,6 +299,22 @@ pub(crate) struct Told<'r> {
     pub(crate) criteria: &'r [CriterionReport],
     /// Whether the work is finished, and not sent back or up.
     pub(crate) done: bool,
+}
+
+/// What was agreed that a result must be.
+fn agreed_output<'e>(
+    handoff: &Handoff,
+    envelope: Option<&'e Envelope>,
+) -> Result<Option<&'e ExpectedOutput>, Error> {
+    if !handoff.contract.names_output() {
+        return Ok(None);
+    }
+    match envelope {
+        Some(envelope) => Ok(envelope.parts.expected_output.as_ref()),
+        // Bodies are erased only after the end, and then nothing is accepted any more.
+        None if handoff.state.claim().is_none() => Ok(None),
+        None => Err(invalid("handoff_id", "what was agreed cannot be read any more")),
+    }
 }
 
 fn asked(handoff: &Handoff) -> Option<&Capability> {

@@ -34,8 +34,6 @@ type StoredTracks = Vec<(AgentId, Option<Capability>, Track)>;
 struct Stored {
     tracks: StoredTracks,
     targets: Vec<(Target, Facts)>,
-    #[serde(default)]
-    tainted: bool,
 }
 
 /// Also as it was written when there were no more than tracks.
@@ -43,7 +41,6 @@ fn stored(text: &str) -> Stored {
     serde_json::from_str(text).unwrap_or_else(|_| Stored {
         tracks: serde_json::from_str(text).unwrap_or_default(),
         targets: Vec::new(),
-        tainted: false,
     })
 }
 
@@ -54,7 +51,7 @@ impl Observer {
 
     /// Goes on where the last one stopped.
     pub(crate) async fn load(&mut self, store: &dyn Store) {
-        let (at, Stored { tracks, targets, tainted }) = match store.kept(NAME).await {
+        let (at, Stored { tracks, targets }) = match store.kept(NAME).await {
             Ok(Some((at, text))) => (at, stored(&text)),
             Ok(None) => (Position(0), Stored::default()),
             Err(error) => {
@@ -68,7 +65,6 @@ impl Observer {
             let tracks = tracks.into_iter().map(|(agent, capability, t)| ((agent, capability), t));
             *records =
                 Records::from(tracks.collect(), targets.into_iter().collect(), at.max(behind));
-            records.tainted = tainted;
         }
         self.catch_up(store).await;
     }
@@ -125,11 +121,7 @@ impl Observer {
             let tracks = records.tracks.iter();
             let tracks = tracks.map(|((agent, able), t)| (agent.clone(), able.clone(), t.clone()));
             let targets = records.targets.iter().map(|(to, facts)| (to.clone(), facts.clone()));
-            let stored = Stored {
-                tracks: tracks.collect(),
-                targets: targets.collect(),
-                tainted: records.tainted,
-            };
+            let stored = Stored { tracks: tracks.collect(), targets: targets.collect() };
             (records.at, serde_json::to_string(&stored).unwrap_or_default())
         };
         if let Err(error) = store.keep(NAME, at, text).await {
