@@ -13,9 +13,9 @@ use tasuki_store::{Needs, Sight};
 use crate::desk::Desk;
 use crate::engine::Engine;
 use crate::error::{Error, invalid};
+use crate::folds::waiters::{Seat, Topic};
 use crate::requests::{Until, WaitFor, WaitMode, WaitRequest, Waited};
 use crate::sight::{handoff_in, task_in};
-use crate::waiters::{Place, Topic};
 
 /// How many things one call may wait for.
 pub(crate) const WAIT_FOR_MAX: usize = 1000;
@@ -38,7 +38,7 @@ impl Engine {
         let able = seeker.capabilities.iter().cloned().map(Target::Capability);
         let topics: Vec<_> = own.chain(able).map(Topic::Target).collect();
         let places: Vec<_> =
-            topics.iter().map(|topic| self.waiters.take_place(topic.clone())).collect();
+            topics.iter().map(|topic| self.waiters.take_seat(topic.clone())).collect();
         let mut known = self.store.registry();
         loop {
             // Listening begins before looking, so that nothing slips in between.
@@ -114,7 +114,7 @@ impl Engine {
         let mut places = Vec::new();
         let mut needs = Needs::default();
         for this in &wish.these {
-            places.push(self.waiters.take_place(match this {
+            places.push(self.waiters.take_seat(match this {
                 WaitFor::Handoff(id) => Topic::Handoff(*id),
                 WaitFor::Task(id) => Topic::Task(*id),
             }));
@@ -175,7 +175,7 @@ impl Engine {
 
 pub(crate) type News<'p> = Pin<Box<tokio::sync::futures::Notified<'p>>>;
 
-pub(crate) fn listen(places: &[Place]) -> Vec<News<'_>> {
+pub(crate) fn listen(places: &[Seat]) -> Vec<News<'_>> {
     let listening = places.iter().map(|place| {
         let mut news = Box::pin(place.notify.notified());
         news.as_mut().enable();

@@ -27,6 +27,15 @@ pub(crate) struct Shown {
     usage: HashMap<String, Usage>,
 }
 
+/// What a batch left behind of everything that it touched, to be shown at once.
+#[derive(Default)]
+pub(crate) struct AfterImages {
+    pub(crate) tasks: Vec<(TaskId, Option<Arc<Task>>)>,
+    pub(crate) handoffs: Vec<(HandoffId, Option<Arc<Handoff>>)>,
+    pub(crate) waiting: Vec<(Target, u64)>,
+    pub(crate) usage: Vec<(String, Usage)>,
+}
+
 impl Images {
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, Shown> {
         self.0.read().expect("no holder of this lock panics")
@@ -63,34 +72,27 @@ impl Shown {
         self.usage.get(tenant.as_str()).copied().unwrap_or_default()
     }
 
-    pub(crate) fn put_task(&mut self, id: TaskId, task: Option<&Arc<Task>>) {
-        match task {
-            Some(task) => self.tasks.insert(id.0.to_be_bytes(), task.clone()),
-            None => self.tasks.remove(&id.0.to_be_bytes()),
-        };
-    }
-
-    pub(crate) fn put_handoff(&mut self, id: HandoffId, handoff: Option<&Arc<Handoff>>) {
-        match handoff {
-            Some(handoff) => self.handoffs.insert(id.0.to_be_bytes(), handoff.clone()),
-            None => self.handoffs.remove(&id.0.to_be_bytes()),
-        };
-    }
-
-    pub(crate) fn put_waiting(&mut self, target: &Target, count: u64) {
-        match (self.waiting.get_mut(target), count) {
-            (None, 0) => {}
-            (Some(_), 0) => drop(self.waiting.remove(target)),
-            (Some(known), _) => *known = count,
-            (None, _) => drop(self.waiting.insert(target.clone(), count)),
+    /// Puts a batch in, whatever was touched last as it was last.
+    pub(crate) fn put(&mut self, images: AfterImages) {
+        for (id, task) in images.tasks {
+            match task {
+                Some(task) => self.tasks.insert(id.0.to_be_bytes(), task),
+                None => self.tasks.remove(&id.0.to_be_bytes()),
+            };
         }
-    }
-
-    pub(crate) fn put_usage(&mut self, tenant: &str, usage: Usage) {
-        match self.usage.get_mut(tenant) {
-            Some(known) => *known = usage,
-            None => drop(self.usage.insert(tenant.to_owned(), usage)),
+        for (id, handoff) in images.handoffs {
+            match handoff {
+                Some(handoff) => self.handoffs.insert(id.0.to_be_bytes(), handoff),
+                None => self.handoffs.remove(&id.0.to_be_bytes()),
+            };
         }
+        for (target, count) in images.waiting {
+            match count {
+                0 => self.waiting.remove(&target),
+                _ => self.waiting.insert(target, count),
+            };
+        }
+        self.usage.extend(images.usage);
     }
 
     /// What is in RAM of what is wanted, but for bodies. What is named and not in here may be on

@@ -21,7 +21,8 @@ use tasuki_core::{
     Timestamp,
 };
 
-use crate::images::{Images, Shown};
+use crate::feed::Change;
+use crate::images::{AfterImages, Images};
 
 /// How long an idempotency key is remembered.
 pub(crate) const KEY_MS_MAX: u64 = 24 * 60 * 60 * 1000;
@@ -110,7 +111,9 @@ impl Live {
             self.stored(&sealed, body.text().len() as u64);
         }
         self.change_document(&sealed);
-        Appended { sealed, encoded, body }
+        let task = self.tasks.get(&sealed.record.task_id).cloned();
+        let handoff = sealed.record.handoff_id.and_then(|id| self.handoffs.get(&id).cloned());
+        Appended { sealed, encoded, body, task, handoff }
     }
 
     /// Counts a body towards what its tenant uses.
@@ -380,52 +383,45 @@ impl Live {
 
     /// Shows everything that is here.
     pub(crate) fn show_all(&self, images: &Images) {
-        let mut shown = images.write();
-        for (id, task) in &self.tasks {
-            shown.put_task(*id, Some(task));
-        }
-        for (id, handoff) in &self.handoffs {
-            shown.put_handoff(*id, Some(handoff));
-        }
-        for (target, queue) in &self.waiting {
-            shown.put_waiting(target, queue.len() as u64);
-        }
-        for tenant in self.usage.keys() {
-            shown.put_usage(tenant, View::usage(self, tenant));
-        }
+        let usage = |tenant: &String| (tenant.clone(), View::usage(self, tenant));
+        images.write().put(AfterImages {
+            tasks: self.tasks.iter().map(|(id, task)| (*id, Some(task.clone()))).collect(),
+            handoffs: self.handoffs.iter().map(|(id, h)| (*id, Some(h.clone()))).collect(),
+            waiting: self.waiting.iter().map(|(to, all)| (to.clone(), all.len() as u64)).collect(),
+            usage: self.usage.keys().map(usage).collect(),
+        });
     }
 
-    /// Shows what changed since the last commit.
-    pub(crate) fn show(&self, images: &Images) {
-        let mut shown = images.write();
+    /// Everything that changed since the last commit, as it is now.
+    pub(crate) fn after_images(&self, images: &mut AfterImages) {
         for step in &self.undo {
             match step {
-                Undo::Task(id, _) => shown.put_task(*id, self.tasks.get(id)),
+                Undo::Task(id, _) => images.tasks.push((*id, self.tasks.get(id).cloned())),
                 Undo::Handoff(id, old) => {
                     let new = self.handoffs.get(id);
-                    shown.put_handoff(*id, new);
-                    self.show_counts(&mut shown, old.as_deref(), new.map(|new| &**new));
+                    images.handoffs.push((*id, new.cloned()));
+                    self.count_after(images, old.as_deref(), new.map(|new| &**new));
                 }
                 Undo::Bytes(tenant, _) | Undo::Freed(tenant, _) => {
-                    shown.put_usage(tenant, View::usage(self, tenant));
+                    images.usage.push((tenant.clone(), View::usage(self, tenant)));
                 }
                 Undo::Replay(_) | Undo::Epoch(_) | Undo::Registry(_) => {}
             }
         }
     }
 
-    /// Shows what a changed handoff changed in numbers: its queue, in which its neighbours may have
-    /// moved up, and what its tenant has under way.
-    fn show_counts(&self, shown: &mut Shown, old: Option<&Handoff>, new: Option<&Handoff>) {
-        let under_way = |side: &Option<&Handoff>| side.is_some_and(|h| !h.state.is_terminal());
-        for handoff in [old, new].into_iter().flatten() {
-            if handoff.rank().is_some() || handoff.ordering_key.is_some() {
-                shown.put_waiting(&handoff.to, self.waiting_for(&handoff.to));
-            }
-            if under_way(&old) != under_way(&new) {
-                let tenant = handoff.from.tenant();
-                shown.put_usage(tenant, View::usage(self, tenant));
-            }
+    /// What a changed handoff changed in numbers: its queue, in which its neighbours may have moved
+    /// up, and what its tenant has under way.
+    fn count_after(&self, images: &mut AfterImages, old: Option<&Handoff>, new: Option<&Handoff>) {
+        let under_way = |side: Option<&Handoff>| side.is_some_and(|h| !h.state.is_terminal());
+        let queued = |h: &&Handoff| h.rank().is_some() || h.ordering_key.is_some();
+        // It may wait for somebody else than before.
+        for handoff in [old, new].into_iter().flatten().filter(queued) {
+            images.waiting.push((handoff.to.clone(), self.waiting_for(&handoff.to)));
+        }
+        if let Some(handoff) = old.or(new).filter(|_| under_way(old) != under_way(new)) {
+            let tenant = handoff.from.tenant();
+            images.usage.push((tenant.to_owned(), View::usage(self, tenant)));
         }
     }
 
@@ -511,6 +507,20 @@ pub(crate) struct Appended {
     pub(crate) sealed: Sealed,
     pub(crate) encoded: Vec<u8>,
     pub(crate) body: Option<Body>,
+    /// What it is about, as it is after it.
+    task: Option<Arc<Task>>,
+    handoff: Option<Arc<Handoff>>,
+}
+
+impl Appended {
+    /// An event that another store wrote. Nobody is told of it.
+    pub(crate) fn copied(sealed: Sealed, encoded: Vec<u8>, body: Option<Body>) -> Self {
+        Self { sealed, encoded, body, task: None, handoff: None }
+    }
+
+    pub(crate) fn into_change(self) -> Change {
+        Change { sealed: self.sealed, task: self.task, handoff: self.handoff }
+    }
 }
 
 fn line_of(handoff: &Handoff) -> Option<Line> {

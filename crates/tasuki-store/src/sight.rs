@@ -5,7 +5,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tasuki_core::event::Sealed;
 use tasuki_core::{Body, Handoff, HandoffId, Position, State, Task, TaskId};
+
+use crate::feed::Change;
 
 /// What an operation must see. A handoff that is named comes with its task, and a task that is named
 /// with the handoff that is under way for it, so nobody looks a second time for those.
@@ -64,6 +67,20 @@ impl Needs {
     #[must_use]
     pub fn with_intents(self) -> Self {
         Self { intents: true, ..self }
+    }
+
+    /// What some events are about.
+    pub(crate) fn of_events<'e>(events: impl IntoIterator<Item = &'e Sealed>) -> Self {
+        let mut needs = Self::default();
+        for event in events {
+            needs.handoffs.extend(event.record.handoff_id);
+            needs.tasks.push(event.record.task_id);
+        }
+        needs.handoffs.sort_unstable();
+        needs.handoffs.dedup();
+        needs.tasks.sort_unstable();
+        needs.tasks.dedup();
+        needs
     }
 
     /// What is named, or the task of what is in sight, and is not in sight itself.
@@ -151,6 +168,13 @@ impl Sight {
     #[must_use]
     pub fn intent(&self, task: &Task) -> Option<&Body> {
         self.body(task.intent_at)
+    }
+
+    /// An event together with what it is about.
+    pub(crate) fn change(&self, sealed: Sealed) -> Change {
+        let task = self.task(sealed.record.task_id).cloned();
+        let handoff = sealed.record.handoff_id.and_then(|id| self.handoff(id).cloned());
+        Change { sealed, task, handoff }
     }
 
     pub(crate) fn put_handoff(&mut self, handoff: Arc<Handoff>) {

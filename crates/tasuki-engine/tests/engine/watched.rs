@@ -13,8 +13,8 @@ use tasuki_core::quota::Usage;
 use tasuki_core::registry::Registry;
 use tasuki_core::{AgentId, Body, DocumentId, Handoff, Position, Target, Task, TaskId, Timestamp};
 use tasuki_store::{
-    Checkpoint, Clock, Committed, DocumentFilter, Entry, Error, HandoffFilter, KeptDocument, Needs,
-    Nonce, Reply, Sight, Spent, Stats, Store, TaskFilter, audit,
+    Change, Checkpoint, Clock, Committed, DocumentFilter, Entry, Error, HandoffFilter,
+    KeptDocument, Needs, Nonce, Reply, Sight, Spent, Stats, Store, TaskFilter, audit,
 };
 use tokio::sync::{broadcast, watch};
 
@@ -108,6 +108,10 @@ impl Store for Watched {
         self.inner.events(after, max).await
     }
 
+    async fn changes(&self, after: Position, max: usize) -> Result<Vec<Change>, Error> {
+        self.inner.changes(after, max).await
+    }
+
     async fn chain(&self, task: TaskId) -> Result<Vec<Entry>, Error> {
         self.note("chain");
         self.inner.chain(task).await
@@ -125,12 +129,12 @@ impl Store for Watched {
         self.inner.spend(nonce).await
     }
 
-    async fn keep(&self, name: &'static str, at: Position, text: String) -> Result<(), Error> {
-        self.inner.keep(name, at, text).await
+    async fn save_fold(&self, name: &'static str, at: Position, text: String) -> Result<(), Error> {
+        self.inner.save_fold(name, at, text).await
     }
 
-    async fn kept(&self, name: &'static str) -> Result<Option<(Position, String)>, Error> {
-        self.inner.kept(name).await
+    async fn load_fold(&self, name: &'static str) -> Result<Option<(Position, String)>, Error> {
+        self.inner.load_fold(name).await
     }
 
     async fn waiting(&self, targets: Vec<Target>) -> Result<Vec<u64>, Error> {

@@ -231,7 +231,12 @@ impl Node {
         Ok(())
     }
 
-    pub(super) async fn keep(&self, name: &str, at: Position, text: &str) -> Result<(), Fault> {
+    pub(super) async fn save_fold(
+        &self,
+        name: &str,
+        at: Position,
+        text: &str,
+    ) -> Result<(), Fault> {
         let db = self.db().await?;
         let sql = "INSERT INTO kept VALUES ($1, $2, $3)
             ON CONFLICT (name) DO UPDATE SET at = $2, data = $3 WHERE kept.at < $2";
@@ -240,7 +245,7 @@ impl Node {
         query(db.client(), sql, &values).await.map(drop)
     }
 
-    pub(super) async fn kept(&self, name: &str) -> Result<Option<(Position, String)>, Fault> {
+    pub(super) async fn load_fold(&self, name: &str) -> Result<Option<(Position, String)>, Fault> {
         let sql = "SELECT at, data FROM kept WHERE name = $1";
         let found = self.ask(sql, &[(&name, Type::TEXT)]).await?;
         let read = |row: &Row| Ok((rows::position(row.try_get(0)?), row.try_get(1)?));
@@ -334,12 +339,16 @@ impl Node {
     pub(super) async fn news_after(&self, after: Position, max: usize) -> Result<Committed, Fault> {
         let db = self.db().await?;
         let found = db.run(&READ_NEWS, &[&sql_position(after), &limit(max)]).await?;
+        drop(db);
         let mut news = Committed::default();
+        let mut events = Vec::with_capacity(found.len());
         for row in &found {
-            news.events.push(rows::entry_of(row)?.sealed);
+            events.push(rows::entry_of(row)?.sealed);
             let ready: Option<Vec<&str>> = row.try_get(4)?;
             news.ready.extend(ready.into_iter().flatten().filter_map(rows::target_of));
         }
+        let sight = self.look(&Needs::of_events(&events)).await?;
+        news.changes = events.into_iter().map(|sealed| sight.change(sealed)).collect();
         Ok(news)
     }
 

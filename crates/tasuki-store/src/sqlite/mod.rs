@@ -13,7 +13,6 @@ mod rows;
 mod space;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -23,8 +22,7 @@ use tasuki_core::ids::TenantId;
 use tasuki_core::quota::Usage;
 use tasuki_core::registry::Registry;
 use tasuki_core::{
-    AgentId, Body, Command, DocumentId, Handoff, HandoffId, Position, Target, Task, TaskId,
-    Timestamp,
+    AgentId, Body, Command, DocumentId, Handoff, Position, Target, Task, TaskId, Timestamp,
 };
 use tokio::sync::{broadcast, watch};
 
@@ -170,7 +168,7 @@ impl Store for Sqlite {
     }
 
     async fn look(&self, needs: Needs) -> Result<Sight, Error> {
-        let mut sight = self.writer.images()?.look(&needs);
+        let mut sight = self.writer.shared.images()?.look(&needs);
         let missing = needs.missing(&sight);
         if missing.is_empty() {
             let at = needs.bodies_of(&sight);
@@ -194,7 +192,7 @@ impl Store for Sqlite {
     }
 
     async fn bodies(&self, at: Vec<Position>) -> Result<Vec<Option<Body>>, Error> {
-        self.writer.check_open()?;
+        self.writer.shared.check_open()?;
         let cached: Vec<_> = at.iter().map(|at| self.cache.get(*at)).collect();
         if cached.iter().all(Option::is_some) {
             return Ok(cached);
@@ -250,21 +248,21 @@ impl Store for Sqlite {
         self.writer.shared.registry.subscribe()
     }
 
-    async fn keep(&self, name: &'static str, at: Position, text: String) -> Result<(), Error> {
-        self.writer.keep(name, at, text).await
+    async fn save_fold(&self, name: &'static str, at: Position, text: String) -> Result<(), Error> {
+        self.writer.save_fold(name, at, text).await
     }
 
-    async fn kept(&self, name: &'static str) -> Result<Option<(Position, String)>, Error> {
-        self.readers.read("read what was kept", move |db| rows::kept(db, name)).await
+    async fn load_fold(&self, name: &'static str) -> Result<Option<(Position, String)>, Error> {
+        self.readers.read("load a fold", move |db| rows::load_fold(db, name)).await
     }
 
     async fn waiting(&self, targets: Vec<Target>) -> Result<Vec<u64>, Error> {
-        let shown = self.writer.images()?;
+        let shown = self.writer.shared.images()?;
         Ok(targets.iter().map(|target| shown.waiting(target)).collect())
     }
 
     async fn usage(&self, tenant: TenantId) -> Result<Usage, Error> {
-        Ok(self.writer.images()?.usage(&tenant))
+        Ok(self.writer.shared.images()?.usage(&tenant))
     }
 
     /// Nobody else is on this store.
@@ -272,12 +270,12 @@ impl Store for Sqlite {
         &self,
         _: Vec<(Target, Timestamp)>,
     ) -> Result<Vec<(Target, Timestamp)>, Error> {
-        self.writer.check_open()?;
+        self.writer.shared.check_open()?;
         Ok(Vec::new())
     }
 
     async fn spend(&self, nonce: Nonce) -> Result<Spent, Error> {
-        self.writer.check_open()?;
+        self.writer.shared.check_open()?;
         Ok(self.nonces.spend(&nonce, self.clock.now()))
     }
 
@@ -292,7 +290,7 @@ impl Store for Sqlite {
     }
 
     fn head(&self) -> Position {
-        Position(self.writer.shared.head.load(Ordering::Acquire))
+        self.writer.shared.head()
     }
 
     fn next_due(&self) -> watch::Receiver<Option<Timestamp>> {
@@ -304,7 +302,7 @@ impl Store for Sqlite {
     }
 
     fn stats(&self) -> Stats {
-        self.writer.stats()
+        self.writer.shared.stats()
     }
 
     fn failure(&self) -> Option<String> {
@@ -312,7 +310,7 @@ impl Store for Sqlite {
     }
 
     async fn failed(&self) -> String {
-        self.writer.failed().await
+        self.writer.shared.failed().await
     }
 
     async fn close(&self) {

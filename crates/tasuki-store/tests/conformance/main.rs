@@ -149,6 +149,7 @@ macro_rules! conforms {
                 the_log_of_a_busy_store_verifies;
             news:
                 subscribers_hear_what_was_committed_and_what_can_be_claimed
+                subscribers_see_what_an_event_led_to
                 a_line_tells_when_its_next_one_can_be_claimed
                 subscribers_hear_every_event_once_and_in_order
                 what_is_due_next_is_told
