@@ -19,7 +19,8 @@ pub trait Clock: Send + std::marker::Sync + 'static {
     fn sleep_until(&self, time: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
     /// Makes sure that the clock never shows less than a time that was already written down.
     fn not_before(&self, time: Timestamp);
-    /// Sets the clock by one that many brokers share. A clock that is its own authority stays.
+    /// Sets the clock by one that many brokers share. Where that one shows less, time goes on all
+    /// the same. A clock that is its own authority stays.
     fn set_by(&self, _authority: Timestamp) {}
 }
 
@@ -36,12 +37,6 @@ impl SystemClock {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let wall_ms = i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX);
         Arc::new(Self { started: Instant::now(), wall_ms_at_start: AtomicI64::new(wall_ms) })
-    }
-
-    /// Shows this time from now on.
-    pub(crate) fn set(&self, time: Timestamp) {
-        let at_start = time.0.saturating_sub(self.elapsed_ms());
-        self.wall_ms_at_start.store(at_start, Ordering::Relaxed);
     }
 
     fn elapsed_ms(&self) -> i64 {
