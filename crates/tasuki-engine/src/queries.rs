@@ -176,14 +176,24 @@ impl Engine {
         self.store.head()
     }
 
-    /// Waits until there are events after a position. False if the broker goes away first.
+    /// Up to where the log is as it was before the last time that its end was lost.
+    pub async fn log_kept_until(&self) -> Result<Position, Error> {
+        let chain = self.store.chain(TaskId::STORE).await?;
+        let mut raised = chain.iter().rev().map(|entry| &entry.sealed);
+        let raised = raised.find(|s| matches!(s.record.event, Event::EpochRaised { .. }));
+        Ok(raised.map_or(self.head(), |sealed| Position(sealed.position.0.saturating_sub(1))))
+    }
+
+    /// Waits until there are events after a position, or the log has fallen back. False if the
+    /// broker goes away first.
     pub async fn more_events(&self, after: Position) -> bool {
         let mut head = self.head.clone();
+        let before = *head.borrow_and_update();
         let mut closing = self.closing.subscribe();
         tokio::select! {
             biased;
             _ = closing.wait_for(|closing| *closing) => false,
-            more = head.wait_for(|head| *head > after) => more.is_ok(),
+            more = head.wait_for(|head| *head > after || *head < before) => more.is_ok(),
         }
     }
 
