@@ -19,7 +19,7 @@ use tasuki_core::report::{Intent, Note};
 use tasuki_core::secrets;
 use tasuki_core::terms::{LEASE_MS_MAX, LEASE_MS_MIN};
 use tasuki_core::{AgentId, Handoff, HandoffId, Position, Refusal, Task, TaskId, Terms, Timestamp};
-use tasuki_store::{Done, Reply, Store};
+use tasuki_store::{Done, Failure, Reply, Store, Until};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
@@ -138,10 +138,12 @@ impl Engine {
         let observer = Observer::new(records.clone(), contracts.clone(), declared);
         let relay =
             relay::run(store.clone(), store.subscribe(), waiters.clone(), tell_head, observer);
+        let watch = store.workers().clone();
+        let sharing = presence::share(store.clone(), presence.clone());
         let workers = [
-            tokio::spawn(relay).abort_handle(),
-            tokio::spawn(sweeper::run(store.clone())).abort_handle(),
-            tokio::spawn(presence::share(store.clone(), presence.clone())).abort_handle(),
+            watch.spawn("relay", Until::Closed, relay).abort_handle(),
+            watch.spawn("sweeper", Until::Closed, sweeper::run(store.clone())).abort_handle(),
+            watch.spawn("sharing of presence", Until::Closed, sharing).abort_handle(),
         ];
         let closing = watch::Sender::new(false);
         let news = store.subscribe();
@@ -167,7 +169,8 @@ impl Engine {
             workers,
             follower: OnceLock::new(),
         });
-        let follower = tokio::spawn(follower::run(Arc::downgrade(&engine), news)).abort_handle();
+        let follower = follower::run(Arc::downgrade(&engine), news);
+        let follower = watch.spawn("follower", Until::Closed, follower).abort_handle();
         engine.follower.get_or_init(|| follower);
         engine
     }
@@ -201,6 +204,7 @@ impl Engine {
 
     /// Ends all long waits; they answer with what they have.
     pub fn end_waits(&self) {
+        self.store.workers().may_end();
         self.closing.send_replace(true);
     }
 
@@ -210,9 +214,19 @@ impl Engine {
         self.store.close().await;
     }
 
-    /// Resolves with the reason once the store can no longer be trusted.
-    pub async fn failed(&self) -> String {
-        self.store.failed().await
+    /// Resolves once the broker cannot go on: the store can no longer be trusted, or something that
+    /// works in the background is gone.
+    pub async fn failed(&self) -> Failure {
+        self.store.workers().failed().await
+    }
+
+    /// Starts something that works in the background until the broker goes away.
+    pub fn start_worker(
+        &self,
+        name: &'static str,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) {
+        self.store.workers().spawn(name, Until::Closed, work);
     }
 
     /// Carries out commands of one tenant, when it is its turn.

@@ -65,4 +65,4 @@ pub use schemas::Shape;
 pub use shared_context::{ContextWrite, NewDecision, SeenContext};
 pub use tasuki_store::Error as StoreError;
 pub use tasuki_store::audit::{Finding, Verdict};
-pub use tasuki_store::{Entry, HandoffFilter, KeptDocument, PAGE_MAX, Stats, TaskFilter};
+pub use tasuki_store::{Entry, Failure, HandoffFilter, KeptDocument, PAGE_MAX, Stats, TaskFilter};

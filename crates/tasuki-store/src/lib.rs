@@ -17,6 +17,7 @@ mod shelf;
 mod sqlite;
 mod volatile;
 mod wishes;
+pub mod workers;
 mod writer;
 
 use std::sync::Arc;
@@ -41,6 +42,7 @@ pub use nonces::{Nonce, Spent};
 pub use postgres::{Postgres, PostgresError, PostgresOptions};
 pub use sqlite::{FILE, OpenError, Sqlite, SqliteOptions, Sync, inspect, maintenance};
 pub use volatile::Volatile;
+pub use workers::{Failure, Until, Workers};
 
 /// How many rows one listing returns at most.
 pub const PAGE_MAX: usize = 1000;
@@ -121,10 +123,12 @@ pub trait Store: Send + std::marker::Sync + 'static {
     async fn verify(&self) -> Result<audit::Verdict, Error>;
 
     fn stats(&self) -> Stats;
-    /// Why the store can no longer be trusted to remember, if so.
-    fn failure(&self) -> Option<String>;
-    /// Resolves with that reason once there is one.
-    async fn failed(&self) -> String;
+    /// What works for this store and on it. Where one of them fails, the broker cannot go on.
+    fn workers(&self) -> &Workers;
+    /// Why a command sent now would not be taken, if so.
+    fn failure(&self) -> Option<String> {
+        self.workers().failure().map(|failure| failure.to_string())
+    }
     /// Writes everything down and lets go of the data. Later calls fail with [`Error::Closed`].
     async fn close(&self);
 }

@@ -25,6 +25,7 @@ use crate::clock::Clock;
 use crate::live::{Appended, Live};
 use crate::nonces::{Nonce, Nonces, Spent};
 use crate::shelf::Shelf;
+use crate::workers::Workers;
 use crate::writer::{CatchUp, Evicted, Fault, Handle, Journal};
 use crate::{
     Checkpoint, Committed, DocumentFilter, Entry, Error, HandoffFilter, KeptDocument, Reply, Stats,
@@ -52,7 +53,7 @@ impl Volatile {
         let live = Live::new(Epoch(1), Position(0));
         let nonces = Nonces::new(clock.now());
         Self {
-            writer: Handle::start(journal, live, clock.clone()),
+            writer: Handle::start(journal, live, clock.clone(), Workers::default()),
             clock,
             log,
             shelf,
@@ -290,12 +291,8 @@ impl Store for Volatile {
         self.writer.stats()
     }
 
-    fn failure(&self) -> Option<String> {
-        self.writer.shared.failed.borrow().clone()
-    }
-
-    async fn failed(&self) -> String {
-        self.writer.failed().await
+    fn workers(&self) -> &Workers {
+        &self.writer.workers
     }
 
     async fn close(&self) {

@@ -24,6 +24,7 @@ use tokio::sync::{broadcast, oneshot, watch};
 use crate::clock::Clock;
 use crate::live::{Appended, Live};
 use crate::wishes::{creates, key_of};
+use crate::workers::{Failure, Until, Workers};
 use crate::{COMMANDS_MAX, Committed, Done, Error, QUEUE_MAX, Reply, Stats};
 
 /// How many messages one commit takes at most, so that a flood cannot delay the first of them.
@@ -95,7 +96,6 @@ pub(crate) enum Fault {
 pub(crate) struct Shared {
     pub(crate) committed: broadcast::Sender<Arc<Committed>>,
     pub(crate) next_due: watch::Sender<Option<Timestamp>>,
-    pub(crate) failed: watch::Sender<Option<String>>,
     pub(crate) registry: watch::Sender<Arc<Registry>>,
     pub(crate) head: AtomicU64,
     pub(crate) stats: Mutex<Stats>,
@@ -105,6 +105,13 @@ pub(crate) struct Shared {
 pub(crate) struct Handle {
     queue: Mutex<Option<SyncSender<Message>>>,
     pub(crate) shared: Arc<Shared>,
+    pub(crate) workers: Workers,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.workers.may_end();
+    }
 }
 
 enum Message {
@@ -130,12 +137,16 @@ struct Executed {
 }
 
 impl Handle {
-    pub(crate) fn start<J: Journal>(journal: J, live: Live, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn start<J: Journal>(
+        journal: J,
+        live: Live,
+        clock: Arc<dyn Clock>,
+        workers: Workers,
+    ) -> Self {
         let (queue, messages) = sync_channel(QUEUE_MAX);
         let shared = Arc::new(Shared {
             committed: broadcast::Sender::new(COMMITTED_KEPT_MAX),
             next_due: watch::Sender::new(live.next_due()),
-            failed: watch::Sender::new(None),
             registry: watch::Sender::new(live.registry.clone()),
             head: AtomicU64::new(live.head.0),
             stats: Mutex::new(Stats::default()),
@@ -145,23 +156,21 @@ impl Handle {
             live,
             clock,
             shared: shared.clone(),
+            workers: workers.clone(),
             spilled: false,
             loaded: Evicted::default(),
         };
-        std::thread::Builder::new()
-            .name("tasuki-writer".into())
-            .spawn(move || {
-                writer.publish(Stats::default());
-                let closed = writer.run(&messages);
-                // Whoever waits for the end finds the data let go of.
-                drop(writer);
-                if let Some(reply) = closed {
-                    // Nobody may be waiting any more; the work is done all the same.
-                    let _ = reply.send(());
-                }
-            })
-            .expect("the system has room for one more thread");
-        Self { queue: Mutex::new(Some(queue)), shared }
+        workers.thread("writer", Until::Closed, move || {
+            writer.publish(Stats::default());
+            let closed = writer.run(&messages);
+            // Whoever waits for the end finds the data let go of.
+            drop(writer);
+            if let Some(reply) = closed {
+                // Nobody may be waiting any more; the work is done all the same.
+                let _ = reply.send(());
+            }
+        });
+        Self { queue: Mutex::new(Some(queue)), shared, workers }
     }
 
     fn send(&self, message: Message) -> Result<(), Error> {
@@ -230,19 +239,11 @@ impl Handle {
     }
 
     pub(crate) async fn close(&self) {
+        self.workers.may_end();
         let closed = self.ask(Message::Close).await;
         self.queue.lock().expect("no holder of this lock panics").take();
         // A writer that failed or was closed before has nothing left to write down.
         drop(closed);
-    }
-
-    pub(crate) async fn failed(&self) -> String {
-        let mut failed = self.shared.failed.subscribe();
-        let reason = failed.wait_for(Option::is_some).await.ok().and_then(|known| known.clone());
-        match reason {
-            Some(reason) => reason,
-            None => std::future::pending().await,
-        }
     }
 
     pub(crate) fn stats(&self) -> Stats {
@@ -255,6 +256,7 @@ struct Writer<J> {
     live: Live,
     clock: Arc<dyn Clock>,
     shared: Arc<Shared>,
+    workers: Workers,
     /// Whether idempotency keys were put out of RAM before their time.
     spilled: bool,
     /// What was loaded for this batch, to be let go of after it.
@@ -284,7 +286,7 @@ impl<J: Journal> Writer<J> {
                 }
                 Err(reason) => {
                     tracing::error!(%reason, "the store failed");
-                    self.shared.failed.send_replace(Some(reason));
+                    self.workers.fail(Failure::Store(reason));
                     return None;
                 }
             }

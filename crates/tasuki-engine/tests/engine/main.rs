@@ -10,3 +10,4 @@ mod offers;
 mod support;
 mod sweeper;
 mod waits;
+mod workers;

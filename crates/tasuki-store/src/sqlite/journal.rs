@@ -24,6 +24,7 @@ use crate::audit;
 use crate::cache::BodyCache;
 use crate::clock::Clock;
 use crate::live::{Appended, Live};
+use crate::workers::Workers;
 use crate::writer::{CatchUp, Evicted, Fault, Journal};
 use crate::{Checkpoint, Error, registry};
 
@@ -45,6 +46,7 @@ pub(crate) struct SqliteJournal {
     pub(crate) cache: Arc<BodyCache>,
     pub(crate) space: Space,
     pub(crate) checkpointer: Checkpointer,
+    pub(crate) workers: Workers,
     /// Held as long as anything may be written, so that no other process opens the directory.
     pub(crate) _lock: File,
 }

@@ -33,6 +33,7 @@ use crate::cache::BodyCache;
 use crate::clock::Clock;
 use crate::live::KEY_MS_MAX;
 use crate::nonces::{Nonce, Nonces, Spent};
+use crate::workers::Workers;
 use crate::writer::Handle;
 use crate::{
     Checkpoint, Committed, DocumentFilter, Entry, Error, HandoffFilter, KeptDocument, Reply, Stats,
@@ -263,12 +264,8 @@ impl Store for Sqlite {
         self.writer.stats()
     }
 
-    fn failure(&self) -> Option<String> {
-        self.writer.shared.failed.borrow().clone()
-    }
-
-    async fn failed(&self) -> String {
-        self.writer.failed().await
+    fn workers(&self) -> &Workers {
+        &self.writer.workers
     }
 
     async fn close(&self) {

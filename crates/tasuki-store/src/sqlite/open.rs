@@ -20,6 +20,7 @@ use crate::audit;
 use crate::cache::BodyCache;
 use crate::clock::Clock;
 use crate::live::Live;
+use crate::workers::Workers;
 use crate::writer::{CatchUp, Fault, Handle, Journal};
 
 /// How many events are read at a time.
@@ -108,7 +109,8 @@ impl Sqlite {
             claim_instance(dir, &journal.db)?;
         }
         let cache = journal.cache.clone();
-        let writer = Handle::start(journal, live, clock.clone());
+        let workers = journal.workers.clone();
+        let writer = Handle::start(journal, live, clock.clone(), workers);
         let readers = Arc::new(Readers::new(&path));
         let nonces = crate::nonces::Nonces::new(clock.now());
         Ok(Self { writer, clock, cache, readers, nonces })
@@ -263,6 +265,7 @@ pub(super) fn journal(
     lock: File,
 ) -> Result<SqliteJournal, OpenError> {
     let checkpoints = connect(path, sync).map_err(sql("open"))?;
+    let workers = Workers::default();
     Ok(SqliteJournal {
         db,
         clock,
@@ -271,7 +274,8 @@ pub(super) fn journal(
         dirty: Dirty::default(),
         cache: Arc::new(BodyCache::default()),
         space: Space::new(dir),
-        checkpointer: Checkpointer::start(checkpoints),
+        checkpointer: Checkpointer::start(checkpoints, &workers),
+        workers,
         _lock: lock,
     })
 }
