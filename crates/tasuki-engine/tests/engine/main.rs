@@ -11,5 +11,5 @@ mod offers;
 mod support;
 mod sweeper;
 mod waits;
-mod workers;
 mod watched;
+mod workers;

@@ -16,7 +16,7 @@ use tasuki_core::{
 };
 use tasuki_store::{
     Checkpoint, Clock, Committed, DocumentFilter, Entry, Error, HandoffFilter, KeptDocument, Nonce,
-    Reply, Spent, Stats, Store, TaskFilter, audit,
+    Reply, Spent, Stats, Store, TaskFilter, Workers, audit,
 };
 use tokio::sync::{broadcast, watch};
 
@@ -182,8 +182,8 @@ impl Store for Watched {
         self.inner.failure()
     }
 
-    async fn failed(&self) -> String {
-        self.inner.failed().await
+    fn workers(&self) -> &Workers {
+        self.inner.workers()
     }
 
     async fn close(&self) {
