@@ -178,10 +178,7 @@ impl Engine {
 
     /// Up to where the log is as it was before the last time that its end was lost.
     pub async fn log_kept_until(&self) -> Result<Position, Error> {
-        let chain = self.store.chain(TaskId::STORE).await?;
-        let mut raised = chain.iter().rev().map(|entry| &entry.sealed);
-        let raised = raised.find(|s| matches!(s.record.event, Event::EpochRaised { .. }));
-        Ok(raised.map_or(self.head(), |sealed| Position(sealed.position.0.saturating_sub(1))))
+        Ok(crate::folds::log_kept_until(&*self.store).await?)
     }
 
     /// Waits until there are events after a position, or the log has fallen back. False if the
