@@ -139,6 +139,12 @@ pub trait Store: Send + std::marker::Sync + 'static {
     /// When something is due next, or earlier; a sweep then does it, and learns what comes next.
     fn next_due(&self) -> watch::Receiver<Option<Timestamp>>;
 
+    /// Notes, for other brokers and for later ones on the same store, that a broker looks after
+    /// leases at this time.
+    async fn looked(&self, _at: Timestamp) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Checks the whole log, from the first event to the last.
     async fn verify(&self) -> Result<audit::Verdict, Error>;
 

@@ -18,6 +18,7 @@ mod open;
 mod partitions;
 mod reading;
 mod rows;
+mod silence;
 mod spend;
 mod sql;
 mod tls;
@@ -273,6 +274,7 @@ impl Postgres {
         node.read_registry(db.client(), &mut registry).await.map_err(unreachable)?;
         node.registry.send_replace(registry);
         drop(db);
+        node.renew_after_silence().await;
         let jobs = Arc::new(tokio::sync::Mutex::new(jobs));
         let (spending, spends) = mpsc::channel(spend::QUEUE_MAX);
         let (workers, closed) = (Workers::default(), Until::Closed);
@@ -321,8 +323,11 @@ async fn run(node: &Node, batch: Vec<Job>) {
     let (commands, replies): (Vec<_>, Vec<_>) =
         batch.into_iter().map(|job| (job.commands, job.reply)).unzip();
     let sizes: Vec<_> = commands.iter().map(Vec::len).collect();
-    let commands: Vec<Command> = commands.into_iter().flatten().collect();
-    let outcome = node.carry_out(&commands).await;
+    let mut commands: Vec<Command> = commands.into_iter().flatten().collect();
+    let outcome = match node.heard_elsewhere(&mut commands).await {
+        Ok(()) => node.carry_out(&commands).await,
+        Err(fault) => Err(fault.during("ask whether other brokers were there")),
+    };
     // A caller that has gone away needs no answer.
     match outcome {
         Err(error) => {
@@ -502,6 +507,14 @@ impl Store for Postgres {
         let queued = self.spending.try_send(spend::Spend { nonce, reply });
         queued.map_err(|_| Error::Overloaded)?;
         answer.await.map_err(|_| Error::Unavailable)?
+    }
+
+    async fn looked(&self, at: Timestamp) -> Result<(), Error> {
+        self.check_open()?;
+        self.node
+            .looked(at)
+            .await
+            .map_err(|fault| fault.during("note that leases are looked after"))
     }
 
     async fn manifest(&self, agent: &AgentId) -> Result<Option<Body>, Error> {

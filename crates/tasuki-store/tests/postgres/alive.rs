@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use scratch_postgres::shared;
-use tasuki_core::{Terms, Timestamp};
+use tasuki_core::{Command, Terms, Timestamp};
 use tasuki_store::postgres::DatabaseClock;
 use tasuki_store::{Clock, Failure, ManualClock, Postgres, Store};
 
@@ -106,4 +106,50 @@ async fn a_lease_runs_out_although_the_databases_clock_is_an_hour_behind_the_log
         }
     })
     .await;
+}
+
+const MINUTE: u64 = 60_000;
+
+/// A broker with a claim on its database, and what the broker was told last.
+async fn claimed() -> (String, Stage, tasuki_core::HandoffId) {
+    let url = shared().database().await;
+    let stage = broker(&url, None).await;
+    let id = stage.offered().await;
+    stage.claim(id, "coder").await;
+    stage.store.looked(stage.now()).await.unwrap();
+    (url, stage, id)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn brokers_that_were_all_silent_give_every_holder_a_full_lease() {
+    let (_, stage, id) = claimed().await;
+    let since = stage.now();
+    stage.clock.stop_for_ms(MINUTE);
+    stage.run(Command::RenewAll { since }).await.unwrap();
+    stage.sweep().await;
+    assert_eq!(stage.state(id).await, "claimed");
+    stage.wait_and_sweep(MINUTE).await;
+    assert_eq!(stage.state(id).await, "pending", "the next silence is the holder's");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_broker_changes_nothing_where_another_one_was_there() {
+    let (url, stage, id) = claimed().await;
+    let since = stage.now();
+    let other = broker(&url, Some(&stage)).await;
+    stage.clock.stop_for_ms(MINUTE);
+    other.store.looked(stage.now()).await.unwrap();
+    stage.run(Command::RenewAll { since }).await.unwrap();
+    stage.sweep().await;
+    assert_eq!(stage.state(id).await, "pending", "its holder could have been heard there");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restart_during_which_no_broker_was_there_gives_every_holder_a_full_lease() {
+    let (url, stage, id) = claimed().await;
+    stage.store.close().await;
+    stage.clock.stop_for_ms(MINUTE);
+    let stage = broker(&url, Some(&stage)).await;
+    stage.sweep().await;
+    assert_eq!(stage.state(id).await, "claimed");
 }
