@@ -24,6 +24,7 @@ mod offer;
 mod outgoing;
 mod people;
 mod pipelines;
+mod pool;
 mod queries;
 mod rates;
 mod requests;
@@ -31,6 +32,7 @@ mod reviews;
 mod sash;
 mod schemas;
 mod shared_context;
+mod sight;
 mod sweeper;
 mod tokens;
 mod waiting;
@@ -61,4 +63,6 @@ pub use schemas::Shape;
 pub use shared_context::{ContextWrite, NewDecision, SeenContext};
 pub use tasuki_store::Error as StoreError;
 pub use tasuki_store::audit::{Finding, Verdict};
-pub use tasuki_store::{Entry, Failure, HandoffFilter, KeptDocument, PAGE_MAX, Stats, TaskFilter};
+pub use tasuki_store::{
+    Entry, Failure, HandoffFilter, KeptDocument, PAGE_MAX, Sight, Stats, TaskFilter,
+};

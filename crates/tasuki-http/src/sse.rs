@@ -4,6 +4,7 @@
 //! event `missed` says so, and from where on it can.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::HeaderMap;
@@ -13,7 +14,7 @@ use futures::{StreamExt, stream};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tasuki_core::{HandoffId, Hash, Position, TaskId};
-use tasuki_engine::{Desk, Entry};
+use tasuki_engine::{Desk, Entry, Sight};
 
 use crate::auth::At;
 use crate::error::Problem;
@@ -60,13 +61,13 @@ pub(crate) async fn events(
         .then(move |item| {
             let desk = watcher.clone();
             let wanted = match &item {
-                Item::Event(entry) => wanted(entry),
+                Item::Event(entry, _) => wanted(entry),
                 Item::Missed { .. } => true,
             };
             async move {
                 let desk = desk.renewed().ok().filter(|desk| desk.may_follow().is_ok())?;
                 let seen = match &item {
-                    Item::Event(entry) => wanted && desk.sees_event(entry).await,
+                    Item::Event(entry, sight) => wanted && desk.sees_event(entry, sight).await,
                     Item::Missed { .. } => true,
                 };
                 Some(seen.then(|| Ok::<_, Infallible>(item.as_event())))
@@ -104,18 +105,17 @@ async fn start(desk: &Desk, headers: &HeaderMap, after: Option<u64>) -> Result<P
 
 /// What a follower is told.
 enum Item {
-    Event(Box<Entry>),
+    /// With what was seen in one look for its page: whoever follows, an event costs no question to
+    /// the store.
+    Event(Box<Entry>, Arc<Sight>),
     /// It cannot be promised that everything up to a position was told; from there on it is.
-    Missed {
-        after: Position,
-        resume_after: Position,
-    },
+    Missed { after: Position, resume_after: Position },
 }
 
 impl Item {
     fn as_event(&self) -> Event {
         let (id, kind, data) = match self {
-            Self::Event(entry) => {
+            Self::Event(entry, _) => {
                 let kind = entry.sealed.record.event.kind();
                 (entry.sealed.position, kind, serde_json::to_string(&to_wire::event(entry, None)))
             }
@@ -154,7 +154,8 @@ impl Heard {
             return None;
         }
         let desk = desk.renewed().ok()?;
-        let mut entries = desk.events(self.read_after(), PAGE).await.ok()?;
+        let (mut entries, sight) = desk.events_with_tasks(self.read_after(), PAGE).await.ok()?;
+        let sight = Arc::new(sight);
         let missed = |resume_after| Item::Missed { after: self.last, resume_after };
         let mut items = Vec::with_capacity(entries.len() + 1);
         let first = entries.first().map(|entry| (entry.sealed.position, entry.sealed.hash));
@@ -169,7 +170,8 @@ impl Heard {
         }
         let last = entries.last().map(|entry| &entry.sealed);
         let heard = last.map_or(self, |last| Self { last: last.position, hash: Some(last.hash) });
-        items.extend(entries.into_iter().map(|entry| Item::Event(Box::new(entry))));
+        let told = |entry| Item::Event(Box::new(entry), sight.clone());
+        items.extend(entries.into_iter().map(told));
         Some((items, heard))
     }
 
