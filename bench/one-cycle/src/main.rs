@@ -54,7 +54,8 @@ async fn run(store: &str, cycles: usize, batch: usize) -> anyhow::Result<()> {
         other => bail!("there is no store {other:?}"),
     };
     let engine = Engine::start(store.clone(), Arc::new(SystemIds), Settings::default());
-    let router = tasuki_http::router(engine, Limits { body_bytes_max: PIPE_BYTES, ..Limits::default() });
+    let router =
+        tasuki_http::router(engine, Limits { body_bytes_max: PIPE_BYTES, ..Limits::default() });
     let (client, server) = tokio::io::duplex(PIPE_BYTES);
     let mut http = hyper::server::conn::http1::Builder::new();
     http.timer(TokioTimer::new()).pipeline_flush(true);
@@ -77,9 +78,26 @@ async fn run(store: &str, cycles: usize, batch: usize) -> anyhow::Result<()> {
 /// looking for secrets costs more on such text than on a row of one letter.
 fn text() -> String {
     let words = [
-        "the", "worker", "reads", "schema.rs:118", "and", "writes", "result=ok", "to", "https://",
-        "example.org/a/b?c=1,", "then", "stops.\n", "Note:", "(retry)", "key-value", "\"quoted\"",
-        "0.25", "déjà", "step", "--all",
+        "the",
+        "worker",
+        "reads",
+        "schema.rs:118",
+        "and",
+        "writes",
+        "result=ok",
+        "to",
+        "https://",
+        "example.org/a/b?c=1,",
+        "then",
+        "stops.\n",
+        "Note:",
+        "(retry)",
+        "key-value",
+        "\"quoted\"",
+        "0.25",
+        "déjà",
+        "step",
+        "--all",
     ];
     let mut text = String::with_capacity(PAYLOAD_BYTES + 32);
     let mut state = 1_u32;
@@ -169,7 +187,11 @@ impl Client {
             ensure!(self.pipe.read_buf(&mut self.reply).await? > 0, "the broker hung up");
             if let Some(end) = self.reply.windows(4).position(|four| four == b"\r\n\r\n") {
                 let head = std::str::from_utf8(&self.reply[..end])?;
-                ensure!(head.starts_with("HTTP/1.1 20"), "{}", String::from_utf8_lossy(&self.reply));
+                ensure!(
+                    head.starts_with("HTTP/1.1 20"),
+                    "{}",
+                    String::from_utf8_lossy(&self.reply)
+                );
                 let lines = head.lines().filter_map(|line| line.split_once(": "));
                 let length = lines.filter(|(name, _)| *name == "content-length").map(|(_, n)| n);
                 break (end + 4, length.last().context("no length")?.parse::<usize>()?);

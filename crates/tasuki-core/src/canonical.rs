@@ -304,7 +304,8 @@ mod tests {
 
     #[test]
     fn what_is_no_tree_is_written_as_its_tree_would_be() {
-        let more = parse(br#"{"zz":1,"aa":{"b":0.5,"a":[]},"float":"the last one counts"}"#).unwrap();
+        let more =
+            parse(br#"{"zz":1,"aa":{"b":0.5,"a":[]},"float":"the last one counts"}"#).unwrap();
         let value = Everything {
             z: None,
             b: Variants::Struct { y: 1, x: "x" },

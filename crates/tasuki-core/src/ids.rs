@@ -336,7 +336,7 @@ impl DocumentId {
     /// A name for a memory that nobody has named.
     #[must_use]
     pub fn memory(unique: u128) -> Self {
-        Self(format!("ms-{}", &encode(unique, "")[1..]).into())
+        Self(format!("ms-{}", &Encoded::new(unique, "").as_str()[1..]).into())
     }
 
     /// The one shared context of a project.
