@@ -9,6 +9,7 @@ pub mod clock;
 mod codec;
 mod documents;
 pub mod key;
+mod listing;
 mod live;
 mod nonces;
 pub mod postgres;
@@ -119,6 +120,8 @@ pub trait Store: Send + std::marker::Sync + 'static {
 
     /// Checks the whole log, from the first event to the last.
     async fn verify(&self) -> Result<audit::Verdict, Error>;
+    /// Checks what came to the log since it was last found intact, and all of it if it never was.
+    async fn verify_new(&self) -> Result<audit::Verdict, Error>;
 
     fn stats(&self) -> Stats;
     /// Why the store can no longer be trusted to remember, if so.
