@@ -32,15 +32,31 @@ const WORTH: [u8; 256] = {
     worth
 };
 
-fn encode(value: u128, prefix: &str) -> String {
-    let mut text = String::with_capacity(prefix.len() + 1 + ENCODED_CHARS);
-    text.push_str(prefix);
-    text.push('_');
-    for place in (0..ENCODED_CHARS).rev() {
-        let digit = (value >> (place * 5)) & 31;
-        text.push(char::from(DIGITS[usize::try_from(digit).expect("five bits fit")]));
+/// An id as it is written. Many are written for each request, so it is kept on the stack.
+struct Encoded {
+    text: [u8; ID_CHARS_MAX],
+    chars: usize,
+}
+
+/// The longest prefix, what joins it, and the digits.
+const ID_CHARS_MAX: usize = "handoff_".len() + ENCODED_CHARS;
+
+impl Encoded {
+    fn new(value: u128, prefix: &str) -> Self {
+        let mut text = [b'_'; ID_CHARS_MAX];
+        let start = prefix.len() + 1;
+        text[..prefix.len()].copy_from_slice(prefix.as_bytes());
+        let mut left = value;
+        for place in text[start..start + ENCODED_CHARS].iter_mut().rev() {
+            *place = DIGITS[usize::from(left as u8 & 31)];
+            left >>= 5;
+        }
+        Self { text, chars: start + ENCODED_CHARS }
     }
-    text
+
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.text[..self.chars]).expect("prefix and digits are ASCII")
+    }
 }
 
 fn decode(text: &str, prefix: &str) -> Result<u128, Malformed> {
@@ -83,7 +99,7 @@ macro_rules! id_type {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&encode(self.0, $prefix))
+                f.write_str(Encoded::new(self.0, $prefix).as_str())
             }
         }
         impl fmt::Debug for $name {
@@ -99,7 +115,7 @@ macro_rules! id_type {
         }
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                to.serialize_str(&encode(self.0, $prefix))
+                to.serialize_str(Encoded::new(self.0, $prefix).as_str())
             }
         }
         impl<'de> Deserialize<'de> for $name {
@@ -345,7 +361,7 @@ impl DocumentId {
     /// A name for a memory that nobody has named.
     #[must_use]
     pub fn memory(unique: u128) -> Self {
-        Self(format!("ms-{}", &encode(unique, "")[1..]).into())
+        Self(format!("ms-{}", &Encoded::new(unique, "").as_str()[1..]).into())
     }
 
     /// The one shared context of a project.

@@ -17,7 +17,7 @@ use crate::wire;
 pub(crate) use memories::{context, memory, warnings};
 
 pub(crate) fn raw(body: &Body) -> Box<RawValue> {
-    (*body.json).to_owned()
+    body.json()
 }
 
 pub(crate) fn offered(handoff: &Handoff, listening: bool) -> wire::Offered {

@@ -25,6 +25,7 @@ use crate::live::{Appended, Live};
 use crate::machine::{CatchUp, Fault, Journal, Written};
 use crate::nonces::{Nonce, Nonces, Spent};
 use crate::shelf::Shelf;
+use crate::workers::Workers;
 use crate::writer::{Inline, Shared};
 use crate::{
     Checkpoint, Committed, DocumentFilter, Entry, Error, HandoffFilter, KeptDocument, Needs, Reply,
@@ -309,12 +310,8 @@ impl Store for Volatile {
         self.shared.stats()
     }
 
-    fn failure(&self) -> Option<String> {
-        self.shared.failed.borrow().clone()
-    }
-
-    async fn failed(&self) -> String {
-        self.shared.failed().await
+    fn workers(&self) -> &Workers {
+        &self.shared.workers
     }
 
     async fn close(&self) {

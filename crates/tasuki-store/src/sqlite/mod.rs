@@ -36,6 +36,7 @@ use crate::images::Images;
 use crate::live::KEY_MS_MAX;
 use crate::nonces::{Nonce, Nonces, Spent};
 use crate::sight::Missing;
+use crate::workers::Workers;
 use crate::writer::Handle;
 use crate::{
     Checkpoint, Committed, DocumentFilter, Entry, Error, HandoffFilter, KeptDocument, Needs, Reply,
@@ -328,12 +329,8 @@ impl Store for Sqlite {
         self.writer.shared.stats()
     }
 
-    fn failure(&self) -> Option<String> {
-        self.writer.shared.failed.borrow().clone()
-    }
-
-    async fn failed(&self) -> String {
-        self.writer.shared.failed().await
+    fn workers(&self) -> &Workers {
+        &self.writer.shared.workers
     }
 
     async fn close(&self) {

@@ -21,6 +21,7 @@ use crate::cache::BodyCache;
 use crate::clock::Clock;
 use crate::live::Live;
 use crate::machine::{CatchUp, Fault, Journal};
+use crate::workers::Workers;
 use crate::writer::Handle;
 
 /// How many events are read at a time.
@@ -111,7 +112,8 @@ impl Sqlite {
         }
         let cache = journal.cache.clone();
         let key = journal.key.clone();
-        let writer = Handle::start(journal, live, clock.clone());
+        let workers = journal.workers.clone();
+        let writer = Handle::start(journal, live, clock.clone(), workers);
         let readers = Arc::new(Readers::new(&path));
         let nonces = crate::nonces::Nonces::new(clock.now());
         Ok(Self { writer, clock, cache, readers, nonces, key })
@@ -275,6 +277,7 @@ pub(super) fn journal(
     lock: File,
 ) -> Result<SqliteJournal, OpenError> {
     let checkpoints = connect(path, sync).map_err(sql("open"))?;
+    let workers = Workers::default();
     Ok(SqliteJournal {
         db,
         key: crate::key::load(dir).map_err(io("read or make broker.key", dir))?,
@@ -282,7 +285,8 @@ pub(super) fn journal(
         dirty: Dirty::default(),
         cache: Arc::new(BodyCache::default()),
         space: Space::new(dir),
-        checkpointer: Checkpointer::start(checkpoints),
+        checkpointer: Checkpointer::start(checkpoints, &workers),
+        workers,
         _lock: lock,
     })
 }
