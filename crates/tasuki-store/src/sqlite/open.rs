@@ -245,11 +245,7 @@ pub(super) fn fault<'d>(step: &'static str, dir: &'d Path) -> impl FnOnce(Fault)
 }
 
 /// The live state as it was: the rows, and the events that the rows do not know yet.
-fn recover(
-    journal: &mut SqliteJournal,
-    clock: &dyn Clock,
-    path: &Path,
-) -> Result<Live, OpenError> {
+fn recover(journal: &mut SqliteJournal, clock: &dyn Clock, path: &Path) -> Result<Live, OpenError> {
     let head = journal.log.position;
     let last = rows::events(&journal.db, Position(head.0.saturating_sub(1)), 1);
     if let Some(last) = last.map_err(sql("read the end of"))?.first() {
