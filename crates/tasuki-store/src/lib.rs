@@ -11,6 +11,7 @@ mod documents;
 mod feed;
 mod images;
 pub mod key;
+mod listing;
 mod live;
 mod machine;
 mod nonces;
@@ -147,6 +148,8 @@ pub trait Store: Send + std::marker::Sync + 'static {
 
     /// Checks the whole log, from the first event to the last.
     async fn verify(&self) -> Result<audit::Verdict, Error>;
+    /// Checks what came to the log since it was last found intact, and all of it if it never was.
+    async fn verify_new(&self) -> Result<audit::Verdict, Error>;
 
     fn stats(&self) -> Stats;
     /// What works for this store and on it. Where one of them fails, the broker cannot go on.

@@ -174,6 +174,10 @@ impl Store for Watched {
         self.inner.verify().await
     }
 
+    async fn verify_new(&self) -> Result<audit::Verdict, Error> {
+        self.inner.verify_new().await
+    }
+
     fn stats(&self) -> Stats {
         self.inner.stats()
     }

@@ -12,6 +12,7 @@ mod db;
 mod documents;
 mod error;
 mod follow;
+mod listing;
 mod load;
 mod needs;
 mod open;
@@ -22,6 +23,7 @@ mod silence;
 mod spend;
 mod sql;
 mod tls;
+mod verify;
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -537,6 +539,10 @@ impl Store for Postgres {
     async fn verify(&self) -> Result<Verdict, Error> {
         self.check_open()?;
         self.node.verify().await.map_err(|fault| fault.during("verify the log"))
+    }
+
+    async fn verify_new(&self) -> Result<Verdict, Error> {
+        self.node.verify_new().await.map_err(|fault| fault.during("verify the log"))
     }
 
     fn stats(&self) -> Stats {
