@@ -25,7 +25,7 @@ impl Node {
 
     /// Checks what came since this broker last found the log intact.
     pub(super) async fn verify_new(&self) -> Result<Verdict, Fault> {
-        let kept = self.kept(&self.verified()).await?;
+        let kept = self.load_fold(&self.verified()).await?;
         self.verify_after(kept.and_then(|(_, text)| Mark::kept(&text, &self.key))).await
     }
 
@@ -64,7 +64,7 @@ impl Node {
         read?;
         let (at, text) = Mark::to_keep(mark.as_ref(), end, &self.key);
         // What cannot be kept is checked once more the next time.
-        let _ = self.keep(&self.verified(), at, &text).await;
+        let _ = self.save_fold(&self.verified(), at, &text).await;
         Ok(verdict)
     }
 

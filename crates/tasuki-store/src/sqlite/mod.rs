@@ -131,7 +131,7 @@ impl Sqlite {
         let (verdict, mark) = self.readers.read("verify the log", verify).await?;
         let (at, text) = Mark::to_keep(mark.as_ref(), self.head(), &self.key);
         // What cannot be kept is checked once more the next time.
-        let _ = self.keep(VERIFIED, at, text).await;
+        let _ = self.save_fold(VERIFIED, at, text).await;
         Ok(verdict)
     }
 }
@@ -321,7 +321,7 @@ impl Store for Sqlite {
     }
 
     async fn verify_new(&self) -> Result<Verdict, Error> {
-        let kept = self.kept(VERIFIED).await?;
+        let kept = self.load_fold(VERIFIED).await?;
         self.verify_after(kept.and_then(|(_, text)| Mark::kept(&text, &self.key))).await
     }
 
