@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tasuki_core::canonical::Body;
-use tasuki_core::command::Command;
+use tasuki_core::commands::{self, Command};
 use tasuki_core::envelope::Action;
 use tasuki_core::event::{Event, Sealed};
 use tasuki_core::handoff::{Handoff, StateName};
@@ -158,7 +158,7 @@ impl Follower {
         if let (Some(id), Event::DeadLettered { .. }) = (record.handoff_id, &record.event) {
             self.dead.push(id);
         }
-        if ends_task(&record.event)
+        if record.event.facts().may_end_task
             && let Some(waiting) = self.waiting.get(&record.task_id)
         {
             self.ready.extend(waiting);
@@ -202,19 +202,6 @@ impl Follower {
     }
 }
 
-/// Whether a task may be at its end by this.
-fn ends_task(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::Completed { next: None, .. }
-            | Event::DeadLettered { .. }
-            | Event::Cancelled { .. }
-            | Event::Aborted { .. }
-            | Event::Discarded { .. }
-            | Event::TaskCancelled { .. }
-    )
-}
-
 impl Engine {
     /// Lets a handoff go on that waits for other tasks, if it may. Says whether it waits no longer.
     async fn let_go_on(&self, id: HandoffId) -> Result<bool, Error> {
@@ -231,7 +218,8 @@ impl Engine {
                 failed.extend(self.newest_handoff(*task).await?.map(|last| last.id));
             }
         }
-        let join = Command::Join { handoff: id, tasks: after.tasks.clone(), failed };
+        let join =
+            Command::of_broker(commands::Join { handoff: id, tasks: after.tasks.clone(), failed });
         let after = self.one_handoff(join).await?;
         Ok(!matches!(after.state, State::Scheduled { .. }))
     }

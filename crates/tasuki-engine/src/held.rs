@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use tasuki_core::canonical::Body;
-use tasuki_core::command::{Act, Command, Holder};
+use tasuki_core::commands::{self, Act, Command, Holder};
 use tasuki_core::envelope::inherit::Breach;
 use tasuki_core::envelope::said::TextOr;
 use tasuki_core::envelope::{Action, Envelope, ExpectedOutput, Fault, read_back};
@@ -90,7 +90,7 @@ impl Engine {
         act: Act,
     ) -> Result<Arc<Handoff>, Error> {
         self.check_acknowledgment(handoff, proof, by.as_ref(), &act).await?;
-        self.one_handoff(Command::Held { handoff, proof, by, act }).await
+        self.one_handoff(Command::held(handoff, proof, by, act)).await
     }
 
     /// A signature that comes with an act must be the holder's, over this very act.
@@ -147,7 +147,7 @@ impl Engine {
         proof: Proof,
         by: Option<Holder>,
     ) -> Result<Granted, Error> {
-        let command = Command::Held { handoff: id, proof, by, act: Act::Heartbeat };
+        let command = Command::held(id, proof, by, Act::Heartbeat);
         let handoff = self.one_handoff(command).await?;
         let now = self.store.clock().now();
         let claim = handoff.state.claim();
@@ -178,7 +178,7 @@ impl Engine {
             return Err(invalid("percent", format!("is {percent}, expected 0 to 100")));
         }
         let act = Act::Progress { percent, note: self.note(note)? };
-        self.one_handoff(Command::Held { handoff: id, proof, by, act }).await
+        self.one_handoff(Command::held(id, proof, by, act)).await
     }
 
     /// Completes handoffs, each on its own, all with one commit.
@@ -248,7 +248,7 @@ impl Engine {
         });
         let act = Act::Complete { result, follow_ups };
         self.check_acknowledgment(id, request.proof, request.by.as_ref(), &act).await?;
-        Ok(Command::Held { handoff: id, proof: request.proof, by: request.by, act })
+        Ok(Command::held(id, request.proof, request.by, act))
     }
 
     pub async fn fail(&self, request: FailRequest) -> Result<Arc<Handoff>, Error> {
@@ -286,7 +286,7 @@ impl Engine {
         proof: Proof,
         by: Option<Holder>,
     ) -> Result<Arc<Handoff>, Error> {
-        self.one_handoff(Command::Held { handoff: id, proof, by, act: Act::Release }).await
+        self.one_handoff(Command::held(id, proof, by, Act::Release)).await
     }
 
     /// Declines a handoff: as its holder with a proof, or without one before claiming.
@@ -300,8 +300,8 @@ impl Engine {
     ) -> Result<Arc<Handoff>, Error> {
         let reason = self.note(reason)?;
         let command = match proof {
-            Some(proof) => Command::Held { handoff: id, proof, by, act: Act::Decline { reason } },
-            None => Command::Decline { handoff: id, agent, reason },
+            Some(proof) => Command::held(id, proof, by, Act::Decline { reason }),
+            None => Command::by(agent, commands::Decline { handoff: id, reason }),
         };
         self.one_handoff(command).await
     }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tasuki_core::command::Seeker;
+use tasuki_core::commands::Seeker;
 use tasuki_core::{AgentId, Target, Timestamp};
 use tasuki_store::Store;
 

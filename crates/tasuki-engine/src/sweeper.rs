@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
+use tasuki_core::commands;
 
 use tasuki_core::Command;
 use tasuki_store::{Error, Store};
@@ -42,7 +43,8 @@ pub(crate) async fn run(store: Arc<dyn Store>) {
 
 async fn sweep(store: &dyn Store) -> Result<(), Error> {
     loop {
-        let replies = store.execute(vec![Command::Sweep { max: SWEEP_MAX }]).await?;
+        let replies =
+            store.execute(vec![Command::of_broker(commands::Sweep { max: SWEEP_MAX })]).await?;
         for reply in replies {
             if reply?.outcome.handoffs.len() < SWEEP_MAX {
                 return Ok(());

@@ -16,13 +16,13 @@ mod registry;
 mod shelf;
 mod sqlite;
 mod volatile;
-mod wishes;
 mod writer;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tasuki_core::command::{Command, Outcome};
+use tasuki_core::commands::Command;
+use tasuki_core::decide::Outcome;
 use tasuki_core::document::ranking::{Candidates, Question};
 use tasuki_core::event::Sealed;
 use tasuki_core::handoff::StateName;

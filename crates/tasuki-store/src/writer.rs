@@ -9,8 +9,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tasuki_core::command::Outcome;
-use tasuki_core::decide::{Decision, Replay, View, reads};
+use tasuki_core::commands::Footprint;
+use tasuki_core::decide::{Decision, Outcome, Replay, View};
 use tasuki_core::document::StoredBody;
 use tasuki_core::ids::{IdempotencyKey, TenantId};
 use tasuki_core::quota::Usage;
@@ -23,7 +23,6 @@ use tokio::sync::{broadcast, oneshot, watch};
 
 use crate::clock::Clock;
 use crate::live::{Appended, Live};
-use crate::wishes::{creates, key_of};
 use crate::{COMMANDS_MAX, Committed, Done, Error, QUEUE_MAX, Reply, Stats};
 
 /// How many messages one commit takes at most, so that a flood cannot delay the first of them.
@@ -303,8 +302,7 @@ impl<J: Journal> Writer<J> {
         for message in messages {
             match message {
                 Message::Execute(commands, reply) => {
-                    let replies =
-                        commands.iter().map(|c| self.carry_out(c.clone(), &mut batch)).collect();
+                    let replies = commands.iter().map(|c| self.carry_out(c, &mut batch)).collect();
                     executed.push(Executed { commands, replies, reply });
                 }
                 Message::Handoff(..)
@@ -398,7 +396,7 @@ impl<J: Journal> Writer<J> {
     fn rerun_singly(&mut self, executed: &mut [Executed]) -> Result<(), String> {
         for Executed { commands, replies, .. } in executed {
             replies.clear();
-            for command in std::mem::take(commands) {
+            for command in &*commands {
                 let before = self.live.head;
                 let mut batch = Vec::new();
                 let reply = self.carry_out(command, &mut batch);
@@ -418,11 +416,13 @@ impl<J: Journal> Writer<J> {
         Ok(())
     }
 
-    fn carry_out(&mut self, command: Command, batch: &mut Vec<Appended>) -> Reply {
-        if creates(&command) && !self.journal.has_room() {
+    fn carry_out(&mut self, command: &Command, batch: &mut Vec<Appended>) -> Reply {
+        let footprint = command.footprint();
+        if footprint.brings_work && !self.journal.has_room() {
             return Err(Error::DiskFull);
         }
-        self.load_for(&command)?;
+        self.load(&footprint)?;
+        self.load_key(command)?;
         let now = self.clock.now();
         let Decision { events, renewals, outcome } = decide(command, &self.live, now);
         for id in renewals {
@@ -450,29 +450,33 @@ impl<J: Journal> Writer<J> {
         Ok(Done { outcome, handoffs, task, document })
     }
 
-    fn load_for(&mut self, command: &Command) -> Result<(), Error> {
-        let wanted = reads(command);
-        if let Some(id) = wanted.handoff
-            && let Some(handoff) = self.find_handoff(id)?
-        {
-            self.load_task(handoff.task_id)?;
+    /// Loads what is not in RAM. What waits, is due or is held is live, and so is there; so is the
+    /// handoff under way in a task.
+    fn load(&mut self, footprint: &Footprint<'_>) -> Result<(), Error> {
+        for id in footprint.handoffs {
+            if let Some(handoff) = self.find_handoff(*id)? {
+                self.load_task(handoff.task_id)?;
+            }
         }
-        for id in wanted.task.into_iter().chain(wanted.tasks) {
-            self.load_task(id)?;
+        for id in footprint.tasks {
+            self.load_task(*id)?;
         }
-        for id in &wanted.documents {
+        for id in &footprint.documents {
             self.find_document(id)?;
         }
-        for at in wanted.bodies {
+        for &at in footprint.bodies {
             if !self.live.knows_body(at)
                 && let Some(body) = self.journal.load_body(at)?
             {
                 self.live.put_body(at, body);
             }
         }
-        // A command about a task may end the handoff under way, which is live and so in RAM.
+        Ok(())
+    }
+
+    fn load_key(&mut self, command: &Command) -> Result<(), Error> {
         if self.spilled
-            && let Some((agent, key)) = key_of(command)
+            && let Some((agent, key)) = command.keyed()
             && tasuki_core::View::replay(&self.live, agent, key).is_none()
             && let Some(replay) = self.journal.load_replay(agent, key)?
         {

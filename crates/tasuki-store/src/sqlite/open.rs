@@ -7,6 +7,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tasuki_core::commands;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use tasuki_core::ids::Epoch;
@@ -213,8 +214,8 @@ fn claim_instance(dir: &Path, db: &Connection) -> Result<(), OpenError> {
 
 fn raise_epoch(journal: &mut SqliteJournal, live: &mut Live, dir: &Path) -> Result<(), OpenError> {
     let now = journal.clock.now();
-    let command = Command::RaiseEpoch { epoch: live.epoch.0 + 1 };
-    let events = tasuki_core::decide(command, live, now).events;
+    let command = Command::of_broker(commands::RaiseEpoch { epoch: live.epoch.0 + 1 });
+    let events = tasuki_core::decide(&command, live, now).events;
     let batch: Vec<_> = events.into_iter().map(|event| live.append(event, now)).collect();
     journal.commit(&batch, live, CatchUp::Least).map_err(fault("raise the fence epoch", dir))?;
     live.keep();
