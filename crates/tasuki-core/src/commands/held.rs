@@ -4,6 +4,7 @@
 
 use super::{Case, Changes, Footprint, Offer, OfferTask, Returns, Stated, claim, escalate, offer};
 use crate::canonical::Body;
+use crate::contract::{Checked, Successors};
 use crate::decide::{Decision, NewEvent, Outcome};
 use crate::envelope::Control;
 use crate::event::{Acknowledged, Actor, DeadReason, Event, FailureClass};
@@ -56,6 +57,9 @@ pub enum Act {
     Complete {
         result: Body,
         follow_ups: Vec<Offer>,
+        /// What the result was held against. Where something was agreed, a completion without it
+        /// is refused.
+        checked: Option<Checked>,
     },
     Fail {
         class: FailureClass,
@@ -195,7 +199,8 @@ fn act_as_holder(
             let event = Event::Progressed { percent: *percent, note: note_hash };
             Decision::of(vec![NewEvent::on(handoff, actor(), event).with(note.clone())], done)
         }
-        Act::Complete { result, follow_ups } => {
+        Act::Complete { result, follow_ups, checked } => {
+            agreed(handoff, checked.as_ref(), follow_ups)?;
             // Ending one and making one is no more in flight than before.
             if !follow_ups.is_empty() {
                 let bytes = follow_ups.iter().map(|offer| offer.envelope.text().len()).sum();
@@ -282,6 +287,27 @@ fn read_back(handoff: &Handoff, act: &Act) -> Result<(), Refusal> {
         | Act::Reserve { .. }
         | Act::Unreserve { .. } => Err(Refusal::ReadBackNeeded { handoff: handoff.id, expected }),
         Act::Heartbeat | Act::Fail { .. } | Act::Decline { .. } | Act::Release => Ok(()),
+    }
+}
+
+/// A decision reads no schema and no pipeline; it takes nothing that was not held against them.
+fn agreed(
+    handoff: &Handoff,
+    checked: Option<&Checked>,
+    follow_ups: &[Offer],
+) -> Result<(), Refusal> {
+    let Some(agreement) = handoff.contract.agreement() else { return Ok(()) };
+    let checked = checked.filter(|checked| checked.agreement == agreement);
+    let goes_on = |checked: &Checked| match &checked.successors {
+        Successors::Named => agreement.stage.is_none() || !follow_ups.is_empty(),
+        Successors::Declared(stages) => {
+            let made = follow_ups.iter().map(|offer| offer.contract.stage.as_ref());
+            made.eq(stages.iter().map(Some))
+        }
+    };
+    match checked.is_some_and(goes_on) {
+        true => Ok(()),
+        false => Err(Refusal::AgreementNotChecked { handoff: handoff.id }),
     }
 }
 
@@ -398,11 +424,11 @@ fn stale(handoff: &Handoff, proof: Proof, act: &Act) -> Decision {
     if repeats {
         return Decision::unchanged(Outcome::repeated(handoff.id));
     }
-    let refusal = match (act, ended.map(|ended| ended.how)) {
-        (Act::Complete { .. }, Some(AttemptEnd::Completed)) => {
-            Refusal::AlreadyCompleted { handoff: handoff.id }
-        }
-        _ => Refusal::StaleClaim { handoff: handoff.id, state: handoff.state.name() },
+    let ended_well = ended.is_some_and(|ended| ended.how == AttemptEnd::Completed);
+    let refusal = if ended_well && matches!(act, Act::Complete { .. }) {
+        Refusal::AlreadyCompleted { handoff: handoff.id }
+    } else {
+        Refusal::StaleClaim { handoff: handoff.id, state: handoff.state.name() }
     };
     let report = match act {
         Act::Complete { result, .. } => Some(result),

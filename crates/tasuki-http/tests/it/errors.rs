@@ -43,6 +43,7 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::HandoffOpen { task, handoff },
         Refusal::TaskFinished { task, state: TaskState::Failed },
         Refusal::TaskMoved(task),
+        Refusal::AgreementNotChecked { handoff },
         Refusal::StaleClaim { handoff, state },
         Refusal::AlreadyClaimed { handoff, state },
         Refusal::AlreadyCompleted { handoff },
@@ -103,6 +104,7 @@ fn every_refusal() -> Vec<Refusal> {
             | Refusal::HandoffOpen { .. }
             | Refusal::TaskFinished { .. }
             | Refusal::TaskMoved(_)
+            | Refusal::AgreementNotChecked { .. }
             | Refusal::StaleClaim { .. }
             | Refusal::AlreadyClaimed { .. }
             | Refusal::AlreadyCompleted { .. }

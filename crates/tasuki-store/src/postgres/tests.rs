@@ -88,7 +88,7 @@ impl Broker {
         let claim = handoff.state.claim().unwrap();
         let proof = Proof { claim_id: claim.claim_id, fence: claim.fence };
         let result = Body::of(&Note { text: "done".into() });
-        let act = Act::Complete { result, follow_ups: Vec::new() };
+        let act = Act::Complete { result, follow_ups: Vec::new(), checked: None };
         self.run(Command::held(id, proof, None, act)).await;
     }
 
