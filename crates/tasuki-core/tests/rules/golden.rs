@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use tasuki_core::contract::{After, Contract, Fill};
-use tasuki_core::document::{self, Erased, Kind, Priority, Scope, Settled, Written};
+use tasuki_core::document::{Erased, Kind, Priority, Scope, Settled, Written};
 use tasuki_core::event::{
     Acknowledged, Actor, BranchOf, Claimed, Countered, DeadReason, Event, FailureClass, LossCause,
     Offered, Opened, Record, Redrive, TaintPolicy,

@@ -116,7 +116,8 @@ impl Checked {
         outcome: &Result<Outcome, Refusal>,
         before: &Handoffs,
     ) {
-        let Command::held(handoff, proof, None, act) = command else { return };
+        let Wish::Held(held) = &command.wish else { return };
+        let Held { handoff, proof, act, .. } = &**held;
         let claim = before[handoff].state.claim();
         let holds = claim.is_some_and(|claim| {
             (claim.claim_id, claim.fence) == (proof.claim_id, proof.fence)

@@ -228,7 +228,6 @@ pub(crate) async fn a_dead_letter_is_taken_for_review_and_amended_once(stage: St
     };
     let new = offer.handoff;
     let changed = offer.envelope.hash;
-    let offer = Box::new(offer);
     let amend = Command::by(agent("ann"), commands::Amend { handoff: id, changed, offer });
     stage.run(amend.clone()).await.unwrap();
     let repeated = stage.run(amend).await.unwrap();
