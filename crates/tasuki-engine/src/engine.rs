@@ -28,17 +28,20 @@ use crate::authenticate::SecurityLog;
 use crate::directory::Directory;
 use crate::error::{Error, invalid};
 use crate::fair::Fair;
+use crate::folds::Fold;
+use crate::folds::follower::Follower;
+use crate::folds::observer::Observer;
+use crate::folds::presence::{Presence, Sharing};
+use crate::folds::waiters::Waiters;
+use crate::folds::waking::Waking;
 use crate::ids::IdSource;
-use crate::observer::Observer;
 use crate::pipelines::Declared;
-use crate::presence::Presence;
 use crate::rates::{Denials, Rates};
 use crate::requests::{
     ClaimOneRequest, ClaimRequest, CounterRequest, Granted, NewTask, PeekRequest,
 };
 use crate::schemas::Schemas;
-use crate::waiters::Waiters;
-use crate::{follower, presence, relay, sweeper};
+use crate::{folds, sweeper};
 
 /// What holds where a request is silent.
 #[derive(Debug, Clone)]
@@ -108,7 +111,7 @@ pub struct Engine {
     pub(crate) turn: AtomicU64,
     /// Pipelines that are declared, by name and version.
     pub(crate) pipelines: Declared,
-    /// Relay and sweeper, which hold the store and would never end by themselves.
+    /// The sweeper and the folds, which hold the store and would never end by themselves.
     workers: [AbortHandle; 3],
     /// Reacts to what was committed with commands of its own.
     follower: OnceLock<AbortHandle>,
@@ -121,7 +124,7 @@ impl Drop for Engine {
 }
 
 impl Engine {
-    /// Starts the sweeper and the relay on the current runtime.
+    /// Starts the sweeper and the folds on the current runtime.
     #[must_use]
     pub fn start(store: Arc<dyn Store>, ids: Arc<dyn IdSource>, settings: Settings) -> Arc<Self> {
         let waiters = Arc::new(Waiters::default());
@@ -130,13 +133,16 @@ impl Engine {
         let records = Arc::new(Mutex::new(Records::default()));
         let directory = Directory::default();
         let declared = directory.declared.clone();
-        let observer = Observer::new(records.clone(), declared);
-        let relay =
-            relay::run(store.clone(), store.subscribe(), waiters.clone(), tell_head, observer);
+        let observer = Observer { records: records.clone(), declared };
+        let waking = Waking { store: store.clone(), waiters: waiters.clone(), head: tell_head };
+        let sharing = Sharing::new(store.clone(), presence.clone());
+        // What is known of agents comes before the wake-ups, so that whoever is woken finds it.
+        let reacting: Vec<Box<dyn Fold>> = vec![Box::new(observer), Box::new(waking)];
+        let fold = |folds| tokio::spawn(folds::drive(store.clone(), store.subscribe(), folds));
         let workers = [
-            tokio::spawn(relay).abort_handle(),
+            fold(reacting).abort_handle(),
             tokio::spawn(sweeper::run(store.clone())).abort_handle(),
-            tokio::spawn(presence::share(store.clone(), presence.clone())).abort_handle(),
+            fold(vec![Box::new(sharing)]).abort_handle(),
         ];
         let closing = watch::Sender::new(false);
         let news = store.subscribe();
@@ -161,7 +167,9 @@ impl Engine {
             workers,
             follower: OnceLock::new(),
         });
-        let follower = tokio::spawn(follower::run(Arc::downgrade(&engine), news)).abort_handle();
+        let follower: Vec<Box<dyn Fold>> = vec![Box::new(Follower::new(Arc::downgrade(&engine)))];
+        let follower = folds::drive(engine.store.clone(), news, follower);
+        let follower = tokio::spawn(follower).abort_handle();
         engine.follower.get_or_init(|| follower);
         engine
     }

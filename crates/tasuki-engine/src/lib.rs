@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What happens. The [`Engine`] is the one way in for commands and queries; behind it the sweeper
-//! does what is due and the relay wakes whoever waits. It knows no wire format.
+//! does what is due and the folds react to what was committed. It knows no wire format.
 
 mod assemble;
 mod authenticate;
@@ -15,20 +15,17 @@ mod engine;
 mod erasure;
 mod error;
 mod fair;
-mod follower;
+mod folds;
 mod health;
 mod held;
 mod ids;
 mod memories;
-mod observer;
 mod offer;
 mod outgoing;
 mod people;
 mod pipelines;
-mod presence;
 mod queries;
 mod rates;
-mod relay;
 mod requests;
 mod reviews;
 mod sash;
@@ -36,7 +33,6 @@ mod schemas;
 mod shared_context;
 mod sweeper;
 mod tokens;
-mod waiters;
 mod waiting;
 
 pub use assemble::{AssembleRequest, Put};

@@ -11,8 +11,8 @@ use tasuki_core::{Handoff, Refusal, State, Target, Task, Timestamp};
 
 use crate::engine::Engine;
 use crate::error::{Error, invalid};
+use crate::folds::waiters::{Seat, Topic};
 use crate::requests::{Until, WaitFor, WaitMode, WaitRequest, Waited};
-use crate::waiters::{Place, Topic};
 
 /// How many things one call may wait for.
 pub(crate) const WAIT_FOR_MAX: usize = 1000;
@@ -35,7 +35,7 @@ impl Engine {
         let able = seeker.capabilities.iter().cloned().map(Target::Capability);
         let topics: Vec<_> = own.chain(able).map(Topic::Target).collect();
         let places: Vec<_> =
-            topics.iter().map(|topic| self.waiters.take_place(topic.clone())).collect();
+            topics.iter().map(|topic| self.waiters.take_seat(topic.clone())).collect();
         let mut known = self.store.registry();
         loop {
             // Listening begins before looking, so that nothing slips in between.
@@ -106,7 +106,7 @@ impl Engine {
                 WaitFor::Handoff(id) => Topic::Handoff(*id),
                 WaitFor::Task(id) => Topic::Task(*id),
             })
-            .map(|topic| self.waiters.take_place(topic))
+            .map(|topic| self.waiters.take_seat(topic))
             .collect();
         loop {
             let news = listen(&places);
@@ -177,7 +177,7 @@ impl Engine {
 
 pub(crate) type News<'p> = Pin<Box<tokio::sync::futures::Notified<'p>>>;
 
-pub(crate) fn listen(places: &[Place]) -> Vec<News<'_>> {
+pub(crate) fn listen(places: &[Seat]) -> Vec<News<'_>> {
     let listening = places.iter().map(|place| {
         let mut news = Box::pin(place.notify.notified());
         news.as_mut().enable();

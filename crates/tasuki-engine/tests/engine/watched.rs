@@ -15,8 +15,8 @@ use tasuki_core::{
     AgentId, Body, DocumentId, Handoff, HandoffId, Position, Target, Task, TaskId, Timestamp,
 };
 use tasuki_store::{
-    Checkpoint, Clock, Committed, DocumentFilter, Entry, Error, HandoffFilter, KeptDocument, Nonce,
-    Reply, Spent, Stats, Store, TaskFilter, audit,
+    Change, Checkpoint, Clock, Committed, DocumentFilter, Entry, Error, HandoffFilter,
+    KeptDocument, Needs, Nonce, Reply, Sight, Spent, Stats, Store, TaskFilter, audit,
 };
 use tokio::sync::{broadcast, watch};
 
@@ -41,7 +41,7 @@ impl Watched {
         self.calls.lock().unwrap().push(call);
     }
 
-    fn look(&self, call: &'static str) -> Result<(), Error> {
+    fn counted(&self, call: &'static str) -> Result<(), Error> {
         self.note(call);
         match self.overloaded.load(Ordering::Relaxed) {
             true => Err(Error::Overloaded),
@@ -61,13 +61,18 @@ impl Store for Watched {
         self.inner.execute(commands).await
     }
 
+    async fn look(&self, needs: Needs) -> Result<Sight, Error> {
+        self.counted("look")?;
+        self.inner.look(needs).await
+    }
+
     async fn handoff(&self, id: HandoffId) -> Result<Option<Arc<Handoff>>, Error> {
-        self.look("handoff")?;
+        self.counted("handoff")?;
         self.inner.handoff(id).await
     }
 
     async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, Error> {
-        self.look("task")?;
+        self.counted("task")?;
         self.inner.task(id).await
     }
 
@@ -112,6 +117,10 @@ impl Store for Watched {
         self.inner.events(after, max).await
     }
 
+    async fn changes(&self, after: Position, max: usize) -> Result<Vec<Change>, Error> {
+        self.inner.changes(after, max).await
+    }
+
     async fn chain(&self, task: TaskId) -> Result<Vec<Entry>, Error> {
         self.note("chain");
         self.inner.chain(task).await
@@ -129,12 +138,12 @@ impl Store for Watched {
         self.inner.spend(nonce).await
     }
 
-    async fn keep(&self, name: &'static str, at: Position, text: String) -> Result<(), Error> {
-        self.inner.keep(name, at, text).await
+    async fn save_fold(&self, name: &'static str, at: Position, text: String) -> Result<(), Error> {
+        self.inner.save_fold(name, at, text).await
     }
 
-    async fn kept(&self, name: &'static str) -> Result<Option<(Position, String)>, Error> {
-        self.inner.kept(name).await
+    async fn load_fold(&self, name: &'static str) -> Result<Option<(Position, String)>, Error> {
+        self.inner.load_fold(name).await
     }
 
     async fn waiting(&self, targets: Vec<Target>) -> Result<Vec<u64>, Error> {

@@ -455,13 +455,13 @@ pub(super) fn each_usage(db: &Connection, mut each: impl FnMut(String, u64)) -> 
     Ok(())
 }
 
-pub(super) fn keep(db: &Connection, name: &str, at: Position, text: &str) -> Result<()> {
+pub(super) fn save_fold(db: &Connection, name: &str, at: Position, text: &str) -> Result<()> {
     let sql = "INSERT INTO kept VALUES (?1, ?2, ?3) \
                ON CONFLICT (name) DO UPDATE SET at = ?2, data = ?3 WHERE at < ?2";
     db.prepare_cached(sql)?.execute(params![name, sql_position(at), text]).map(drop)
 }
 
-pub(super) fn kept(db: &Connection, name: &str) -> Result<Option<(Position, String)>> {
+pub(super) fn load_fold(db: &Connection, name: &str) -> Result<Option<(Position, String)>> {
     let mut find = db.prepare_cached("SELECT at, data FROM kept WHERE name = ?")?;
     find.query_row([name], |row| Ok((position(row, 0)?, row.get(1)?))).optional()
 }
