@@ -157,6 +157,11 @@ impl Decision {
         Self { events, renewals: Vec::new(), outcome: Ok(outcome) }
     }
 
+    /// Leases that are extended, and nothing else.
+    pub(crate) fn renewing(renewals: Vec<HandoffId>) -> Self {
+        Self { renewals, ..Self::of(Vec::new(), Outcome::default()) }
+    }
+
     pub(crate) fn unchanged(outcome: Outcome) -> Self {
         Self::of(Vec::new(), outcome)
     }

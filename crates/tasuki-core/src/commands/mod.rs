@@ -30,7 +30,7 @@ pub use lifts::{Lift, NoteFetch};
 pub use offer::{Offer, OfferTask, OpenTask, Publish};
 pub use registry::RegistryWish;
 pub use review::{Abort, Amend, Approve, Cancel, CancelTask, Discard, Redrive, Reject, TakeReview};
-pub use sweep::{RaiseEpoch, Sweep};
+pub use sweep::{RaiseEpoch, RenewAll, Sweep};
 pub use taint::{ClearTaint, Retract, Taint};
 
 use crate::decide::{Decision, Outcome, View};
@@ -226,6 +226,7 @@ pub trait OfBroker: Into<Wish> {}
 
 impl OfBroker for Sweep {}
 impl OfBroker for RaiseEpoch {}
+impl OfBroker for RenewAll {}
 impl OfBroker for Join {}
 impl OfBroker for RegistryWish {}
 
@@ -287,6 +288,7 @@ wishes! {
     Lift(Lift) = "lift",
     NoteFetch(NoteFetch) = "note_fetch",
     Sweep(Sweep) = "sweep",
+    RenewAll(RenewAll) = "renew_all",
     RaiseEpoch(RaiseEpoch) = "raise_epoch",
     Registry(RegistryWish) = "registry",
     Document(ChangeDocument) = "document",

@@ -5,12 +5,21 @@ use super::{Case, Changes, Footprint, HeldBy, Returns, Stated, escalate};
 use crate::decide::{Decision, NewEvent, Outcome};
 use crate::event::{Actor, DeadReason, Event, LossCause};
 use crate::handoff::{Claim, Handoff, State};
+use crate::ids::Timestamp;
 use crate::refusal::Refusal;
+use crate::terms::SILENCE_MS;
 
 /// Does what is due: lost leases, retries, deadlines.
 #[derive(Debug, Clone)]
 pub struct Sweep {
     pub max: usize,
+}
+
+/// Gives every holder a full lease, unless a broker was there to hear from it. Nobody was since the
+/// time that is named.
+#[derive(Debug, Clone)]
+pub struct RenewAll {
+    pub since: Timestamp,
 }
 
 /// Makes all claims so far stale, after a restore.
@@ -35,6 +44,19 @@ impl Stated for Sweep {
         let handoffs = due.iter().filter_map(|&id| case.view.handoff(id));
         let events = handoffs.flat_map(|handoff| due_events(handoff, case)).collect();
         Ok(Decision::of(events, Outcome { handoffs: due, ..Outcome::default() }))
+    }
+}
+
+impl Stated for RenewAll {
+    fn footprint(&self) -> Footprint<'_> {
+        Footprint { held: HeldBy::Everybodys, ..Footprint::default() }
+    }
+
+    /// After a time in which no broker could be told that a holder is alive. A restart, a process
+    /// that was stopped and a database that was away are our silence, not theirs.
+    fn decide(&self, case: &Case<'_>) -> Result<Decision, Refusal> {
+        let silent = case.now.ms_after(self.since) >= SILENCE_MS;
+        Ok(Decision::renewing(if silent { case.view.held() } else { Vec::new() }))
     }
 }
 

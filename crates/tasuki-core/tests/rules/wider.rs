@@ -47,6 +47,7 @@ pub(crate) enum What {
     Document,
     EraseHandoff,
     EraseRevision,
+    RenewAll,
 }
 
 const ALL: &[What] = &[
@@ -70,6 +71,7 @@ const ALL: &[What] = &[
     What::Document,
     What::EraseHandoff,
     What::EraseRevision,
+    What::RenewAll,
 ];
 
 pub(crate) fn wide() -> impl Strategy<Value = Wide> {
@@ -101,6 +103,10 @@ impl Wide {
             What::Publish => Some(publish(stage, this, flag)),
             What::Registry => Some(registry(stage, this, that, flag)),
             What::Document => Some(document(stage, this, that, flag)),
+            What::RenewAll => {
+                let since = tasuki_core::Timestamp(stage.now.0 - i64::from(this) * 10_000);
+                Some(Command::of_broker(commands::RenewAll { since }))
+            }
             What::Taint | What::ClearTaint => of_task(what, stage, this, that, flag),
             What::ReadBack | What::Reserve | What::Unreserve => {
                 held(what, stage, *pick(claims, this)?, that)
