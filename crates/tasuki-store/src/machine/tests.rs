@@ -3,7 +3,7 @@
 //! Whatever fails: what readers see is what follows from the journal, and nobody is told of
 //! anything else.
 
-use tasuki_core::command::Proof;
+use tasuki_core::commands::Proof;
 use tasuki_core::event::Sealed;
 use tasuki_core::ids::Epoch;
 
