@@ -85,10 +85,11 @@ fn output(root: &Path, program: &str, arguments: &[&str]) -> anyhow::Result<Stri
 /// Who may depend on whom, among our own crates. Tests may reach further down.
 const DIRECTIONS: &[(&str, &[&str])] = &[
     ("tasuki-core", &[]),
+    ("tasuki-protocol", &["tasuki-core"]),
     ("tasuki-store", &["tasuki-core"]),
-    ("tasuki-engine", &["tasuki-core", "tasuki-store"]),
-    ("tasuki-http", &["tasuki-core", "tasuki-engine"]),
-    ("tasuki", &["tasuki-core", "tasuki-store", "tasuki-engine", "tasuki-http"]),
+    ("tasuki-engine", &["tasuki-core", "tasuki-protocol", "tasuki-store"]),
+    ("tasuki-http", &["tasuki-core", "tasuki-protocol", "tasuki-engine"]),
+    ("tasuki", &["tasuki-core", "tasuki-protocol", "tasuki-store", "tasuki-engine", "tasuki-http"]),
     // A server for tests, which knows nothing of ours.
     ("scratch-postgres", &[]),
 ];

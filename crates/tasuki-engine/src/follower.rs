@@ -22,6 +22,7 @@ use tokio::sync::broadcast::error::RecvError;
 use crate::caller::BROKER;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::keys;
 use crate::requests::{FollowUp, NewOffer};
 
 const NAME: &str = "follower";
@@ -287,7 +288,7 @@ impl Engine {
             coordinator: None,
             project: task.project.clone(),
             hop,
-            idempotency_key: format!("failure:{id}").parse().ok(),
+            key: keys::told(&format!("failure:{id}")),
         };
         match self.offer(offer).await {
             // It was told before, with other words.

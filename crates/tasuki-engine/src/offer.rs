@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use tasuki_core::canonical::{Body, Object};
+use tasuki_core::canonical::Object;
 use tasuki_core::command::{Command, Offer, OfferTask};
 use tasuki_core::envelope::inherit::{Hand, Inherited, inherit, still_holds};
 use tasuki_core::envelope::{Control, Envelope, Payload, VERSION, authored, path};
@@ -22,6 +22,7 @@ use tasuki_store::{HandoffFilter, PAGE_MAX};
 use crate::directory::Listed;
 use crate::engine::{Engine, check_intent};
 use crate::error::{Error, invalid};
+use crate::keys;
 use crate::requests::{Coordinator, FollowUp, NewOffer, Offered};
 
 /// How often an offer is made anew when its task moved on meanwhile.
@@ -56,10 +57,18 @@ pub(crate) struct Before {
 }
 
 impl Engine {
-    pub async fn offer(&self, new: NewOffer) -> Result<Offered, Error> {
+    pub async fn offer(&self, mut new: NewOffer) -> Result<Offered, Error> {
+        let offered = self.try_offer(&new).await;
+        let Err(error) = &offered else { return offered };
+        let Some(key) = keys::formerly(new.key.as_ref(), &new, error) else { return offered };
+        new.key = Some(key);
+        self.try_offer(&new).await
+    }
+
+    async fn try_offer(&self, new: &NewOffer) -> Result<Offered, Error> {
         let mut last = None;
         for _ in 0..TRIES_MAX {
-            let command = self.offer_command(&new).await?;
+            let command = self.offer_command(new).await?;
             match self.one(command).await {
                 Ok(done) => {
                     let repeated = done.outcome.repeated;
@@ -100,7 +109,15 @@ impl Engine {
             let handoff = handoff.ok_or(Error::Store(tasuki_store::Error::Unknown))?;
             Ok(self.offered(handoff, done.outcome.repeated))
         });
-        Ok(answers.collect())
+        let mut answers: Vec<_> = answers.collect();
+        for (answer, mut new) in answers.iter_mut().zip(many) {
+            let Err(error) = answer else { continue };
+            if let Some(key) = keys::formerly(new.key.as_ref(), &new, error) {
+                new.key = Some(key);
+                *answer = self.try_offer(&new).await;
+            }
+        }
+        Ok(answers)
     }
 
     fn offered(&self, handoff: Arc<Handoff>, repeated: bool) -> Offered {
@@ -109,13 +126,13 @@ impl Engine {
     }
 
     async fn offer_command(&self, new: &NewOffer) -> Result<Command, Error> {
-        let request = || Body::of(new).hash;
-        let key = new.idempotency_key.clone().map(|key| Key { key, request: request() });
+        let key = new.key.clone();
+        let idempotency_key = key.as_ref().map(|key| key.key.clone());
         let place = match new.task_id {
             None => self.new_chain(new, key).await?,
             Some(id) => self.next_in_chain(new, id, key).await?,
         };
-        let offer = self.make_offer(place, new.hop.clone(), new.idempotency_key.clone()).await?;
+        let offer = self.make_offer(place, new.hop.clone(), idempotency_key).await?;
         Ok(Command::Offer(Box::new(offer)))
     }
 

@@ -15,7 +15,7 @@ use tasuki_core::{HandoffId, Position, TaskId};
 use tasuki_engine::{Desk, Entry};
 
 use crate::auth::At;
-use crate::error::Problem;
+use crate::error::{Failed, Problem};
 use crate::json::Params;
 use crate::to_wire;
 
@@ -38,7 +38,7 @@ pub(crate) async fn events(
     At(desk): At,
     headers: HeaderMap,
     Params(wish): Params<Follow>,
-) -> Result<Response, Problem> {
+) -> Result<Response, Failed> {
     let after = start(&desk, &headers, wish.after).await?;
     let wanted = move |entry: &Entry| {
         let record = &entry.sealed.record;

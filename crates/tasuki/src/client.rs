@@ -13,7 +13,7 @@ use clap::Args;
 pub(crate) use reqwest::Method;
 use reqwest::{Request, RequestBuilder, Response};
 use serde::Serialize;
-use tasuki_http::error::Problem;
+use tasuki_protocol::Problem;
 
 pub(crate) use self::exchange::Sent;
 pub(crate) use self::key_file::KeyFile;

@@ -9,7 +9,7 @@ use tasuki_engine::AssembleRequest;
 
 use super::Answer;
 use crate::auth::At;
-use crate::error::{Problem, faults};
+use crate::error::Problem;
 use crate::json::{Json, Params, PathId, ok};
 use crate::wire;
 
@@ -19,7 +19,7 @@ pub(crate) async fn assemble(At(desk): At, Json(body): Json<wire::Assemble>) -> 
         unknown.map(|name| Fault::new(format!("/{name}"), "is not known")).collect();
     if let Some(first) = unknown.first() {
         let problem = Problem::invalid(&first.path[1..], "is not known");
-        return Err(problem.detail("faults", faults(&unknown)));
+        return Err(problem.faults(&unknown).into());
     }
     let wish = AssembleRequest {
         to: body.to_agent,

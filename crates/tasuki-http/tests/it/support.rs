@@ -119,7 +119,13 @@ impl Stage {
 
     /// The same data again, after the store was closed.
     pub(crate) async fn reopened(self) -> Self {
-        let Self { clock, dir, settings, .. } = self;
+        let settings = self.settings.clone();
+        self.reopened_with(settings).await
+    }
+
+    /// The same data again, under other settings.
+    pub(crate) async fn reopened_with(self, settings: Settings) -> Self {
+        let Self { clock, dir, .. } = self;
         Self::start(Backend::Sqlite, dir, clock, settings, Limits::default()).await
     }
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tasuki_core::envelope::Said;
 use tasuki_core::{AgentId, Capability, HandoffId, Hash, Target};
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 use super::handoff::{attempts_of, details, moved, pretty};
 use crate::args::{json, millis};
