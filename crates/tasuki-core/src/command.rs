@@ -3,7 +3,7 @@
 //! Everything that a decision must not make up by itself (ids, entropy) comes with the command.
 
 use crate::canonical::Body;
-use crate::contract::Contract;
+use crate::contract::{Checked, Contract};
 use crate::document::{Kind, Priority, Scope};
 use crate::envelope::{Control, Target};
 use crate::event::{Actor, BranchOf, DeadReason, FailureClass, Key, TaintPolicy};
@@ -457,6 +457,9 @@ pub enum Act {
     Complete {
         result: Body,
         follow_ups: Vec<Offer>,
+        /// What the result was held against. Where something was agreed, a completion without it
+        /// is refused.
+        checked: Option<Checked>,
     },
     Fail {
         class: FailureClass,

@@ -91,7 +91,48 @@ pub struct After {
 /// How many tasks a handoff may wait for.
 pub const AFTER_MAX: usize = 100;
 
+/// The part of a contract that a result is held against. A handoff keeps its contract, so this never
+/// changes while the work is under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agreement {
+    pub output_schema: Option<Hash>,
+    pub expected_output: Option<Hash>,
+    /// The stage that ends, where the declared route says what follows.
+    pub stage: Option<StageRef>,
+}
+
+/// What a result was held against before it was handed in, and how the task goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    pub agreement: Agreement,
+    pub successors: Successors,
+}
+
+/// Who said what follows a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Successors {
+    /// The holder named its follow-ups, or there is no route that could name any.
+    Named,
+    /// The declared route: these stages, none of them at its end.
+    Declared(Vec<StageRef>),
+}
+
 impl Contract {
+    /// What a result must be held against, if anything.
+    #[must_use]
+    pub fn agreement(&self) -> Option<Agreement> {
+        let agreement = Agreement {
+            output_schema: self.output_schema,
+            expected_output: self.expected_output,
+            // Nothing follows one of several stages at once; their join does.
+            stage: self.stage.clone().filter(|stage| !stage.branch),
+        };
+        let any = agreement.output_schema.is_some()
+            || agreement.expected_output.is_some()
+            || agreement.stage.is_some();
+        any.then_some(agreement)
+    }
+
     /// Whether it says anything at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {

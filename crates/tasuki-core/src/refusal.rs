@@ -61,6 +61,8 @@ pub enum Refusal {
     NoCounter { handoff: HandoffId, agent: AgentId },
     #[error("handoff {handoff} must be read back before the claim counts")]
     ReadBackNeeded { handoff: HandoffId, expected: Hash },
+    #[error("the result was not held against what was agreed for handoff {handoff}")]
+    AgreementNotChecked { handoff: HandoffId },
     #[error("tenant {tenant} has {used} {what}, and may have {limit}")]
     QuotaExceeded { tenant: String, what: &'static str, used: u64, limit: u64 },
     #[error("work stays within its tenant")]
@@ -131,7 +133,7 @@ impl Refusal {
             Self::NotOwner { .. } => "not_owner",
             Self::HandoffOpen { .. } => "handoff_open",
             Self::TaskFinished { .. } => "task_finished",
-            Self::TaskMoved(_) => "task_moved",
+            Self::TaskMoved(_) | Self::AgreementNotChecked { .. } => "task_moved",
             Self::StaleClaim { .. } => "stale_claim",
             Self::AlreadyClaimed { .. } => "already_claimed",
             Self::AlreadyCompleted { .. } => "already_completed",
@@ -197,7 +199,9 @@ impl Refusal {
                 "complete that handoff with a follow-up, or cancel it, before offering again"
             }
             Self::TaskFinished { .. } => "open a new task for more work",
-            Self::TaskMoved(_) => "read the task again and repeat the request",
+            Self::TaskMoved(_) | Self::AgreementNotChecked { .. } => {
+                "read the task again and repeat the request"
+            }
             Self::StaleClaim { .. } => "stop working on it; claim again if you want more work",
             Self::AlreadyClaimed { .. } => "somebody else was faster or it is over; claim another",
             Self::AlreadyCompleted { .. } => "read the result that was accepted; it stands",
@@ -281,6 +285,7 @@ impl Refusal {
         matches!(
             self,
             Self::TaskMoved(_)
+                | Self::AgreementNotChecked { .. }
                 | Self::OutOfTurn { .. }
                 | Self::HandoffOpen { .. }
                 | Self::QuotaExceeded { .. }

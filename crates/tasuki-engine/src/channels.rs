@@ -260,6 +260,7 @@ impl Desk {
         channel: &ChannelId,
         new: tasuki_protocol::Publication,
     ) -> Result<Published, Error> {
+        asked::check_none(&new.more)?;
         let from = self.caller.speaks_for(&new.from_agent)?;
         let channel = self.channel(channel);
         if channel.tenant() != from.tenant() {

@@ -15,7 +15,7 @@ use tasuki_core::envelope::{
 use tasuki_core::manifest::CapabilityEntry;
 use tasuki_core::registry::Standing;
 use tasuki_core::route::{self, Candidate, Observed, Policy};
-use tasuki_core::{AgentId, Body, Capability, Handoff, HandoffId, Position, Target, Terms};
+use tasuki_core::{AgentId, Body, Capability, Handoff, Position, Target, Terms};
 
 use crate::directory::{Listed, Listing};
 use crate::engine::Engine;
@@ -230,19 +230,6 @@ impl Engine {
         Ok(candidates.collect())
     }
 
-    /// A handoff whose contract may say something about its end. Whether it is there, and whose it
-    /// is, is the command's to find out.
-    pub(crate) async fn with_contract(
-        &self,
-        id: HandoffId,
-        by: Option<&AgentId>,
-    ) -> Option<Arc<Handoff>> {
-        if !self.contracts.load(Ordering::Acquire) {
-            return None;
-        }
-        self.held_handoff(id, by).await.ok()
-    }
-
     /// Holds a result against what was agreed, before it goes anywhere.
     pub(crate) async fn check_result(
         &self,
@@ -286,14 +273,11 @@ impl Engine {
         if contract.output_schema.is_none() && contract.expected_output.is_none() {
             return Ok(None);
         }
-        let envelope = self.envelope_at(handoff.envelope_at).await?;
-        Ok(envelope.and_then(|envelope| envelope.parts.expected_output))
-    }
-
-    /// From here on results are held against what was agreed.
-    pub(crate) fn know_contract(&self, contract: &Contract) {
-        if !contract.is_empty() {
-            self.contracts.store(true, Ordering::Release);
+        match self.envelope_at(handoff.envelope_at).await? {
+            Some(envelope) => Ok(envelope.parts.expected_output),
+            // Bodies are erased only after the end, and then nothing is accepted any more.
+            None if handoff.state.claim().is_none() => Ok(None),
+            None => Err(invalid("handoff_id", "what was agreed cannot be read any more")),
         }
     }
 
@@ -305,7 +289,9 @@ impl Engine {
 
     /// The newest major of the envelope that an agent takes: by its own word now, or by its manifest.
     pub(crate) async fn major_for(&self, agent: &AgentId, majors: &[u32]) -> Result<u32, Error> {
-        let accepted = if majors.is_empty() && self.contracts.load(Ordering::Acquire) {
+        let published =
+            || self.registry().agents.get(agent).is_some_and(|it| it.manifest.is_some());
+        let accepted = if majors.is_empty() && published() {
             let listing = self.listing().await?;
             let listed = listing.agents.get(agent);
             listed.map_or_else(Vec::new, |listed| listed.manifest.accepted_majors.clone())

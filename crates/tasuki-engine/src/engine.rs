@@ -2,7 +2,7 @@
 //! The one way in. Each method converts a request into a command, hands it to the store, and
 //! returns what became of it.
 
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use tasuki_core::address::Guard;
@@ -13,7 +13,7 @@ use tasuki_core::envelope::{HOPS_MAX, INTENT_BYTES_MAX, version};
 use tasuki_core::identity::{PublicKey, SecretKey};
 use tasuki_core::ids::TENANT_DEFAULT;
 use tasuki_core::observe::Records;
-use tasuki_core::registry::{Agent, Registry};
+use tasuki_core::registry::Registry;
 use tasuki_core::report::{Intent, Note};
 use tasuki_core::secrets;
 use tasuki_core::terms::{LEASE_MS_MAX, LEASE_MS_MIN};
@@ -103,8 +103,6 @@ pub struct Engine {
     pub(crate) schemas: Schemas,
     pub(crate) presence: Arc<Presence>,
     pub(crate) records: Arc<Mutex<Records>>,
-    /// Whether any handoff may have a contract that its result is held against.
-    pub(crate) contracts: Arc<AtomicBool>,
     pub(crate) ready: Ready,
     /// Whose turn it is.
     pub(crate) turn: AtomicU64,
@@ -130,12 +128,9 @@ impl Engine {
         let (tell_head, head) = watch::channel(store.head());
         let presence = Arc::new(Presence::default());
         let records = Arc::new(Mutex::new(Records::default()));
-        let published = |agent: &Arc<Agent>| agent.manifest.is_some();
-        let known = store.registry().borrow().agents.values().any(published);
-        let contracts = Arc::new(AtomicBool::new(known));
         let directory = Directory::default();
         let declared = directory.declared.clone();
-        let observer = Observer::new(records.clone(), contracts.clone(), declared);
+        let observer = Observer::new(records.clone(), declared);
         let relay =
             relay::run(store.clone(), store.subscribe(), waiters.clone(), tell_head, observer);
         let workers = [
@@ -160,7 +155,6 @@ impl Engine {
             schemas: Schemas::default(),
             presence,
             records,
-            contracts,
             ready: Ready::default(),
             turn: AtomicU64::new(0),
             pipelines: Declared::default(),
@@ -350,7 +344,6 @@ impl Engine {
         let taints = self.taints_of(&handoffs).await?;
         let all = handoffs.into_iter().zip(envelopes).zip(taints);
         let granted = all.map(|((handoff, envelope), taints)| {
-            self.know_contract(&handoff.contract);
             let claim = handoff.state.claim();
             let lease_left_ms = claim.map_or(0, |claim| claim.ends_at().ms_after(now));
             let work_left_ms = claim.map_or(0, |claim| claim.hard_until.ms_after(now));

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tasuki_core::canonical::Body;
 use tasuki_core::command::{Act, Command, Holder};
+use tasuki_core::contract::{Checked, Successors};
 use tasuki_core::envelope::inherit::Breach;
 use tasuki_core::envelope::said::TextOr;
 use tasuki_core::envelope::{Action, Envelope, ExpectedOutput, Fault, read_back};
@@ -89,14 +90,17 @@ impl Engine {
         by: Option<Holder>,
         act: Act,
     ) -> Result<Arc<Handoff>, Error> {
-        self.check_acknowledgment(handoff, proof, by.as_ref(), &act).await?;
+        if by.as_ref().is_some_and(|by| by.signed.is_some()) {
+            let held = self.held_handoff(handoff, by.as_ref().map(|by| &by.agent)).await?;
+            self.check_acknowledgment(&held, proof, by.as_ref(), &act)?;
+        }
         self.one_handoff(Command::Held { handoff, proof, by, act }).await
     }
 
     /// A signature that comes with an act must be the holder's, over this very act.
-    async fn check_acknowledgment(
+    fn check_acknowledgment(
         &self,
-        id: HandoffId,
+        handoff: &Handoff,
         proof: Proof,
         by: Option<&Holder>,
         act: &Act,
@@ -105,9 +109,9 @@ impl Engine {
             return Ok(());
         };
         let Some((word, body)) = act.acknowledgment() else { return Ok(()) };
-        let handoff = self.held_handoff(id, Some(&by.agent)).await?;
         let (claim, fence) = (proof.claim_id, proof.fence);
-        let text = statement::acknowledgment(id, handoff.envelope, claim, fence, word, body);
+        let text =
+            statement::acknowledgment(handoff.id, handoff.envelope, claim, fence, word, body);
         self.check_signature(&by.agent, signed, &text)
     }
 
@@ -221,22 +225,17 @@ impl Engine {
             done: request.action == Action::Completed,
         };
         self.check_payload(&request.payload)?;
-        let handoff = self.with_contract(id, by).await;
-        let verified = match &handoff {
-            Some(handoff) => self.check_result(handoff, told).await?,
-            None => Vec::new(),
+        let handoff = self.held_handoff(id, by).await?;
+        let verified = self.check_result(&handoff, told).await?;
+        let (follow_ups, successors) = if request.follow_ups.is_empty() {
+            let (action, payload) = (request.action, &request.payload);
+            self.next_stages(&handoff, action, payload, &request.gaps).await?
+        } else {
+            let hops = with_gaps(request.follow_ups, &request.gaps);
+            (self.onward(&handoff).await?.follow_ups(self, hops).await?, Successors::Named)
         };
-        let follow_ups = match (request.follow_ups.is_empty(), &handoff) {
-            (true, None) => Vec::new(),
-            (true, Some(handoff)) => {
-                let (action, payload) = (request.action, &request.payload);
-                self.next_stages(handoff, by, action, payload, &request.gaps).await?
-            }
-            (false, _) => {
-                let hops = with_gaps(request.follow_ups, &request.gaps);
-                self.follow_ups(id, by, hops).await?
-            }
-        };
+        let checked = handoff.contract.agreement();
+        let checked = checked.map(|agreement| Checked { agreement, successors });
         let result = Body::of(&ResultReport {
             handoff_id: id,
             action: request.action,
@@ -246,8 +245,8 @@ impl Engine {
             declared: request.criteria,
             gaps: request.gaps,
         });
-        let act = Act::Complete { result, follow_ups };
-        self.check_acknowledgment(id, request.proof, request.by.as_ref(), &act).await?;
+        let act = Act::Complete { result, follow_ups, checked };
+        self.check_acknowledgment(&handoff, request.proof, request.by.as_ref(), &act)?;
         Ok(Command::Held { handoff: id, proof: request.proof, by: request.by, act })
     }
 

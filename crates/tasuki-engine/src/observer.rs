@@ -3,15 +3,13 @@
 //! with how far it got, and read on from there after a restart, so that every attempt counts once.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tasuki_core::event::Sealed;
 use tasuki_core::observe::{Facts, Records, Track};
-use tasuki_core::registry::Change;
-use tasuki_core::{AgentId, Capability, Event, Position, Target};
+use tasuki_core::{AgentId, Capability, Position, Target};
 use tasuki_store::Store;
 
 /// What this is kept as.
@@ -26,7 +24,6 @@ pub(crate) type Declared = Arc<RwLock<HashMap<(AgentId, Capability), u64>>>;
 
 pub(crate) struct Observer {
     pub(crate) records: Arc<Mutex<Records>>,
-    pub(crate) contracts: Arc<AtomicBool>,
     pub(crate) declared: Declared,
     kept: Instant,
 }
@@ -51,12 +48,8 @@ fn stored(text: &str) -> Stored {
 }
 
 impl Observer {
-    pub(crate) fn new(
-        records: Arc<Mutex<Records>>,
-        contracts: Arc<AtomicBool>,
-        declared: Declared,
-    ) -> Self {
-        Self { records, contracts, declared, kept: Instant::now() }
+    pub(crate) fn new(records: Arc<Mutex<Records>>, declared: Declared) -> Self {
+        Self { records, declared, kept: Instant::now() }
     }
 
     /// Goes on where the last one stopped.
@@ -102,15 +95,6 @@ impl Observer {
     }
 
     fn take(&self, events: &[Sealed]) {
-        let contract = |event: &Sealed| match &event.record.event {
-            Event::RegistryChanged(change) => {
-                matches!(**change, Change::ManifestPublished { .. })
-            }
-            event => event.offered().is_some_and(|(offered, _)| !offered.contract.is_empty()),
-        };
-        if events.iter().any(contract) {
-            self.contracts.store(true, Ordering::Release);
-        }
         let declared = self.declared.read().expect("no holder of this lock panics");
         let mut records = self.records.lock().expect("no holder of this lock panics");
         for event in events {

@@ -56,6 +56,49 @@ pub(crate) struct Before {
     pub(crate) lifted_since: Vec<Hash>,
 }
 
+/// A handoff that is about to end, its task, and what goes on from it.
+pub(crate) struct Onward {
+    handoff: Arc<Handoff>,
+    task: Arc<Task>,
+    intent: Arc<str>,
+    before: Option<Box<Before>>,
+}
+
+impl Onward {
+    /// The offers that follow from a completion.
+    pub(crate) async fn follow_ups(
+        &self,
+        engine: &Engine,
+        hops: Vec<FollowUp>,
+    ) -> Result<Vec<Offer>, Error> {
+        let Self { handoff, task, intent, before } = self;
+        let holder = holder(handoff);
+        let mut offers = Vec::with_capacity(hops.len());
+        for hop in hops {
+            let place = Place {
+                task: OfferTask::Existing(task.id),
+                from: holder.clone(),
+                intent: intent.clone(),
+                correlation_id: task.correlation_id.clone(),
+                parent: task.parent_task_id,
+                previous: Some(handoff.envelope),
+                hop: handoff.hop + 1,
+                before: before.clone(),
+                coordinator: task.decider().clone(),
+                author: None,
+                taints: task.taints.clone(),
+                key: None,
+            };
+            let place = match hop.control {
+                Control::Passed => place,
+                Control::Awaited => engine.below(task, place),
+            };
+            offers.push(engine.make_offer(place, hop, None).await?);
+        }
+        Ok(offers)
+    }
+}
+
 impl Engine {
     pub async fn offer(&self, mut new: NewOffer) -> Result<Offered, Error> {
         let offered = self.try_offer(&new).await;
@@ -282,42 +325,13 @@ impl Engine {
         Ok(Offer { dead_end: None, ..offer })
     }
 
-    /// The offers that follow from a completion.
-    pub(crate) async fn follow_ups(
-        &self,
-        id: HandoffId,
-        by: Option<&AgentId>,
-        hops: Vec<FollowUp>,
-    ) -> Result<Vec<Offer>, Error> {
-        let handoff = self.held_handoff(id, by).await?;
+    /// What the offers that follow a handoff are made from, read once for all of them.
+    pub(crate) async fn onward(&self, handoff: &Arc<Handoff>) -> Result<Onward, Error> {
         let task = self.store.task(handoff.task_id).await?;
         let task = task.ok_or(Refusal::TaskNotFound(handoff.task_id))?;
         let intent = self.intent_of(&task).await?;
-        let before = self.before(&handoff).await?.map(Box::new);
-        let holder = holder(&handoff);
-        let mut offers = Vec::with_capacity(hops.len());
-        for hop in hops {
-            let place = Place {
-                task: OfferTask::Existing(task.id),
-                from: holder.clone(),
-                intent: intent.clone(),
-                correlation_id: task.correlation_id.clone(),
-                parent: task.parent_task_id,
-                previous: Some(handoff.envelope),
-                hop: handoff.hop + 1,
-                before: before.clone(),
-                coordinator: task.decider().clone(),
-                author: None,
-                taints: task.taints.clone(),
-                key: None,
-            };
-            let place = match hop.control {
-                Control::Passed => place,
-                Control::Awaited => self.below(&task, place),
-            };
-            offers.push(self.make_offer(place, hop, None).await?);
-        }
-        Ok(offers)
+        let before = self.before(handoff).await?.map(Box::new);
+        Ok(Onward { handoff: handoff.clone(), task, intent, before })
     }
 
     pub(crate) async fn intent_of(&self, task: &Task) -> Result<Arc<str>, Error> {
@@ -346,7 +360,6 @@ impl Engine {
         let settled = self.settle(&place.from, &hop, &parts).await?;
         check_trust(&hop.payload, &place)?;
         self.check_payload(&hop.payload)?;
-        self.know_contract(&settled.contract);
         if let Some(signed) = &hop.signed {
             let said = authored(
                 &place.from,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
 
 use tasuki_core::command::Offer;
-use tasuki_core::contract::After;
+use tasuki_core::contract::{After, Successors};
 use tasuki_core::envelope::said::TextOr;
 use tasuki_core::envelope::{Action, Control, Payload};
 use tasuki_core::ids::TenantId;
@@ -115,15 +115,13 @@ impl Engine {
     /// successor itself.
     pub(crate) async fn next_stages(
         &self,
-        handoff: &Handoff,
-        by: Option<&AgentId>,
+        handoff: &Arc<Handoff>,
         action: Action,
         payload: &Payload,
         gaps: &[String],
-    ) -> Result<Vec<Offer>, Error> {
-        let id = handoff.id;
+    ) -> Result<(Vec<Offer>, Successors), Error> {
         let Some(at) = handoff.contract.stage.as_ref().filter(|at| !at.branch) else {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), Successors::Named));
         };
         let gone = || {
             let problem = format!(
@@ -140,9 +138,15 @@ impl Engine {
             hop.said.gaps.extend(gaps.iter().cloned().map(TextOr::Text));
             hop
         };
-        match next {
-            Next::End => Ok(Vec::new()),
-            Next::Stage(stage) => self.follow_ups(id, by, vec![hop(stage)]).await,
+        let declared = |offers: &[Offer]| {
+            let stages = offers.iter().filter_map(|offer| offer.contract.stage.clone());
+            Successors::Declared(stages.collect())
+        };
+        let offers = match next {
+            Next::End => Vec::new(),
+            Next::Stage(stage) => {
+                self.onward(handoff).await?.follow_ups(self, vec![hop(stage)]).await?
+            }
             Next::Fan { stages, join, need, deadline_ms } => {
                 let branch = |stage: &&Stage| {
                     let mut hop = hop(stage);
@@ -151,15 +155,18 @@ impl Engine {
                     hop
                 };
                 let branches = stages.iter().map(branch).collect();
-                let mut offers = self.follow_ups(id, by, branches).await?;
+                let onward = self.onward(handoff).await?;
+                let mut offers = onward.follow_ups(self, branches).await?;
                 let tasks = offers.iter().map(|offer| offer.task.id()).collect();
                 let mut last = hop(join);
                 last.after = Some(After { tasks, need });
                 last.start_in_ms = deadline_ms;
-                offers.extend(self.follow_ups(id, by, vec![last]).await?);
-                Ok(offers)
+                offers.extend(onward.follow_ups(self, vec![last]).await?);
+                offers
             }
-        }
+        };
+        let successors = declared(&offers);
+        Ok((offers, successors))
     }
 
     fn hop_to(
@@ -202,6 +209,7 @@ fn tenant_of(agent: &AgentId) -> Result<TenantId, Error> {
 impl Desk {
     /// Begins a task along a declared route.
     pub async fn start_pipeline(&self, name: &str, new: StartPipeline) -> Result<Offered, Error> {
+        asked::check_none(&new.more)?;
         let from_agent = self.caller.speaks_for(&new.from_agent)?;
         self.caller.must_to(Permission::Send, name, new.project.as_ref())?;
         let coordinator = new.coordinator.map(|it| self.coordinator(it));

@@ -23,6 +23,7 @@ use crate::desk::Desk;
 use crate::engine::Engine;
 use crate::error::{Error, invalid};
 use crate::offer::Place;
+use crate::operations::asked;
 use crate::requests::{FollowUp, Proof};
 
 /// How long somebody may keep a dead letter to itself.
@@ -246,11 +247,12 @@ impl Desk {
     ) -> Result<Arc<Handoff>, Error> {
         let said = Said { decisions: vec![decision], ..Said::default() };
         let by = by.clone();
-        self.amend(id, Amend { by, to: None, payload: None, terms: None, said }).await
+        self.amend(id, Amend { by, to: None, payload: None, terms: None, said, more: Object::default() }).await
     }
 
     /// Lets a dead letter go on with another envelope.
     pub async fn amend(&self, id: HandoffId, amend: Amend) -> Result<Arc<Handoff>, Error> {
+        asked::check_none(&amend.more)?;
         let by = self.decides(Permission::Redrive, id, &amend.by).await?;
         let to = amend.to.map(|to| self.sendable(&to)).transpose()?;
         let amend = Amend { to, ..amend };

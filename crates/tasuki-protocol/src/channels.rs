@@ -82,6 +82,10 @@ pub struct Publication {
     pub idempotency_key: Option<IdempotencyKey>,
     #[serde(flatten)]
     pub said: Said,
+    /// Members that are not known, which is a mistake.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub more: Object,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

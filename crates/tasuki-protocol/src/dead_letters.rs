@@ -74,6 +74,10 @@ pub struct Amend {
     pub terms: Option<TermsPatch>,
     #[serde(flatten)]
     pub said: Said,
+    /// Members that are not known, which is a mistake.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub more: Object,
 }
 
 /// Answers the question that a dead letter stopped at: the decision goes into the task's log, and the

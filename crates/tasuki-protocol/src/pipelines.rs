@@ -3,6 +3,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tasuki_core::canonical::Object;
 use tasuki_core::envelope::{Payload, Said};
 use tasuki_core::ids::{CorrelationId, IdempotencyKey, Project};
 use tasuki_core::{AgentId, Timestamp};
@@ -35,4 +36,8 @@ pub struct StartPipeline {
     pub idempotency_key: Option<IdempotencyKey>,
     #[serde(flatten)]
     pub said: Said,
+    /// Members that are not known, which is a mistake.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub more: Object,
 }

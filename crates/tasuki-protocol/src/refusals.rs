@@ -43,6 +43,7 @@ fn details(refusal: &Refusal) -> Object {
             vec![text("handoff_id", handoff), text("state", state)]
         }
         Refusal::AlreadyCompleted { handoff }
+        | Refusal::AgreementNotChecked { handoff }
         | Refusal::NotTarget { handoff, .. }
         | Refusal::AlreadyDeclined { handoff, .. }
         | Refusal::NotPermitted { handoff, .. }

@@ -5,6 +5,7 @@
 use super::{Decision, NewEvent, View, claim, escalate, find_handoff, offer};
 use crate::canonical::Body;
 use crate::command::{Act, FOLLOW_UPS_MAX, Holder, Offer, OfferTask, Outcome, Proof};
+use crate::contract::{Checked, Successors};
 use crate::envelope::Control;
 use crate::event::{Acknowledged, Actor, DeadReason, Event, FailureClass};
 use crate::handoff::{Attempt, AttemptEnd, Claim, Handoff, State};
@@ -99,7 +100,8 @@ fn act_as_holder(
             let event = Event::Progressed { percent, note: note.as_ref().map(|body| body.hash) };
             Decision::of(vec![NewEvent::on(handoff, actor(), event).with(note)], done)
         }
-        Act::Complete { result, follow_ups } => {
+        Act::Complete { result, follow_ups, checked } => {
+            agreed(handoff, checked.as_ref(), &follow_ups)?;
             // Ending one and making one is no more in flight than before.
             if !follow_ups.is_empty() {
                 let bytes = follow_ups.iter().map(|offer| offer.envelope.text().len()).sum();
@@ -188,6 +190,27 @@ fn read_back(handoff: &Handoff, act: &Act) -> Result<(), Refusal> {
         | Act::Reserve { .. }
         | Act::Unreserve { .. } => Err(Refusal::ReadBackNeeded { handoff: handoff.id, expected }),
         Act::Heartbeat | Act::Fail { .. } | Act::Decline { .. } | Act::Release => Ok(()),
+    }
+}
+
+/// A decision reads no schema and no pipeline; it takes nothing that was not held against them.
+fn agreed(
+    handoff: &Handoff,
+    checked: Option<&Checked>,
+    follow_ups: &[Offer],
+) -> Result<(), Refusal> {
+    let Some(agreement) = handoff.contract.agreement() else { return Ok(()) };
+    let checked = checked.filter(|checked| checked.agreement == agreement);
+    let goes_on = |checked: &Checked| match &checked.successors {
+        Successors::Named => agreement.stage.is_none() || !follow_ups.is_empty(),
+        Successors::Declared(stages) => {
+            let made = follow_ups.iter().map(|offer| offer.contract.stage.as_ref());
+            made.eq(stages.iter().map(Some))
+        }
+    };
+    match checked.is_some_and(goes_on) {
+        true => Ok(()),
+        false => Err(Refusal::AgreementNotChecked { handoff: handoff.id }),
     }
 }
 

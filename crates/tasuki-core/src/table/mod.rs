@@ -158,7 +158,7 @@ fn holding() -> Vec<Trial> {
         Command::Held { handoff: HANDOFF, proof: scene.proof, by: None, act }
     }
     fn complete(result: &str) -> Act {
-        Act::Complete { result: body(result), follow_ups: Vec::new() }
+        Act::Complete { result: body(result), follow_ups: Vec::new(), checked: None }
     }
     fn fail(class: FailureClass) -> Act {
         Act::Fail { class, failure: body("failure"), retry_after_ms: None, entropy: 0 }

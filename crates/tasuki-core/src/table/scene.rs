@@ -138,7 +138,7 @@ impl Scene {
     }
 
     pub(super) fn complete(&mut self, follow_ups: Vec<Offer>) {
-        self.act(Act::Complete { result: body(RESULT), follow_ups });
+        self.act(Act::Complete { result: body(RESULT), follow_ups, checked: None });
     }
 
     /// The next offer of the task, by its owner.

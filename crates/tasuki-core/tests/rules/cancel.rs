@@ -15,7 +15,7 @@ fn second_hop(stage: &mut Stage) -> HandoffId {
     let task = OfferTask::Existing(stage.handoff(first).task_id);
     let next = stage.offer(task, "coder", to("tester"));
     let second = next.handoff;
-    let act = Act::Complete { result: body("done"), follow_ups: vec![next] };
+    let act = Act::Complete { result: body("done"), follow_ups: vec![next], checked: None };
     stage.act(first, proof, act).unwrap();
     stage.claim(second, "tester");
     second

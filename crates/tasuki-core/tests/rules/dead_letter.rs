@@ -140,7 +140,7 @@ fn a_redrive_takes_a_task_from_nobody_who_owns_it_by_now() {
     let task = stage.handoff(again).task_id;
     let next = stage.offer(OfferTask::Existing(task), "coder", to("coder"));
     let last = next.handoff;
-    let act = Act::Complete { result: body("half"), follow_ups: vec![next] };
+    let act = Act::Complete { result: body("half"), follow_ups: vec![next], checked: None };
     stage.act(again, proof, act).unwrap();
     let proof = stage.claim(last, "coder");
     stage.act(last, proof, fail(FailureClass::Permanent)).unwrap();

@@ -2,9 +2,11 @@
 //! Ending a hop and creating the next ones is one step.
 
 use tasuki_core::command::{Act, FOLLOW_UPS_MAX, Offer, OfferTask, Outcome, Proof};
+use tasuki_core::contract::{Agreement, Checked, Successors};
 use tasuki_core::event::Event;
 use tasuki_core::handoff::StateName;
 use tasuki_core::ids::{HandoffId, TaskId};
+use tasuki_core::pipeline::StageRef;
 use tasuki_core::refusal::Refusal;
 use tasuki_core::task::TaskState;
 
@@ -37,7 +39,7 @@ impl Hop {
     }
 
     fn complete(&mut self, follow_ups: Vec<Offer>) -> Result<Outcome, Refusal> {
-        let act = Act::Complete { result: body("done"), follow_ups };
+        let act = Act::Complete { result: body("done"), follow_ups, checked: None };
         self.stage.act(self.handoff, self.proof, act)
     }
 }
@@ -146,4 +148,61 @@ fn a_call_makes_a_child_task_and_its_parent_keeps_its_owner() {
     assert_eq!(hop.stage.task_state(child), TaskState::Completed);
     assert_eq!(hop.stage.task_state(hop.handoff), TaskState::Open);
     assert_eq!(hop.stage.state(hop.handoff), StateName::Claimed);
+}
+
+/// A stage of a declared route that the coder holds, with a schema for its result.
+fn agreed() -> Hop {
+    let mut stage = Stage::new();
+    let handoff = stage.offer_to(to("coder"), |offer| {
+        offer.contract.stage = Some(at("code"));
+        offer.contract.output_schema = Some(body("schema").hash);
+    });
+    let proof = stage.claim(handoff, "coder");
+    let task = stage.handoff(handoff).task_id;
+    Hop { stage, handoff, task, proof }
+}
+
+fn at(stage: &str) -> StageRef {
+    StageRef { pipeline: "endpoint".into(), version: 1, stage: stage.into(), branch: false }
+}
+
+#[test]
+fn a_result_counts_only_if_it_was_held_against_what_was_agreed() {
+    let mut hop = agreed();
+    let agreement = hop.stage.handoff(hop.handoff).contract.agreement().unwrap();
+    let other = Agreement { output_schema: None, ..agreement.clone() };
+    let checked = |agreement: &Agreement, successors| {
+        Some(Checked { agreement: agreement.clone(), successors })
+    };
+    let ends = || Successors::Declared(Vec::new());
+    let mut next = hop.transfer("reviewer");
+    next.contract.stage = Some(at("review"));
+    let goes_on = || Successors::Declared(vec![at("review")]);
+    for (checked, follow_ups) in [
+        (None, vec![]),
+        (None, vec![next.clone()]),
+        (checked(&other, ends()), vec![]),
+        // Nothing follows, and nobody says that the route ends here.
+        (checked(&agreement, Successors::Named), vec![]),
+        (checked(&agreement, goes_on()), vec![]),
+        (checked(&agreement, ends()), vec![next.clone()]),
+    ] {
+        let act = Act::Complete { result: body("done"), follow_ups, checked };
+        let refused = hop.stage.act(hop.handoff, hop.proof, act).unwrap_err();
+        assert_eq!(refused, Refusal::AgreementNotChecked { handoff: hop.handoff });
+        assert_eq!(hop.stage.state(hop.handoff), StateName::Claimed);
+    }
+    let checked = checked(&agreement, goes_on());
+    let act = Act::Complete { result: body("done"), follow_ups: vec![next], checked };
+    hop.stage.act(hop.handoff, hop.proof, act).unwrap();
+}
+
+#[test]
+fn a_holder_that_names_what_follows_leaves_the_route() {
+    let mut hop = agreed();
+    let agreement = hop.stage.handoff(hop.handoff).contract.agreement().unwrap();
+    let next = hop.transfer("reviewer");
+    let checked = Some(Checked { agreement, successors: Successors::Named });
+    let act = Act::Complete { result: body("done"), follow_ups: vec![next], checked };
+    hop.stage.act(hop.handoff, hop.proof, act).unwrap();
 }

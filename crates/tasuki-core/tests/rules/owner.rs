@@ -77,7 +77,11 @@ fn a_task_goes_back_to_the_sender_of_the_hop_and_not_to_the_first_one() {
     let task = OfferTask::Existing(stage.handoff(first).task_id);
     let next = stage.offer(task, "coder", to("tester"));
     let second = next.handoff;
-    let act = Act::Complete { result: crate::support::body("done"), follow_ups: vec![next] };
+    let act = Act::Complete {
+        result: crate::support::body("done"),
+        follow_ups: vec![next],
+        checked: None,
+    };
     stage.act(first, proof, act).unwrap();
     assert_eq!(stage.owner(second), "coder");
     let proof = stage.claim(second, "tester");

@@ -209,7 +209,7 @@ impl Wish {
                 if let Some(shape) = next {
                     follow_ups.push(shape.offer(stage, OfferTask::Existing(task), &from));
                 }
-                Act::Complete { result: body(&result.to_string()), follow_ups }
+                Act::Complete { result: body(&result.to_string()), follow_ups, checked: None }
             }
             Self::Fail { class, entropy } => Act::Fail {
                 class: *class,

@@ -40,7 +40,7 @@ pub(crate) fn key(key: &str, request: &str) -> Option<Key> {
 }
 
 pub(crate) fn complete(result: &str) -> Act {
-    Act::Complete { result: body(result), follow_ups: Vec::new() }
+    Act::Complete { result: body(result), follow_ups: Vec::new(), checked: None }
 }
 
 pub(crate) fn fail(class: FailureClass) -> Act {

@@ -2,6 +2,7 @@
 //! From what is asked in the published form to what the engine works with: the broker's defaults are
 //! filled in here, and nowhere before.
 
+use tasuki_core::canonical::Object;
 use tasuki_core::document::Content;
 use tasuki_core::envelope::parts::Form;
 use tasuki_core::envelope::{Fault, version};
@@ -142,6 +143,13 @@ pub fn check_members(body: &wire::FollowUp, at: &str) -> Result<(), Error> {
     }
     let unknown = body.more.0.keys();
     let unknown: Vec<_> = unknown.map(|name| Fault::new(format!("{at}/{name}"), UNKNOWN)).collect();
+    if unknown.is_empty() { Ok(()) } else { Err(Error::Unknown(unknown)) }
+}
+
+/// Where nothing is passed on, every member must be known.
+pub fn check_none(more: &Object) -> Result<(), Error> {
+    let unknown = more.0.keys().map(|name| Fault::new(format!("/{name}"), "is not known"));
+    let unknown: Vec<_> = unknown.collect();
     if unknown.is_empty() { Ok(()) } else { Err(Error::Unknown(unknown)) }
 }
 

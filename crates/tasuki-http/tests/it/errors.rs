@@ -43,6 +43,7 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::HandoffOpen { task, handoff },
         Refusal::TaskFinished { task, state: TaskState::Failed },
         Refusal::TaskMoved(task),
+        Refusal::AgreementNotChecked { handoff },
         Refusal::StaleClaim { handoff, state },
         Refusal::AlreadyClaimed { handoff, state },
         Refusal::AlreadyCompleted { handoff },
@@ -103,6 +104,7 @@ fn every_refusal() -> Vec<Refusal> {
             | Refusal::HandoffOpen { .. }
             | Refusal::TaskFinished { .. }
             | Refusal::TaskMoved(_)
+            | Refusal::AgreementNotChecked { .. }
             | Refusal::StaleClaim { .. }
             | Refusal::AlreadyClaimed { .. }
             | Refusal::AlreadyCompleted { .. }
@@ -218,5 +220,22 @@ async fn a_broken_rule_names_its_place_as_a_shape_that_does_not_fit_does() {
         let problem = stage.act(&held, "fail", merged(failure("permanent"), change)).await;
         let problem = problem.refused(400, "invalid_request");
         assert_eq!(problem["details"]["faults"][0]["path"], path, "{problem}");
+    }
+}
+
+#[tokio::test]
+async fn a_member_that_is_not_known_is_refused_where_nothing_is_passed_on() {
+    let stage = Stage::volatile().await;
+    let told = json!({ "from_agent": "planner", "intent": "i", "payload": { "type": "x" } });
+    let id = HandoffId(1);
+    for (path, body) in [
+        ("/v1/channels/news/publish".to_owned(), told.clone()),
+        ("/v1/pipelines/none/start".to_owned(), told),
+        (format!("/v1/dead-letters/{id}/amend"), json!({ "by": "boss" })),
+        ("/v1/assemble".to_owned(), json!({ "from_agent": "planner", "intent": "i" })),
+    ] {
+        let problem = stage.post(&path, merged(body, json!({ "moood": 1 }))).await;
+        let problem = problem.refused(400, "invalid_request");
+        assert_eq!(problem["details"]["faults"][0]["path"], "/moood", "{path}");
     }
 }

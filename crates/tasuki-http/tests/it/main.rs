@@ -36,6 +36,7 @@ mod offers;
 mod patterns;
 mod permissions;
 mod projects;
+mod restarts;
 mod reviews;
 mod revocation;
 mod rules;

@@ -6,6 +6,7 @@
 mod people;
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,9 @@ use tasuki_core::Timestamp;
 use tasuki_core::identity::SecretKey;
 use tasuki_engine::{Engine, Settings, SystemIds};
 use tasuki_http::Limits;
-use tasuki_store::{Clock, ManualClock, Sqlite, SqliteOptions, Store, Sync, Volatile};
+use tasuki_store::{
+    Clock, ManualClock, Postgres, PostgresOptions, Sqlite, SqliteOptions, Store, Sync, Volatile,
+};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
@@ -40,6 +43,7 @@ const BEGIN: Timestamp = Timestamp(1_800_000_000_000);
 pub(crate) enum Backend {
     Volatile,
     Sqlite,
+    Postgres,
 }
 
 /// Plays each story on each store; after `closed:` on a stage where everybody has to say who it is.
@@ -70,6 +74,19 @@ macro_rules! on_both_stores {
 }
 pub(crate) use on_both_stores;
 
+/// Plays each story on each store that a restart does not empty.
+macro_rules! on_durable_stores {
+    ($($story:ident)+) => {
+        mod sqlite {
+            crate::support::on_both_stores!(@ open Sqlite: $($story)+);
+        }
+        mod postgres {
+            crate::support::on_both_stores!(@ open Postgres: $($story)+);
+        }
+    };
+}
+pub(crate) use on_durable_stores;
+
 pub(crate) async fn in_time<T>(story: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, Box::pin(story)).await.expect("the story ends")
 }
@@ -81,6 +98,7 @@ pub(crate) struct Stage {
     pub(crate) engine: Arc<Engine>,
     pub(crate) router: Router,
     settings: Settings,
+    backend: Backend,
     pub(crate) dir: Arc<tempfile::TempDir>,
 }
 
@@ -125,8 +143,14 @@ impl Stage {
 
     /// The same data again, under other settings.
     pub(crate) async fn reopened_with(self, settings: Settings) -> Self {
-        let Self { clock, dir, .. } = self;
-        Self::start(Backend::Sqlite, dir, clock, settings, Limits::default()).await
+        let Self { clock, dir, backend, .. } = self;
+        Self::start(backend, dir, clock, settings, Limits::default()).await
+    }
+
+    /// Ends the broker and starts it again on the same data.
+    pub(crate) async fn restarted(self) -> Self {
+        self.engine.close().await;
+        self.reopened().await
     }
 
     async fn start(
@@ -142,10 +166,11 @@ impl Stage {
                 let options = SqliteOptions { dir: dir.path().to_owned(), sync: Sync::Full };
                 Arc::new(Sqlite::open(options, clock.clone()).await.unwrap())
             }
+            Backend::Postgres => Arc::new(open_postgres(dir.path(), clock.clone()).await),
         };
         let engine = Engine::start(store.clone(), Arc::new(SystemIds), settings.clone());
         let router = tasuki_http::router(engine.clone(), limits);
-        Self { clock, store, engine, router, settings, dir }
+        Self { clock, store, engine, router, settings, backend, dir }
     }
 
     /// Lets time pass and everything happen that is due by then.
@@ -246,6 +271,21 @@ impl Stage {
         self.act(&held, "fail", failure("permanent")).await.done();
         id
     }
+}
+
+/// A store on a database of its own, whose URL is kept where others keep their files.
+async fn open_postgres(dir: &Path, clock: Arc<ManualClock>) -> Postgres {
+    let url = match std::fs::read_to_string(dir.join("url")) {
+        Ok(url) => url,
+        Err(_) => {
+            let url = scratch_postgres::shared().database().await;
+            std::fs::write(dir.join("url"), &url).unwrap();
+            url
+        }
+    };
+    let key = tasuki_store::key::load(dir).unwrap();
+    let options = PostgresOptions { connections_max: 4, ..PostgresOptions::new(url, key) };
+    Postgres::open(options, clock).await.unwrap()
 }
 
 pub(crate) fn post(path: &str, body: impl Into<Body>) -> Request<Body> {

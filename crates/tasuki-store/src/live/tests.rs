@@ -120,7 +120,7 @@ fn what_is_taken_back_was_never_there() {
     let (before, head) = (everything(&live), live.head);
 
     let later = NOW.plus_ms(1000);
-    let complete = Act::Complete { result: body("done"), follow_ups: Vec::new() };
+    let complete = Act::Complete { result: body("done"), follow_ups: Vec::new(), checked: None };
     let fail = Act::Fail {
         class: FailureClass::Retryable,
         failure: body("it broke"),

@@ -89,7 +89,7 @@ impl Broker {
         let claim = handoff.state.claim().unwrap();
         let proof = Proof { claim_id: claim.claim_id, fence: claim.fence };
         let result = Body::of(&Note { text: "done".into() });
-        let act = Act::Complete { result, follow_ups: Vec::new() };
+        let act = Act::Complete { result, follow_ups: Vec::new(), checked: None };
         self.run(Command::Held { handoff: id, proof, by: None, act }).await;
     }
 

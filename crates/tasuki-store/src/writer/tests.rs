@@ -165,7 +165,7 @@ fn claim(id: u128) -> Command {
 }
 
 fn complete(id: u128, proof: Proof) -> Command {
-    let act = Act::Complete { result: body("done"), follow_ups: Vec::new() };
+    let act = Act::Complete { result: body("done"), follow_ups: Vec::new(), checked: None };
     Command::Held { handoff: HandoffId(id), proof, by: None, act }
 }
 

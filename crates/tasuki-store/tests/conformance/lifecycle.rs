@@ -92,7 +92,11 @@ pub(crate) async fn completing_and_handing_on_is_one_step(stage: Stage) {
     let mut bad = next.clone();
     bad.hop = 5;
 
-    let act = |follow_up| Act::Complete { result: body("done"), follow_ups: vec![follow_up] };
+    let act = |follow_up| Act::Complete {
+        result: body("done"),
+        follow_ups: vec![follow_up],
+        checked: None,
+    };
     let before = stage.store.head();
     assert_eq!(code(stage.act(id, proof, act(bad)).await), "task_moved");
     assert_eq!(stage.store.head(), before, "half of a step was taken");

@@ -51,7 +51,7 @@ pub(crate) async fn a_breaker_opens_outlives_a_restart_and_closes(stage: Stage) 
     let probe = stage.offer_to(to("flaky"), |_| {}).await;
     assert_eq!(code(stage.send(stage.offer(to("flaky"))).await), "target_unavailable");
     let proof = stage.claim(probe, "flaky").await;
-    let done = Act::Complete { result: body("done"), follow_ups: Vec::new() };
+    let done = Act::Complete { result: body("done"), follow_ups: Vec::new(), checked: None };
     stage.act(probe, proof, done).await.unwrap();
     assert_eq!(breaker(&stage, "flaky"), BreakerState::Closed);
     stage.offer_to(to("flaky"), |_| {}).await;
@@ -150,7 +150,7 @@ pub(crate) async fn work_goes_on_when_enough_of_what_it_waits_for_is_done(stage:
     stage.run(join(Vec::new())).await.unwrap();
     assert_eq!(stage.state(id).await, "scheduled", "nothing is done yet");
     let proof = stage.claim(parts[1], "coder").await;
-    let done = Act::Complete { result: body("done"), follow_ups: Vec::new() };
+    let done = Act::Complete { result: body("done"), follow_ups: Vec::new(), checked: None };
     stage.act(parts[1], proof, done).await.unwrap();
     let stage = again(stage).await;
     stage.run(join(vec![parts[0]])).await.unwrap();
@@ -191,7 +191,7 @@ pub(crate) async fn what_is_built_on_a_retracted_result_is_held_back(stage: Stag
         ..stage.offer(to("tester"))
     };
     let follows = next.handoff;
-    let done = Act::Complete { result: body("done"), follow_ups: vec![next] };
+    let done = Act::Complete { result: body("done"), follow_ups: vec![next], checked: None };
     stage.act(id, proof, done).await.unwrap();
     let policy = TaintPolicy::Block;
     let retract =

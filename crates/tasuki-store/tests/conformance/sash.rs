@@ -47,7 +47,8 @@ pub(crate) async fn what_is_lifted_must_be_known_to_the_next_hop(stage: Stage) {
     assert_eq!(reason.unwrap().hash, body("it is urgent").hash);
 
     let proof = proof_of(&*stage.handoff(id).await);
-    let complete = |offer| Act::Complete { result: body("done"), follow_ups: vec![offer] };
+    let complete =
+        |offer| Act::Complete { result: body("done"), follow_ups: vec![offer], checked: None };
     let unaware = next(&stage, id, Vec::new()).await;
     assert_eq!(code(stage.act(id, proof, complete(unaware)).await), "task_moved");
     // A call below the task is bound by what binds the task.
@@ -110,7 +111,7 @@ pub(crate) async fn a_fetch_of_what_was_trimmed_is_counted_once_for_each_memory(
     stage.run(fetch(id, "coder", "ms-1")).await.unwrap();
     assert!(stage.run(fetch(id, "coder", "ms-1")).await.unwrap().outcome.repeated);
     assert_eq!(code(stage.run(fetch(id, "stranger", "ms-2")).await), "not_target");
-    let complete = Act::Complete { result: body("done"), follow_ups: Vec::new() };
+    let complete = Act::Complete { result: body("done"), follow_ups: Vec::new(), checked: None };
     stage.act(id, proof, complete).await.unwrap();
     let stage = if stage.backend == Backend::Volatile { stage } else { stage.restart().await };
     // Who worked on it may look at it again afterwards.

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A store that counts how often it is asked, and answers as badly as it is told to.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use tasuki_core::command::Command;
+use tasuki_core::document::ranking::{Candidates, Question};
+use tasuki_core::ids::TenantId;
+use tasuki_core::quota::Usage;
+use tasuki_core::registry::Registry;
+use tasuki_core::{
+    AgentId, Body, DocumentId, Handoff, HandoffId, Position, Target, Task, TaskId, Timestamp,
+};
+use tasuki_store::{
+    Checkpoint, Clock, Committed, DocumentFilter, Entry, Error, HandoffFilter, KeptDocument, Nonce,
+    Reply, Spent, Stats, Store, TaskFilter, audit,
+};
+use tokio::sync::{broadcast, watch};
+
+pub(crate) struct Watched {
+    inner: Arc<dyn Store>,
+    calls: Mutex<Vec<&'static str>>,
+    /// Whether looks at handoffs and tasks fail.
+    pub(crate) overloaded: AtomicBool,
+}
+
+impl Watched {
+    pub(crate) fn new(inner: Arc<dyn Store>) -> Arc<Self> {
+        Arc::new(Self { inner, calls: Mutex::default(), overloaded: AtomicBool::new(false) })
+    }
+
+    /// What the store was asked since the last time, in order.
+    pub(crate) fn calls(&self) -> Vec<&'static str> {
+        std::mem::take(&mut self.calls.lock().unwrap())
+    }
+
+    fn note(&self, call: &'static str) {
+        self.calls.lock().unwrap().push(call);
+    }
+
+    fn look(&self, call: &'static str) -> Result<(), Error> {
+        self.note(call);
+        match self.overloaded.load(Ordering::Relaxed) {
+            true => Err(Error::Overloaded),
+            false => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl Store for Watched {
+    fn clock(&self) -> &Arc<dyn Clock> {
+        self.inner.clock()
+    }
+
+    async fn execute(&self, commands: Vec<Command>) -> Result<Vec<Reply>, Error> {
+        self.note("execute");
+        self.inner.execute(commands).await
+    }
+
+    async fn handoff(&self, id: HandoffId) -> Result<Option<Arc<Handoff>>, Error> {
+        self.look("handoff")?;
+        self.inner.handoff(id).await
+    }
+
+    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, Error> {
+        self.look("task")?;
+        self.inner.task(id).await
+    }
+
+    async fn list_handoffs(&self, filter: HandoffFilter) -> Result<Vec<Arc<Handoff>>, Error> {
+        self.note("list_handoffs");
+        self.inner.list_handoffs(filter).await
+    }
+
+    async fn list_tasks(&self, filter: TaskFilter) -> Result<Vec<Arc<Task>>, Error> {
+        self.note("list_tasks");
+        self.inner.list_tasks(filter).await
+    }
+
+    async fn bodies(&self, at: Vec<Position>) -> Result<Vec<Option<Body>>, Error> {
+        self.note("bodies");
+        self.inner.bodies(at).await
+    }
+
+    async fn documents(
+        &self,
+        wanted: Vec<(DocumentId, Option<u32>)>,
+    ) -> Result<Vec<Option<KeptDocument>>, Error> {
+        self.note("documents");
+        self.inner.documents(wanted).await
+    }
+
+    async fn list_documents(&self, filter: DocumentFilter) -> Result<Vec<KeptDocument>, Error> {
+        self.note("list_documents");
+        self.inner.list_documents(filter).await
+    }
+
+    async fn search_documents(
+        &self,
+        question: Question,
+        filter: DocumentFilter,
+    ) -> Result<Candidates, Error> {
+        self.note("search_documents");
+        self.inner.search_documents(question, filter).await
+    }
+
+    async fn events(&self, after: Position, max: usize) -> Result<Vec<Entry>, Error> {
+        self.inner.events(after, max).await
+    }
+
+    async fn chain(&self, task: TaskId) -> Result<Vec<Entry>, Error> {
+        self.note("chain");
+        self.inner.chain(task).await
+    }
+
+    async fn checkpoints(&self, after: Position, max: usize) -> Result<Vec<Checkpoint>, Error> {
+        self.inner.checkpoints(after, max).await
+    }
+
+    fn registry(&self) -> watch::Receiver<Arc<Registry>> {
+        self.inner.registry()
+    }
+
+    async fn spend(&self, nonce: Nonce) -> Result<Spent, Error> {
+        self.inner.spend(nonce).await
+    }
+
+    async fn keep(&self, name: &'static str, at: Position, text: String) -> Result<(), Error> {
+        self.inner.keep(name, at, text).await
+    }
+
+    async fn kept(&self, name: &'static str) -> Result<Option<(Position, String)>, Error> {
+        self.inner.kept(name).await
+    }
+
+    async fn waiting(&self, targets: Vec<Target>) -> Result<Vec<u64>, Error> {
+        self.note("waiting");
+        self.inner.waiting(targets).await
+    }
+
+    async fn usage(&self, tenant: TenantId) -> Result<Usage, Error> {
+        self.inner.usage(tenant).await
+    }
+
+    async fn share_presence(
+        &self,
+        heard: Vec<(Target, Timestamp)>,
+    ) -> Result<Vec<(Target, Timestamp)>, Error> {
+        self.inner.share_presence(heard).await
+    }
+
+    async fn manifest(&self, agent: &AgentId) -> Result<Option<Body>, Error> {
+        self.note("manifest");
+        self.inner.manifest(agent).await
+    }
+
+    fn subscribe(&self) -> broadcast::Receiver<Arc<Committed>> {
+        self.inner.subscribe()
+    }
+
+    fn head(&self) -> Position {
+        self.inner.head()
+    }
+
+    fn next_due(&self) -> watch::Receiver<Option<Timestamp>> {
+        self.inner.next_due()
+    }
+
+    async fn verify(&self) -> Result<audit::Verdict, Error> {
+        self.inner.verify().await
+    }
+
+    fn stats(&self) -> Stats {
+        self.inner.stats()
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.inner.failure()
+    }
+
+    async fn failed(&self) -> String {
+        self.inner.failed().await
+    }
+
+    async fn close(&self) {
+        self.inner.close().await;
+    }
+}
