@@ -21,11 +21,11 @@ use tasuki_store::{HandoffFilter, PAGE_MAX, TaskFilter};
 use crate::desk::Desk;
 use crate::engine::{Engine, check_intent};
 use crate::error::{Error, invalid};
+use crate::folds::waiters::Topic;
 use crate::keys;
 use crate::offer::Place;
 use crate::operations::asked;
 use crate::requests::{FollowUp, NewOffer};
-use crate::waiters::Topic;
 use crate::waiting::WAIT_FOR_MAX;
 
 /// How many receivers one publication may have.
@@ -128,7 +128,7 @@ impl Engine {
             let topics = open.map(|it| Topic::Task(it.id)).take(WAIT_FOR_MAX);
             let places: Vec<_> = match wait_ms {
                 0 => Vec::new(),
-                _ => topics.map(|topic| self.waiters.take_place(topic)).collect(),
+                _ => topics.map(|topic| self.waiters.take_seat(topic)).collect(),
             };
             let news = crate::waiting::listen(&places);
             let children = if places.is_empty() { children } else { self.children(id).await? };

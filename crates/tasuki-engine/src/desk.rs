@@ -17,17 +17,19 @@ use tasuki_core::{AgentId, Handoff, HandoffId, Refusal, Task, TaskId, Terms, Tim
 use tasuki_protocol::{
     Claim, Complete, Coordinator, Fail, FollowUp, Offer, OpenTask, Peek, ReadBack,
 };
-use tasuki_store::Stats;
+use tasuki_store::{Needs, Sight, Stats};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::held::completed;
 use crate::keys;
 use crate::operations::asked;
 use crate::requests::{
     ClaimOneRequest, CompleteRequest, CounterRequest, FailRequest, Granted, Holder, NewOffer,
     NewTask, Offered, Proof,
 };
+use crate::sight::handoff_in;
 
 #[derive(Clone)]
 pub struct Desk {
@@ -143,30 +145,29 @@ impl Desk {
         }
     }
 
-    async fn offer_of(&self, new: Offer) -> Result<NewOffer, Error> {
+    fn offer_of(&self, sight: &Sight, new: Offer) -> Result<NewOffer, Error> {
         asked::check_members(&new.hop, "")?;
         let from_agent = self.caller.speaks_for(&new.from_agent)?;
         let project = match new.task_id {
-            Some(id) => self.project_of(id).await?,
-            None => new.project.clone(),
+            Some(id) => self.project_in(sight, id),
+            None => new.project.as_ref(),
         };
-        let coordinator = new.coordinator.map(|it| self.coordinator(it));
-        let hop = self.hop(new.hop, project.as_ref())?;
+        let coordinator = new.coordinator.clone().map(|it| self.coordinator(it));
+        let hop = self.hop(new.hop, project)?;
         let new = Offer { from_agent, coordinator, hop, ..new };
         let key = keys::of(&new, None);
         Ok(NewOffer { key, ..asked::offer(new, self.terms()) })
     }
 
-    /// The project of a task, where it makes a difference to the caller.
-    async fn project_of(&self, id: TaskId) -> Result<Option<Project>, Error> {
+    /// The project of a task in sight, where it makes a difference to the caller. What belongs to
+    /// another tenant is not there.
+    fn project_in<'s>(&self, sight: &'s Sight, id: TaskId) -> Option<&'s Project> {
         if !self.caller.minds_projects() {
-            return Ok(None);
+            return None;
         }
         let tenant = self.caller.tenant();
-        let task = self.engine.store.task(id).await?;
-        Ok(task
-            .filter(|task| task.owner.tenant() == tenant.as_str())
-            .and_then(|task| task.project.clone()))
+        let task = sight.task(id).filter(|task| task.owner.tenant() == tenant.as_str());
+        task.and_then(|task| task.project.as_ref())
     }
 
     /// Whether somebody is there who takes work for a handoff's target.
@@ -176,26 +177,27 @@ impl Desk {
     }
 
     pub async fn offer(&self, new: Offer) -> Result<Offered, Error> {
-        self.engine.offer(self.offer_of(new).await?).await
+        let sight = self.engine.look_for(new.task_id).await?;
+        let new = self.offer_of(&sight, new)?;
+        self.engine.offer_in(sight, new).await
     }
 
     /// Offers work that must be claimed within some time, unless its terms say otherwise.
     pub async fn offer_within(&self, new: Offer, patience_ms: u64) -> Result<Offered, Error> {
-        let mut new = self.offer_of(new).await?;
+        let sight = self.engine.look_for(new.task_id).await?;
+        let mut new = self.offer_of(&sight, new)?;
         let terms = new.hop.terms.unwrap_or(self.terms());
         let ack_ms = terms.ack_ms.or(Some(patience_ms.max(LEASE_MS_MIN)));
         new.hop.terms = Some(Terms { ack_ms, ..terms });
-        self.engine.offer(new).await
+        self.engine.offer_in(sight, new).await
     }
 
     /// Offers many, each on its own.
     pub async fn offer_many(&self, many: Vec<Offer>) -> Result<Vec<Result<Offered, Error>>, Error> {
-        let mut checked = Vec::with_capacity(many.len());
-        for new in many {
-            checked.push(self.offer_of(new).await);
-        }
+        let sight = self.engine.look_for(many.iter().filter_map(|new| new.task_id)).await?;
+        let checked = many.into_iter().map(|new| self.offer_of(&sight, new)).collect();
         let (good, slots) = part(checked);
-        let mut answers = self.engine.offer_many(good).await?.into_iter();
+        let mut answers = self.engine.offer_many_in(&sight, good).await?.into_iter();
         Ok(slots.into_iter().map(|slot| fill(slot, &mut answers)).collect())
     }
 
@@ -274,47 +276,55 @@ impl Desk {
         self.engine.progress(id, proof, self.holder(None), percent, note).await
     }
 
-    /// Who reports on a handoff needs leave for its target.
+    /// Who reports on a handoff needs leave for its target. Who needs none need not look.
     pub(crate) async fn may_report(&self, id: HandoffId) -> Result<(), Error> {
+        if self.caller.may_all(Permission::Complete) {
+            return Ok(());
+        }
+        self.caller.must(Permission::Complete, None)?;
+        self.may_report_in(&self.engine.look(Needs::handoff(id)).await?, id)
+    }
+
+    fn may_report_in(&self, sight: &Sight, id: HandoffId) -> Result<(), Error> {
         let (Some(me), false) = (self.caller.agent(), self.caller.may_all(Permission::Complete))
         else {
             return Ok(());
         };
         self.caller.must(Permission::Complete, None)?;
-        let handoff = self.engine.handoff(id).await?;
+        let handoff = handoff_in(sight, id)?;
         if !handoff.attempts.iter().any(|attempt| attempt.agent == *me) {
             return Err(Refusal::HandoffNotFound(id).into());
         }
         self.caller.must(Permission::Complete, Some(handoff.to.name()))
     }
 
-    async fn completion(&self, id: HandoffId, asked: Complete) -> Result<CompleteRequest, Error> {
+    fn completion(
+        &self,
+        sight: &Sight,
+        id: HandoffId,
+        asked: Complete,
+    ) -> Result<CompleteRequest, Error> {
         asked::check_follow_ups(&asked)?;
-        self.may_report(id).await?;
-        let project = match asked.follow_ups.is_empty() || !self.caller.minds_projects() {
-            true => None,
-            false => {
-                let handoff = self.engine.handoff(id).await?;
-                self.project_of(handoff.task_id).await?
-            }
-        };
-        let hops = asked.follow_ups.into_iter().map(|hop| self.hop(hop, project.as_ref()));
-        let follow_ups = hops.collect::<Result<_, _>>()?;
+        self.may_report_in(sight, id)?;
+        let task = sight.handoff(id).map(|handoff| handoff.task_id);
+        let project = task.and_then(|task| self.project_in(sight, task));
+        let follow_ups = asked.follow_ups.into_iter().map(|hop| self.hop(hop, project));
+        let follow_ups = follow_ups.collect::<Result<_, _>>()?;
         let by = self.holder(asked.signed.clone());
         let asked = Complete { follow_ups, ..asked };
         Ok(CompleteRequest { by, ..asked::complete(id, asked, self.terms()) })
     }
 
+    /// Completes handoffs, each on its own. All of them are looked at once.
     pub async fn complete(
         &self,
         many: Vec<(HandoffId, Complete)>,
     ) -> Result<Vec<Result<Arc<Handoff>, Error>>, Error> {
-        let mut checked = Vec::with_capacity(many.len());
-        for (id, asked) in many {
-            checked.push(self.completion(id, asked).await);
-        }
-        let (good, slots) = part(checked);
-        let mut answers = self.engine.complete(good).await?.into_iter();
+        let each = many.iter().map(|(id, asked)| (*id, !asked.follow_ups.is_empty()));
+        let sight = self.engine.look(completed(each)).await?;
+        let checked = many.into_iter().map(|(id, asked)| self.completion(&sight, id, asked));
+        let (good, slots) = part(checked.collect());
+        let mut answers = self.engine.complete_in(&sight, good).await?.into_iter();
         Ok(slots.into_iter().map(|slot| fill(slot, &mut answers)).collect())
     }
 
@@ -414,9 +424,10 @@ impl Desk {
     ) -> Result<AgentId, Error> {
         let by = self.caller.speaks_for(by)?;
         if let Caller::Known(_) = self.caller {
-            let handoff = self.engine.handoff(id).await?;
+            let sight = self.engine.look(Needs::handoff(id)).await?;
+            let handoff = handoff_in(&sight, id)?;
             let allowed = self.caller.may(permission, Some(handoff.to.name()));
-            let seen = allowed || self.sees(&handoff).await?;
+            let seen = allowed || self.handoff_in(&sight, id).is_ok();
             if handoff.from.tenant() != by.tenant() || !seen {
                 return Err(Refusal::HandoffNotFound(id).into());
             }

@@ -11,7 +11,7 @@ use tasuki_store::Store;
 use tokio::sync::Mutex;
 
 use crate::error::Error;
-use crate::observer::Declared;
+use crate::folds::observer::Declared;
 
 /// An agent with its manifest.
 #[derive(Debug)]

@@ -18,7 +18,7 @@ use tasuki_core::report::{Intent, Note};
 use tasuki_core::secrets;
 use tasuki_core::terms::{LEASE_MS_MAX, LEASE_MS_MIN};
 use tasuki_core::{AgentId, Handoff, HandoffId, Position, Refusal, Task, TaskId, Terms, Timestamp};
-use tasuki_store::{Done, Reply, Store};
+use tasuki_store::{Done, Needs, Reply, Store};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
@@ -27,18 +27,23 @@ use crate::authenticate::SecurityLog;
 use crate::directory::Directory;
 use crate::error::{Error, invalid};
 use crate::fair::Fair;
+use crate::folds::Fold;
+use crate::folds::follower::Follower;
+use crate::folds::observer::Observer;
+use crate::folds::presence::{Presence, Sharing};
+use crate::folds::waiters::Waiters;
+use crate::folds::waking::Waking;
 use crate::ids::IdSource;
 use crate::keys;
-use crate::observer::Observer;
 use crate::pipelines::Declared;
-use crate::presence::Presence;
+use crate::pool::Pool;
 use crate::rates::{Denials, Rates};
 use crate::requests::{
     ClaimOneRequest, ClaimRequest, CounterRequest, Granted, NewTask, PeekRequest,
 };
 use crate::schemas::Schemas;
-use crate::waiters::Waiters;
-use crate::{follower, presence, relay, sweeper};
+use crate::sight::Envelopes;
+use crate::{folds, sweeper};
 
 /// What holds where a request is silent.
 #[derive(Debug, Clone)]
@@ -104,11 +109,13 @@ pub struct Engine {
     pub(crate) presence: Arc<Presence>,
     pub(crate) records: Arc<Mutex<Records>>,
     pub(crate) ready: Ready,
+    pub(crate) pool: Pool,
+    pub(crate) envelopes: Envelopes,
     /// Whose turn it is.
     pub(crate) turn: AtomicU64,
     /// Pipelines that are declared, by name and version.
     pub(crate) pipelines: Declared,
-    /// Relay and sweeper, which hold the store and would never end by themselves.
+    /// The sweeper and the folds, which hold the store and would never end by themselves.
     workers: [AbortHandle; 3],
     /// Reacts to what was committed with commands of its own.
     follower: OnceLock<AbortHandle>,
@@ -121,7 +128,7 @@ impl Drop for Engine {
 }
 
 impl Engine {
-    /// Starts the sweeper and the relay on the current runtime.
+    /// Starts the sweeper and the folds on the current runtime.
     #[must_use]
     pub fn start(store: Arc<dyn Store>, ids: Arc<dyn IdSource>, settings: Settings) -> Arc<Self> {
         let waiters = Arc::new(Waiters::default());
@@ -130,13 +137,16 @@ impl Engine {
         let records = Arc::new(Mutex::new(Records::default()));
         let directory = Directory::default();
         let declared = directory.declared.clone();
-        let observer = Observer::new(records.clone(), declared);
-        let relay =
-            relay::run(store.clone(), store.subscribe(), waiters.clone(), tell_head, observer);
+        let observer = Observer { records: records.clone(), declared };
+        let waking = Waking { store: store.clone(), waiters: waiters.clone(), head: tell_head };
+        let sharing = Sharing::new(store.clone(), presence.clone());
+        // What is known of agents comes before the wake-ups, so that whoever is woken finds it.
+        let reacting: Vec<Box<dyn Fold>> = vec![Box::new(observer), Box::new(waking)];
+        let fold = |folds| tokio::spawn(folds::drive(store.clone(), store.subscribe(), folds));
         let workers = [
-            tokio::spawn(relay).abort_handle(),
+            fold(reacting).abort_handle(),
             tokio::spawn(sweeper::run(store.clone())).abort_handle(),
-            tokio::spawn(presence::share(store.clone(), presence.clone())).abort_handle(),
+            fold(vec![Box::new(sharing)]).abort_handle(),
         ];
         let closing = watch::Sender::new(false);
         let news = store.subscribe();
@@ -156,12 +166,16 @@ impl Engine {
             presence,
             records,
             ready: Ready::default(),
+            pool: Pool::default(),
+            envelopes: Envelopes::default(),
             turn: AtomicU64::new(0),
             pipelines: Declared::default(),
             workers,
             follower: OnceLock::new(),
         });
-        let follower = tokio::spawn(follower::run(Arc::downgrade(&engine), news)).abort_handle();
+        let follower: Vec<Box<dyn Fold>> = vec![Box::new(Follower::new(Arc::downgrade(&engine)))];
+        let follower = folds::drive(engine.store.clone(), news, follower);
+        let follower = tokio::spawn(follower).abort_handle();
         engine.follower.get_or_init(|| follower);
         engine
     }
@@ -334,16 +348,23 @@ impl Engine {
         Err(invalid("max", format!("is {max}, expected 1 to {}", self.settings.claims_max)))
     }
 
+    /// What was claimed or shown, with its envelopes and what its tasks are built on, in one look.
     async fn grant(&self, handoffs: Vec<Arc<Handoff>>, major: u32) -> Result<Vec<Granted>, Error> {
-        let at = handoffs.iter().map(|handoff| handoff.envelope_at).collect();
+        if handoffs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let at = handoffs.iter().map(|handoff| handoff.envelope_at);
+        let tasks = handoffs.iter().map(|handoff| handoff.task_id);
+        let needs = Needs::default().and_tasks(tasks).and_bodies(at);
         // The claim is made; that its envelope could not be read leaves the caller with a question
         // that the same request id answers.
-        let read = self.store.bodies(at).await;
-        let envelopes = read.map_err(|_| Error::Store(tasuki_store::Error::Unknown))?;
+        let sight = self.store.look(needs).await;
+        let sight = sight.map_err(|_| Error::Store(tasuki_store::Error::Unknown))?;
         let now = self.store.clock().now();
-        let taints = self.taints_of(&handoffs).await?;
-        let all = handoffs.into_iter().zip(envelopes).zip(taints);
-        let granted = all.map(|((handoff, envelope), taints)| {
+        let granted = handoffs.into_iter().map(|handoff| {
+            let envelope = sight.envelope(&handoff).cloned();
+            let taints = sight.task_of(&handoff).map(|task| task.taints.iter());
+            let taints = taints.into_iter().flatten().map(|(source, _)| *source).collect();
             let claim = handoff.state.claim();
             let lease_left_ms = claim.map_or(0, |claim| claim.ends_at().ms_after(now));
             let work_left_ms = claim.map_or(0, |claim| claim.hard_until.ms_after(now));
@@ -352,22 +373,6 @@ impl Engine {
             Granted { handoff, envelope, lease_left_ms, work_left_ms, taints, delivery }
         });
         Ok(granted.collect())
-    }
-
-    /// What the tasks of handoffs are built on and no longer holds.
-    async fn taints_of(&self, handoffs: &[Arc<Handoff>]) -> Result<Vec<Vec<HandoffId>>, Error> {
-        let any = self.records.lock().expect("no holder of this lock panics").tainted;
-        if !any {
-            return Ok(vec![Vec::new(); handoffs.len()]);
-        }
-        let mut all = Vec::with_capacity(handoffs.len());
-        for handoff in handoffs {
-            let read = self.store.task(handoff.task_id).await;
-            let task = read.map_err(|_| Error::Store(tasuki_store::Error::Unknown))?;
-            let taints = task.map(|task| task.taints.iter().map(|(source, _)| *source).collect());
-            all.push(taints.unwrap_or_default());
-        }
-        Ok(all)
     }
 
     /// Says on which other terms an agent would take a handoff.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What happens. The [`Engine`] is the one way in for commands and queries; behind it the sweeper
-//! does what is due and the relay wakes whoever waits. It knows no wire format.
+//! does what is due and the folds react to what was committed. It knows no wire format.
 
 mod assemble;
 mod authenticate;
@@ -15,31 +15,29 @@ mod engine;
 mod erasure;
 mod error;
 mod fair;
-mod follower;
+mod folds;
 mod health;
 mod held;
 mod ids;
 mod keys;
 mod memories;
-mod observer;
 mod offer;
 pub mod operations;
 mod outgoing;
 mod people;
 mod pipelines;
-mod presence;
+mod pool;
 mod problems;
 mod queries;
 mod rates;
-mod relay;
 mod requests;
 mod reviews;
 mod sash;
 mod schemas;
 mod shared_context;
+mod sight;
 mod sweeper;
 mod tokens;
-mod waiters;
 mod waiting;
 
 pub use assemble::{AssembleRequest, Put};
@@ -68,4 +66,4 @@ pub use schemas::Shape;
 pub use shared_context::SeenContext;
 pub use tasuki_store::Error as StoreError;
 pub use tasuki_store::audit::{Finding, Verdict};
-pub use tasuki_store::{Entry, HandoffFilter, KeptDocument, PAGE_MAX, Stats, TaskFilter};
+pub use tasuki_store::{Entry, HandoffFilter, KeptDocument, PAGE_MAX, Sight, Stats, TaskFilter};

@@ -72,6 +72,22 @@ impl Clock for SystemClock {
     }
 }
 
+/// Measures how long something took. It is told to people and decides nothing, so it is no part of
+/// the clock.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stopwatch(Instant);
+
+impl Stopwatch {
+    pub(crate) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Microseconds since it was started.
+    pub(crate) fn us(&self) -> u64 {
+        u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+}
+
 /// A clock that stands still until a test moves it.
 pub struct ManualClock {
     time: watch::Sender<i64>,

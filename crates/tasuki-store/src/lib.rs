@@ -8,12 +8,16 @@ mod cache;
 pub mod clock;
 mod codec;
 mod documents;
+mod feed;
+mod images;
 pub mod key;
 mod live;
+mod machine;
 mod nonces;
 pub mod postgres;
 mod registry;
 mod shelf;
+mod sight;
 mod sqlite;
 mod volatile;
 mod wishes;
@@ -37,8 +41,10 @@ use tokio::sync::{broadcast, watch};
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use documents::{DocumentFilter, KeptDocument};
+pub use feed::{Change, Committed, Timings};
 pub use nonces::{Nonce, Spent};
 pub use postgres::{Postgres, PostgresError, PostgresOptions};
+pub use sight::{Needs, Sight};
 pub use sqlite::{FILE, OpenError, Sqlite, SqliteOptions, Sync, inspect, maintenance};
 pub use volatile::Volatile;
 
@@ -60,8 +66,16 @@ pub trait Store: Send + std::marker::Sync + 'static {
     /// next. All replies come after one commit.
     async fn execute(&self, commands: Vec<Command>) -> Result<Vec<Reply>, Error>;
 
-    async fn handoff(&self, id: HandoffId) -> Result<Option<Arc<Handoff>>, Error>;
-    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, Error>;
+    /// Everything that an operation must see, in one look: committed, at least as new as every
+    /// reply that came before, and without waiting for what is being written. Of a store in RAM all
+    /// of it is of one moment.
+    async fn look(&self, needs: Needs) -> Result<Sight, Error>;
+    async fn handoff(&self, id: HandoffId) -> Result<Option<Arc<Handoff>>, Error> {
+        Ok(self.look(Needs::handoff(id)).await?.handoff(id).cloned())
+    }
+    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, Error> {
+        Ok(self.look(Needs::task(id)).await?.task(id).cloned())
+    }
     async fn list_handoffs(&self, filter: HandoffFilter) -> Result<Vec<Arc<Handoff>>, Error>;
     async fn list_tasks(&self, filter: TaskFilter) -> Result<Vec<Arc<Task>>, Error>;
 
@@ -84,6 +98,12 @@ pub trait Store: Send + std::marker::Sync + 'static {
 
     /// Committed events after a position, in order, with the exact bytes that were hashed.
     async fn events(&self, after: Position, max: usize) -> Result<Vec<Entry>, Error>;
+    /// The same with what each event is about, which is at least as new as the event.
+    async fn changes(&self, after: Position, max: usize) -> Result<Vec<Change>, Error> {
+        let entries = self.events(after, max).await?;
+        let sight = self.look(Needs::of_events(entries.iter().map(|entry| &entry.sealed))).await?;
+        Ok(entries.into_iter().map(|entry| sight.change(entry.sealed)).collect())
+    }
     /// The events of one task, from its first to its last.
     async fn chain(&self, task: TaskId) -> Result<Vec<Entry>, Error>;
     /// Signed checkpoints after a position, in order.
@@ -94,10 +114,10 @@ pub trait Store: Send + std::marker::Sync + 'static {
     /// Spends a nonce: of any number of callers with the same one, one is told that it is fresh,
     /// whichever broker they ask, and whether or not it is started anew in between.
     async fn spend(&self, nonce: Nonce) -> Result<Spent, Error>;
-    /// Keeps a text that follows from the log up to a position, in place of an older one. It need
-    /// not be durable: who finds an older one reads on from there.
-    async fn keep(&self, name: &'static str, at: Position, text: String) -> Result<(), Error>;
-    async fn kept(&self, name: &'static str) -> Result<Option<(Position, String)>, Error>;
+    /// Saves what a fold has made of the log up to a position, in place of an older one. It need
+    /// not be durable: a fold that finds an older one reads on from there.
+    async fn save_fold(&self, name: &'static str, at: Position, text: String) -> Result<(), Error>;
+    async fn load_fold(&self, name: &'static str) -> Result<Option<(Position, String)>, Error>;
     /// How many handoffs wait for each of these targets, up to a thousand.
     async fn waiting(&self, targets: Vec<Target>) -> Result<Vec<u64>, Error>;
     /// What a tenant uses now.
@@ -168,15 +188,6 @@ pub enum Error {
         #[source]
         source: Arc<dyn std::error::Error + Send + std::marker::Sync>,
     },
-}
-
-/// A committed batch: its events, and the targets for which work became claimable.
-#[derive(Debug, Default)]
-pub struct Committed {
-    pub events: Vec<Sealed>,
-    pub ready: Vec<Target>,
-    /// More may have happened than is told here.
-    pub missed: bool,
 }
 
 /// An event as it is stored.

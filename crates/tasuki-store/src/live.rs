@@ -21,6 +21,9 @@ use tasuki_core::{
     Timestamp,
 };
 
+use crate::feed::Change;
+use crate::images::{AfterImages, Images};
+
 /// How long an idempotency key is remembered.
 pub(crate) const KEY_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 
@@ -108,7 +111,9 @@ impl Live {
             self.stored(&sealed, body.text().len() as u64);
         }
         self.change_document(&sealed);
-        Appended { sealed, encoded, body }
+        let task = self.tasks.get(&sealed.record.task_id).cloned();
+        let handoff = sealed.record.handoff_id.and_then(|id| self.handoffs.get(&id).cloned());
+        Appended { sealed, encoded, body, task, handoff }
     }
 
     /// Counts a body towards what its tenant uses.
@@ -376,13 +381,57 @@ impl Live {
         false
     }
 
+    /// Shows everything that is here.
+    pub(crate) fn show_all(&self, images: &Images) {
+        let usage = |tenant: &String| (tenant.clone(), View::usage(self, tenant));
+        images.write().put(AfterImages {
+            tasks: self.tasks.iter().map(|(id, task)| (*id, Some(task.clone()))).collect(),
+            handoffs: self.handoffs.iter().map(|(id, h)| (*id, Some(h.clone()))).collect(),
+            waiting: self.waiting.iter().map(|(to, all)| (to.clone(), all.len() as u64)).collect(),
+            usage: self.usage.keys().map(usage).collect(),
+        });
+    }
+
+    /// Everything that changed since the last commit, as it is now.
+    pub(crate) fn after_images(&self, images: &mut AfterImages) {
+        for step in &self.undo {
+            match step {
+                Undo::Task(id, _) => images.tasks.push((*id, self.tasks.get(id).cloned())),
+                Undo::Handoff(id, old) => {
+                    let new = self.handoffs.get(id);
+                    images.handoffs.push((*id, new.cloned()));
+                    self.count_after(images, old.as_deref(), new.map(|new| &**new));
+                }
+                Undo::Bytes(tenant, _) | Undo::Freed(tenant, _) => {
+                    images.usage.push((tenant.clone(), View::usage(self, tenant)));
+                }
+                Undo::Replay(_) | Undo::Epoch(_) | Undo::Registry(_) => {}
+            }
+        }
+    }
+
+    /// What a changed handoff changed in numbers: its queue, in which its neighbours may have moved
+    /// up, and what its tenant has under way.
+    fn count_after(&self, images: &mut AfterImages, old: Option<&Handoff>, new: Option<&Handoff>) {
+        let under_way = |side: Option<&Handoff>| side.is_some_and(|h| !h.state.is_terminal());
+        let queued = |h: &&Handoff| h.rank().is_some() || h.ordering_key.is_some();
+        // It may wait for somebody else than before.
+        for handoff in [old, new].into_iter().flatten().filter(queued) {
+            images.waiting.push((handoff.to.clone(), self.waiting_for(&handoff.to)));
+        }
+        if let Some(handoff) = old.or(new).filter(|_| under_way(old) != under_way(new)) {
+            let tenant = handoff.from.tenant();
+            images.usage.push((tenant.to_owned(), View::usage(self, tenant)));
+        }
+    }
+
     /// Makes the changes since the last call final.
-    pub(crate) fn keep(&mut self) {
+    pub(crate) fn commit(&mut self) {
         self.undo.clear();
     }
 
-    /// Takes the changes since the last `keep` back. The head is the caller's to restore.
-    pub(crate) fn take_back(&mut self, head: Position) {
+    /// Takes the changes since the last commit back. The head is the caller's to restore.
+    pub(crate) fn roll_back(&mut self, head: Position) {
         for step in std::mem::take(&mut self.undo).into_iter().rev() {
             match step {
                 Undo::Task(id, old) => self.put_task(id, old),
@@ -438,14 +487,6 @@ impl Live {
         self.handoffs.get(&id)
     }
 
-    pub(crate) fn tasks(&self) -> impl Iterator<Item = &Arc<Task>> {
-        self.tasks.values()
-    }
-
-    pub(crate) fn handoffs(&self) -> impl Iterator<Item = &Arc<Handoff>> {
-        self.handoffs.values()
-    }
-
     pub(crate) fn waiting_for(&self, target: &Target) -> u64 {
         self.waiting.get(target).map_or(0, |queue| queue.len() as u64)
     }
@@ -466,6 +507,20 @@ pub(crate) struct Appended {
     pub(crate) sealed: Sealed,
     pub(crate) encoded: Vec<u8>,
     pub(crate) body: Option<Body>,
+    /// What it is about, as it is after it.
+    task: Option<Arc<Task>>,
+    handoff: Option<Arc<Handoff>>,
+}
+
+impl Appended {
+    /// An event that another store wrote. Nobody is told of it.
+    pub(crate) fn copied(sealed: Sealed, encoded: Vec<u8>, body: Option<Body>) -> Self {
+        Self { sealed, encoded, body, task: None, handoff: None }
+    }
+
+    pub(crate) fn into_change(self) -> Change {
+        Change { sealed: self.sealed, task: self.task, handoff: self.handoff }
+    }
 }
 
 fn line_of(handoff: &Handoff) -> Option<Line> {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The store kept in RAM, for tests and simulation: the live state and its writer without a
-//! journal. It forgets everything when it is dropped, and keeps everything until then.
+//! The store kept in RAM, for tests and simulation: the same machine that writes to disk, without
+//! a disk and without a thread. It forgets everything when it is dropped, and keeps everything until then.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, RwLock};
 
 use async_trait::async_trait;
@@ -23,24 +22,26 @@ use tokio::sync::{broadcast, watch};
 use crate::audit::{Verdict, Verifier};
 use crate::clock::Clock;
 use crate::live::{Appended, Live};
+use crate::machine::{CatchUp, Fault, Journal, Written};
 use crate::nonces::{Nonce, Nonces, Spent};
 use crate::shelf::Shelf;
-use crate::writer::{CatchUp, Evicted, Fault, Handle, Journal};
+use crate::writer::{Inline, Shared};
 use crate::{
-    Checkpoint, Committed, DocumentFilter, Entry, Error, HandoffFilter, KeptDocument, Reply, Stats,
-    Store, TaskFilter,
+    Checkpoint, Committed, DocumentFilter, Entry, Error, HandoffFilter, KeptDocument, Needs, Reply,
+    Sight, Stats, Store, TaskFilter,
 };
 
 /// Every event with the body that came with it.
 type Log = Vec<(Entry, Option<Body>)>;
 
 pub struct Volatile {
-    writer: Handle,
+    writer: Inline<InRam>,
+    shared: Arc<Shared>,
     clock: Arc<dyn Clock>,
     log: Arc<RwLock<Log>>,
     shelf: Arc<RwLock<Shelf>>,
     nonces: Nonces,
-    kept: Mutex<HashMap<&'static str, (Position, String)>>,
+    folds: Mutex<HashMap<&'static str, (Position, String)>>,
 }
 
 impl Volatile {
@@ -51,14 +52,9 @@ impl Volatile {
         let journal = InRam { log: log.clone(), shelf: shelf.clone() };
         let live = Live::new(Epoch(1), Position(0));
         let nonces = Nonces::new(clock.now());
-        Self {
-            writer: Handle::start(journal, live, clock.clone()),
-            clock,
-            log,
-            shelf,
-            nonces,
-            kept: Mutex::default(),
-        }
+        let writer = Inline::new(journal, live, clock.clone());
+        let shared = writer.shared.clone();
+        Self { writer, shared, clock, log, shelf, nonces, folds: Mutex::default() }
     }
 
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Log> {
@@ -87,7 +83,12 @@ impl Journal for InRam {
     fn load_task(&mut self, _: TaskId) -> Result<Option<Task>, Error> {
         Ok(None)
     }
-    fn load_replay(&mut self, _: &AgentId, _: &IdempotencyKey) -> Result<Option<Replay>, Error> {
+    fn load_replay(
+        &mut self,
+        _: &AgentId,
+        _: &IdempotencyKey,
+        _: Timestamp,
+    ) -> Result<Option<Replay>, Error> {
         Ok(None)
     }
     fn load_document(&mut self, id: &DocumentId) -> Result<Option<Document>, Error> {
@@ -100,7 +101,13 @@ impl Journal for InRam {
         });
         Ok(found)
     }
-    fn commit(&mut self, batch: &[Appended], _: &Live, _: CatchUp) -> Result<Evicted, Fault> {
+    fn commit(
+        &mut self,
+        batch: &[Appended],
+        _: &Live,
+        _: CatchUp,
+        _: Timestamp,
+    ) -> Result<Written, Fault> {
         let mut shelf = self.shelf.write().expect("no holder of this lock panics");
         let mut log = self.log.write().expect("no holder of this lock panics");
         log.extend(batch.iter().map(|appended| {
@@ -115,9 +122,9 @@ impl Journal for InRam {
                 *body = None;
             }
         }
-        Ok(Evicted::default())
+        Ok(Written::default())
     }
-    fn keep(&mut self, _: &str, _: Position, _: &str) -> Result<(), Error> {
+    fn save_fold(&mut self, _: &str, _: Position, _: &str) -> Result<(), Error> {
         Ok(())
     }
     fn has_room(&mut self) -> bool {
@@ -140,28 +147,34 @@ impl Store for Volatile {
     }
 
     async fn execute(&self, commands: Vec<Command>) -> Result<Vec<Reply>, Error> {
-        self.writer.execute(commands).await
+        // Others get a turn meanwhile, as with a store that waits for its disk.
+        tokio::task::yield_now().await;
+        self.writer.execute(commands)
     }
 
-    async fn handoff(&self, id: HandoffId) -> Result<Option<Arc<Handoff>>, Error> {
-        self.writer.handoff(id).await
-    }
-
-    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, Error> {
-        self.writer.task(id).await
+    async fn look(&self, needs: Needs) -> Result<Sight, Error> {
+        let mut sight = self.shared.images()?.look(&needs);
+        let at = needs.bodies_of(&sight);
+        let bodies = self.bodies(at.clone()).await?;
+        sight.put_bodies(&at, bodies);
+        Ok(sight)
     }
 
     async fn list_handoffs(&self, filter: HandoffFilter) -> Result<Vec<Arc<Handoff>>, Error> {
-        let (_, mut handoffs) = self.writer.snapshot().await?;
-        handoffs.retain(|handoff| filter.lets_through(handoff));
+        let shown = self.shared.images()?;
+        let wanted = shown.handoffs().filter(|handoff| filter.lets_through(handoff));
+        let mut handoffs: Vec<_> = wanted.cloned().collect();
+        drop(shown);
         handoffs.sort_by_key(|handoff| Reverse(handoff.id));
         handoffs.truncate(filter.max);
         Ok(handoffs)
     }
 
     async fn list_tasks(&self, filter: TaskFilter) -> Result<Vec<Arc<Task>>, Error> {
-        let (mut tasks, _) = self.writer.snapshot().await?;
-        tasks.retain(|task| filter.lets_through(task));
+        let shown = self.shared.images()?;
+        let wanted = shown.tasks().filter(|task| filter.lets_through(task));
+        let mut tasks: Vec<_> = wanted.cloned().collect();
+        drop(shown);
         match filter.after {
             Some(_) => tasks.sort_by_key(|task| task.intent_at),
             None => tasks.sort_by_key(|task| Reverse(task.id)),
@@ -171,7 +184,7 @@ impl Store for Volatile {
     }
 
     async fn bodies(&self, at: Vec<Position>) -> Result<Vec<Option<Body>>, Error> {
-        self.writer.check_open()?;
+        self.shared.check_open()?;
         let log = self.read();
         let find = |at: Position| log.get(place(at)).and_then(|(_, body)| body.clone());
         Ok(at.into_iter().map(find).collect())
@@ -181,13 +194,13 @@ impl Store for Volatile {
         &self,
         wanted: Vec<(DocumentId, Option<u32>)>,
     ) -> Result<Vec<Option<KeptDocument>>, Error> {
-        self.writer.check_open()?;
+        self.shared.check_open()?;
         let shelf = self.shelf();
         Ok(wanted.iter().map(|(id, revision)| shelf.get(id, *revision)).collect())
     }
 
     async fn list_documents(&self, filter: DocumentFilter) -> Result<Vec<KeptDocument>, Error> {
-        self.writer.check_open()?;
+        self.shared.check_open()?;
         Ok(self.shelf().list(&filter))
     }
 
@@ -196,48 +209,49 @@ impl Store for Volatile {
         question: Question,
         filter: DocumentFilter,
     ) -> Result<Candidates, Error> {
-        self.writer.check_open()?;
+        self.shared.check_open()?;
         Ok(self.shelf().search(&question, &filter))
     }
 
     async fn events(&self, after: Position, max: usize) -> Result<Vec<Entry>, Error> {
-        self.writer.check_open()?;
+        self.shared.check_open()?;
         let skip = usize::try_from(after.0).unwrap_or(usize::MAX);
         Ok(self.read().iter().skip(skip).take(max).map(|(entry, _)| entry.clone()).collect())
     }
 
     async fn chain(&self, task: TaskId) -> Result<Vec<Entry>, Error> {
-        self.writer.check_open()?;
+        self.shared.check_open()?;
         let of_task = |(entry, _): &&(Entry, _)| entry.sealed.record.task_id == task;
         Ok(self.read().iter().filter(of_task).map(|(entry, _)| entry.clone()).collect())
     }
 
     async fn checkpoints(&self, _: Position, _: usize) -> Result<Vec<Checkpoint>, Error> {
-        self.writer.check_open()?;
+        self.shared.check_open()?;
         // Nobody checks tomorrow what is gone by then.
         Ok(Vec::new())
     }
 
     fn registry(&self) -> watch::Receiver<Arc<Registry>> {
-        self.writer.shared.registry.subscribe()
+        self.shared.registry.subscribe()
     }
 
-    async fn keep(&self, name: &'static str, at: Position, text: String) -> Result<(), Error> {
-        let mut kept = self.kept.lock().expect("no holder of this lock panics");
-        kept.insert(name, (at, text));
+    async fn save_fold(&self, name: &'static str, at: Position, text: String) -> Result<(), Error> {
+        let mut folds = self.folds.lock().expect("no holder of this lock panics");
+        folds.insert(name, (at, text));
         Ok(())
     }
 
-    async fn kept(&self, name: &'static str) -> Result<Option<(Position, String)>, Error> {
-        Ok(self.kept.lock().expect("no holder of this lock panics").get(name).cloned())
+    async fn load_fold(&self, name: &'static str) -> Result<Option<(Position, String)>, Error> {
+        Ok(self.folds.lock().expect("no holder of this lock panics").get(name).cloned())
     }
 
     async fn waiting(&self, targets: Vec<Target>) -> Result<Vec<u64>, Error> {
-        self.writer.waiting(targets).await
+        let shown = self.shared.images()?;
+        Ok(targets.iter().map(|target| shown.waiting(target)).collect())
     }
 
     async fn usage(&self, tenant: TenantId) -> Result<Usage, Error> {
-        self.writer.usage(tenant).await
+        Ok(self.shared.images()?.usage(&tenant))
     }
 
     /// Nobody else is on this store.
@@ -245,12 +259,12 @@ impl Store for Volatile {
         &self,
         _: Vec<(Target, Timestamp)>,
     ) -> Result<Vec<(Target, Timestamp)>, Error> {
-        self.writer.check_open()?;
+        self.shared.check_open()?;
         Ok(Vec::new())
     }
 
     async fn spend(&self, nonce: Nonce) -> Result<Spent, Error> {
-        self.writer.check_open()?;
+        self.shared.check_open()?;
         Ok(self.nonces.spend(&nonce, self.clock.now()))
     }
 
@@ -265,19 +279,19 @@ impl Store for Volatile {
     }
 
     fn subscribe(&self) -> broadcast::Receiver<Arc<Committed>> {
-        self.writer.shared.committed.subscribe()
+        self.shared.committed.subscribe()
     }
 
     fn head(&self) -> Position {
-        Position(self.writer.shared.head.load(Ordering::Acquire))
+        self.shared.head()
     }
 
     fn next_due(&self) -> watch::Receiver<Option<Timestamp>> {
-        self.writer.shared.next_due.subscribe()
+        self.shared.next_due.subscribe()
     }
 
     async fn verify(&self) -> Result<Verdict, Error> {
-        self.writer.check_open()?;
+        self.shared.check_open()?;
         let mut verifier = Verifier::default();
         let mut check = |(entry, body): &(Entry, Option<Body>)| {
             verifier.event(entry, body.as_ref().map(Body::text))
@@ -287,18 +301,18 @@ impl Store for Volatile {
     }
 
     fn stats(&self) -> Stats {
-        self.writer.stats()
+        self.shared.stats()
     }
 
     fn failure(&self) -> Option<String> {
-        self.writer.shared.failed.borrow().clone()
+        self.shared.failed.borrow().clone()
     }
 
     async fn failed(&self) -> String {
-        self.writer.failed().await
+        self.shared.failed().await
     }
 
     async fn close(&self) {
-        self.writer.close().await;
+        self.writer.close();
     }
 }

@@ -65,10 +65,11 @@ async fn a_completion_and_what_follows_from_it_are_one_commit() {
     ];
     stage.complete(&granted, follow_ups).await.unwrap();
     let committed = news.recv().await.unwrap();
-    let kinds: Vec<_> = committed.events.iter().map(|s| s.record.event.kind()).collect();
+    let kinds: Vec<_> = committed.changes.iter().map(|c| c.sealed.record.event.kind()).collect();
     assert_eq!(kinds, ["completed", "transfer_offered", "call_offered", "call_offered"]);
     assert_eq!(committed.ready, [to("reviewer"), to_any("test"), to_any("docs")]);
-    let calls = committed.events[2..].iter().map(|sealed| sealed.record.handoff_id.unwrap());
+    let calls =
+        committed.changes[2..].iter().map(|change| change.sealed.record.handoff_id.unwrap());
     for call in calls {
         let (call, envelope) = stage.engine.envelope(call).await.unwrap();
         let sash = json_of(&envelope.unwrap());

@@ -11,19 +11,17 @@ use tasuki_core::document::ranking::{Candidates, Question};
 use tasuki_core::ids::TenantId;
 use tasuki_core::quota::Usage;
 use tasuki_core::registry::Registry;
-use tasuki_core::{
-    AgentId, Body, DocumentId, Handoff, HandoffId, Position, Target, Task, TaskId, Timestamp,
-};
+use tasuki_core::{AgentId, Body, DocumentId, Handoff, Position, Target, Task, TaskId, Timestamp};
 use tasuki_store::{
-    Checkpoint, Clock, Committed, DocumentFilter, Entry, Error, HandoffFilter, KeptDocument, Nonce,
-    Reply, Spent, Stats, Store, TaskFilter, audit,
+    Change, Checkpoint, Clock, Committed, DocumentFilter, Entry, Error, HandoffFilter,
+    KeptDocument, Needs, Nonce, Reply, Sight, Spent, Stats, Store, TaskFilter, audit,
 };
 use tokio::sync::{broadcast, watch};
 
 pub(crate) struct Watched {
     inner: Arc<dyn Store>,
     calls: Mutex<Vec<&'static str>>,
-    /// Whether looks at handoffs and tasks fail.
+    /// Whether looks and questions for documents fail.
     pub(crate) overloaded: AtomicBool,
 }
 
@@ -37,16 +35,16 @@ impl Watched {
         std::mem::take(&mut self.calls.lock().unwrap())
     }
 
-    fn note(&self, call: &'static str) {
-        self.calls.lock().unwrap().push(call);
-    }
-
-    fn look(&self, call: &'static str) -> Result<(), Error> {
+    fn ask(&self, call: &'static str) -> Result<(), Error> {
         self.note(call);
         match self.overloaded.load(Ordering::Relaxed) {
             true => Err(Error::Overloaded),
             false => Ok(()),
         }
+    }
+
+    fn note(&self, call: &'static str) {
+        self.calls.lock().unwrap().push(call);
     }
 }
 
@@ -57,18 +55,16 @@ impl Store for Watched {
     }
 
     async fn execute(&self, commands: Vec<Command>) -> Result<Vec<Reply>, Error> {
-        self.note("execute");
+        // What is due is done by itself, whoever asks for what.
+        if !commands.iter().all(|command| matches!(command, Command::Sweep { .. })) {
+            self.note("execute");
+        }
         self.inner.execute(commands).await
     }
 
-    async fn handoff(&self, id: HandoffId) -> Result<Option<Arc<Handoff>>, Error> {
-        self.look("handoff")?;
-        self.inner.handoff(id).await
-    }
-
-    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, Error> {
-        self.look("task")?;
-        self.inner.task(id).await
+    async fn look(&self, needs: Needs) -> Result<Sight, Error> {
+        self.ask("look")?;
+        self.inner.look(needs).await
     }
 
     async fn list_handoffs(&self, filter: HandoffFilter) -> Result<Vec<Arc<Handoff>>, Error> {
@@ -90,12 +86,12 @@ impl Store for Watched {
         &self,
         wanted: Vec<(DocumentId, Option<u32>)>,
     ) -> Result<Vec<Option<KeptDocument>>, Error> {
-        self.note("documents");
+        self.ask("documents")?;
         self.inner.documents(wanted).await
     }
 
     async fn list_documents(&self, filter: DocumentFilter) -> Result<Vec<KeptDocument>, Error> {
-        self.note("list_documents");
+        self.ask("list_documents")?;
         self.inner.list_documents(filter).await
     }
 
@@ -104,12 +100,16 @@ impl Store for Watched {
         question: Question,
         filter: DocumentFilter,
     ) -> Result<Candidates, Error> {
-        self.note("search_documents");
+        self.ask("search_documents")?;
         self.inner.search_documents(question, filter).await
     }
 
     async fn events(&self, after: Position, max: usize) -> Result<Vec<Entry>, Error> {
         self.inner.events(after, max).await
+    }
+
+    async fn changes(&self, after: Position, max: usize) -> Result<Vec<Change>, Error> {
+        self.inner.changes(after, max).await
     }
 
     async fn chain(&self, task: TaskId) -> Result<Vec<Entry>, Error> {
@@ -129,12 +129,12 @@ impl Store for Watched {
         self.inner.spend(nonce).await
     }
 
-    async fn keep(&self, name: &'static str, at: Position, text: String) -> Result<(), Error> {
-        self.inner.keep(name, at, text).await
+    async fn save_fold(&self, name: &'static str, at: Position, text: String) -> Result<(), Error> {
+        self.inner.save_fold(name, at, text).await
     }
 
-    async fn kept(&self, name: &'static str) -> Result<Option<(Position, String)>, Error> {
-        self.inner.kept(name).await
+    async fn load_fold(&self, name: &'static str) -> Result<Option<(Position, String)>, Error> {
+        self.inner.load_fold(name).await
     }
 
     async fn waiting(&self, targets: Vec<Target>) -> Result<Vec<u64>, Error> {

@@ -115,7 +115,7 @@ fn what_is_taken_back_was_never_there() {
     for id in [1, 4, 5] {
         run(&mut live, claim(id), NOW);
     }
-    live.keep();
+    live.commit();
     live.ready.clear();
     let (before, head) = (everything(&live), live.head);
 
@@ -140,7 +140,7 @@ fn what_is_taken_back_was_never_there() {
     run(&mut live, Command::RaiseEpoch { epoch: 2 }, NOW.plus_ms(50_000));
     assert_ne!(everything(&live), before);
 
-    live.take_back(head);
+    live.roll_back(head);
     assert_eq!(everything(&live), before);
     assert!(live.ready.is_empty() && live.undo.is_empty());
 }

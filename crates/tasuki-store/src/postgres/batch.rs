@@ -28,8 +28,9 @@ use super::needs::Needs;
 use super::rows::{self, sql_position};
 use super::sql::{NEXT_DUE, PUT_HEAD, TAKE_HEAD};
 use super::{Node, documents, partitions, reading};
+use crate::clock::Stopwatch;
 use crate::live::Appended;
-use crate::{Checkpoint, Done, Error, Reply, Stats, audit, registry};
+use crate::{Checkpoint, Done, Error, Reply, Stats, Timings, audit, registry};
 
 /// How long a batch is tried for when the database is away or busy.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -76,6 +77,7 @@ pub(super) struct Written {
     pub(super) failovers: u64,
     /// Who is known from now on, if that changed.
     pub(super) registry: Option<Arc<Registry>>,
+    pub(super) timings: Timings,
 }
 
 #[derive(Default, Clone, Copy)]
@@ -160,10 +162,14 @@ impl Node {
             }
             Ok(Prepared { written, writes: Some(writes) }) => {
                 let first = written.batch.first().map(|a| (a.sealed.position, a.sealed.hash));
+                let committing = Stopwatch::start();
                 match (in_time(Box::pin(self.write(&db, &written, writes))).await, first) {
                     (Ok(keys), _) => {
                         let counts = Counts { keys, ..written.counts };
-                        Ok(Written { counts, ..written })
+                        // The server does not tell the sync from the rest.
+                        let commit_us = committing.us();
+                        let timings = Timings { commit_us, sync_us: commit_us, ..written.timings };
+                        Ok(Written { counts, timings, ..written })
                     }
                     // The connection broke while the commit may have been under way.
                     (Err(Fault::Lost(reason)), Some((first, hash))) => {
@@ -223,6 +229,7 @@ impl Node {
         loaded.read_the_rest(db, &needs, &self.cursors, now).await?;
         let known_at = loaded.live.registry.at;
         let before = loaded.live.counts();
+        let deciding = Stopwatch::start();
         let mut batch = Vec::new();
         let mut renewed = BTreeSet::new();
         let mut outcomes = Vec::with_capacity(commands.len());
@@ -238,6 +245,7 @@ impl Node {
             // What later commands change must not show in this reply.
             outcomes.push(outcome.map(|outcome| snapshot(outcome, &loaded)));
         }
+        let decide_us = deciding.us();
         let hungry = commands.iter().zip(&outcomes).any(|(command, outcome)| {
             let empty = outcome.as_ref().is_ok_and(|done| done.outcome.handoffs.is_empty());
             empty && matches!(command, Command::Claim(_))
@@ -269,7 +277,8 @@ impl Node {
         let registry = changed_registry.then(|| loaded.live.registry.clone());
         let known = registry::changed(&loaded.live);
         let used = loaded.used();
-        let written = Written { replies, batch, ready, due, counts, failovers, registry };
+        let timings = Timings { decide_us, ..Timings::default() };
+        let written = Written { replies, batch, ready, due, counts, failovers, registry, timings };
         let forget = swept.then(|| reading::keys_since(now));
         let writes = Writes { head, epoch, now, changed, known, used, forget };
         Ok(Prepared { written, writes: (!nothing_to_write).then_some(writes) })

@@ -182,11 +182,8 @@ impl<'p> Copier<'p> {
                     let at = entry.sealed.position;
                     let wrong = || Fault::Damaged(format!("the body of entry {at} is no JSON"));
                     let body = body.map(|text| Body::stored(text).ok_or_else(wrong));
-                    batch.push(Appended {
-                        sealed: entry.sealed,
-                        encoded: entry.encoded.into_bytes(),
-                        body: body.transpose()?,
-                    });
+                    let encoded = entry.encoded.into_bytes();
+                    batch.push(Appended::copied(entry.sealed, encoded, body.transpose()?));
                 }
                 Item::Checkpoint(checkpoint) => {
                     rows::put_checkpoint(db.client(), &checkpoint).await?;
@@ -244,7 +241,7 @@ impl<'p> Copier<'p> {
                 self.live.put_handoff(handoff.id, Some(handoff));
             }
         }
-        self.live.keep();
+        self.live.commit();
         Ok(())
     }
 

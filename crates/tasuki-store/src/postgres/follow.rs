@@ -18,6 +18,7 @@ use super::batch::{Due, Written};
 use super::error::Fault;
 use super::{Node, Told};
 use crate::Committed;
+use crate::live::Appended;
 
 /// How many events are read at a time.
 const READ_MAX: usize = 1000;
@@ -40,12 +41,14 @@ impl Node {
             return;
         }
         self.remember(&written);
+        let failovers = written.failovers;
         if let Some(registry) = &written.registry {
             self.learn(registry);
         }
-        let events: Vec<_> = written.batch.into_iter().map(|appended| appended.sealed).collect();
-        let news = Committed { events, ready: written.ready, missed: false };
-        if !self.publish(news, written.failovers) {
+        let Written { batch, ready, timings, .. } = written;
+        let changes = batch.into_iter().map(Appended::into_change).collect();
+        let news = Committed { changes, ready, missed: false, timings };
+        if !self.publish(news, failovers) {
             self.news.notify_one();
         }
         self.commits.notify_one();
@@ -105,13 +108,15 @@ impl Node {
         if told.failovers != failovers {
             return false;
         }
-        let Some(last) = news.events.last().map(|event| event.position) else { return true };
+        let Some(last) = news.changes.last().map(|change| change.sealed.position) else {
+            return true;
+        };
         // Positions are given in the order of commits, so everything up to here is committed.
         self.head.fetch_max(last.0, Ordering::AcqRel);
-        news.events.retain(|event| event.position > told.last);
-        match news.events.first() {
+        news.changes.retain(|change| change.sealed.position > told.last);
+        match news.changes.first() {
             None => true,
-            Some(first) if first.position.0 == told.last.0 + 1 => {
+            Some(first) if first.sealed.position.0 == told.last.0 + 1 => {
                 told.last = last;
                 // Without subscribers there is nobody to tell.
                 let _ = self.committed.send(Arc::new(news));
@@ -149,7 +154,10 @@ pub(super) async fn follow(node: Arc<Node>) {
 /// What another broker committed may be due before anything that this one knows of. Only the times
 /// that an event itself names are looked at; upkeep finds the rest.
 fn note_due(node: &Node, news: &Committed) {
-    let soonest = news.events.iter().filter_map(|event| match &event.record.event {
+    let soonest = news.changes.iter().map(|change| &change.sealed).filter_map(|event| match &event
+        .record
+        .event
+    {
         Event::Claimed(claimed) => Some(event.record.at.plus_ms(claimed.lease_ms)),
         Event::RetryScheduled { due } => Some(*due),
         other => other.offered().map(|(offer, _)| {
@@ -173,9 +181,9 @@ async fn read_on(node: &Node) -> bool {
             Ok(news) => {
                 node.reached();
                 note_due(node, &news);
-                node.forget_erased(news.events.iter());
+                node.forget_erased(news.changes.iter().map(|change| &change.sealed));
                 let known = node.registry.borrow().clone();
-                let changed = news.events.iter().any(|event| known.is_changed_by(event));
+                let changed = news.changes.iter().any(|change| known.is_changed_by(&change.sealed));
                 let lost = node.registry_lost.load(Ordering::Acquire);
                 if (changed || lost)
                     && let Err(fault) = node.reload_registry().await
@@ -183,7 +191,7 @@ async fn read_on(node: &Node) -> bool {
                     tracing::warn!(error = %fault, "who is known could not be read");
                     node.registry_lost.store(true, Ordering::Release);
                 }
-                let count = news.events.len();
+                let count = news.changes.len();
                 any |= count > 0;
                 node.publish(news, told.failovers);
                 if count < READ_MAX {

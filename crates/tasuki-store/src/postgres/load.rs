@@ -297,7 +297,7 @@ impl Loaded {
         self.read_lines(db, needs.lines.clone()).await?;
         self.read_keys(db, &needs.keys, reading::keys_since(now)).await?;
         self.read_documents(db, needs).await?;
-        self.live.keep();
+        self.live.commit();
         self.live.ready.clear();
         self.read_usage(db).await
     }

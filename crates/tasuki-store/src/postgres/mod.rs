@@ -34,8 +34,7 @@ use tasuki_core::ids::TenantId;
 use tasuki_core::quota::Usage;
 use tasuki_core::registry::Registry;
 use tasuki_core::{
-    AgentId, Body, Command, DocumentId, Handoff, HandoffId, Position, Target, Task, TaskId,
-    Timestamp,
+    AgentId, Body, Command, DocumentId, Handoff, Position, Target, Task, TaskId, Timestamp,
 };
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
@@ -46,11 +45,11 @@ use self::error::Fault;
 use self::partitions::Partitions;
 use crate::audit::Verdict;
 use crate::cache::BodyCache;
-use crate::clock::Clock;
+use crate::clock::{Clock, Stopwatch};
 use crate::nonces::{Nonce, Spent};
 use crate::{
     COMMANDS_MAX, Checkpoint, Committed, DocumentFilter, Entry, Error, HandoffFilter, KeptDocument,
-    QUEUE_MAX, Reply, Stats, Store, TaskFilter,
+    Needs, QUEUE_MAX, Reply, Sight, Stats, Store, TaskFilter,
 };
 
 pub use clock::DatabaseClock;
@@ -88,6 +87,7 @@ const OFTEN: &[&db::Often] = &[
     &sql::PUT_HEAD,
     &sql::NEXT_DUE,
     &sql::READ_BODIES,
+    &sql::LOOK,
     &sql::READ_NEWS,
     &rows::PUT_TASKS,
     &rows::PUT_HANDOFFS,
@@ -192,6 +192,7 @@ impl Node {
 
 struct Job {
     commands: Vec<Command>,
+    waits: Stopwatch,
     reply: oneshot::Sender<Result<Vec<Reply>, Error>>,
 }
 
@@ -309,6 +310,7 @@ async fn lane(node: Arc<Node>, jobs: Arc<tokio::sync::Mutex<mpsc::Receiver<Job>>
 }
 
 async fn run(node: &Node, batch: Vec<Job>) {
+    let queue_us = batch.first().map_or(0, |first| first.waits.us());
     let (commands, replies): (Vec<_>, Vec<_>) =
         batch.into_iter().map(|job| (job.commands, job.reply)).unzip();
     let sizes: Vec<_> = commands.iter().map(Vec::len).collect();
@@ -323,6 +325,7 @@ async fn run(node: &Node, batch: Vec<Job>) {
         }
         Ok(mut written) => {
             node.grew(&written, commands.len());
+            written.timings.queue_us = queue_us;
             let mut all = std::mem::take(&mut written.replies).into_iter();
             node.tell(written);
             for (reply, size) in replies.into_iter().zip(sizes) {
@@ -386,7 +389,8 @@ impl Store for Postgres {
         {
             let queue = self.queue.lock().expect("no holder of this lock panics");
             let queue = queue.as_ref().ok_or(Error::Closed)?;
-            queue.try_send(Job { commands, reply }).map_err(|error| match error {
+            let waits = Stopwatch::start();
+            queue.try_send(Job { commands, waits, reply }).map_err(|error| match error {
                 mpsc::error::TrySendError::Full(_) => Error::Overloaded,
                 mpsc::error::TrySendError::Closed(_) => Error::Closed,
             })?;
@@ -394,14 +398,9 @@ impl Store for Postgres {
         answer.await.map_err(|_| Error::Unknown)?
     }
 
-    async fn handoff(&self, id: HandoffId) -> Result<Option<Arc<Handoff>>, Error> {
+    async fn look(&self, needs: Needs) -> Result<Sight, Error> {
         self.check_open()?;
-        self.node.handoff(id).await.map_err(|fault| fault.during("read a handoff"))
-    }
-
-    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, Error> {
-        self.check_open()?;
-        self.node.task(id).await.map_err(|fault| fault.during("read a task"))
+        self.node.look(&needs).await.map_err(|fault| fault.during("look"))
     }
 
     async fn list_handoffs(&self, filter: HandoffFilter) -> Result<Vec<Arc<Handoff>>, Error> {
@@ -461,14 +460,14 @@ impl Store for Postgres {
         self.node.registry.subscribe()
     }
 
-    async fn keep(&self, name: &'static str, at: Position, text: String) -> Result<(), Error> {
+    async fn save_fold(&self, name: &'static str, at: Position, text: String) -> Result<(), Error> {
         self.check_open()?;
-        self.node.keep(name, at, &text).await.map_err(|fault| fault.during("keep a text"))
+        self.node.save_fold(name, at, &text).await.map_err(|fault| fault.during("save a fold"))
     }
 
-    async fn kept(&self, name: &'static str) -> Result<Option<(Position, String)>, Error> {
+    async fn load_fold(&self, name: &'static str) -> Result<Option<(Position, String)>, Error> {
         self.check_open()?;
-        self.node.kept(name).await.map_err(|fault| fault.during("read what was kept"))
+        self.node.load_fold(name).await.map_err(|fault| fault.during("load a fold"))
     }
 
     async fn waiting(&self, targets: Vec<Target>) -> Result<Vec<u64>, Error> {

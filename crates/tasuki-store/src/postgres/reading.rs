@@ -8,21 +8,19 @@ use std::time::{Duration, Instant};
 use tasuki_core::ids::{TENANT_DEFAULT, TenantId};
 use tasuki_core::quota::Usage;
 use tasuki_core::registry::Registry;
-use tasuki_core::{
-    AgentId, Body, Handoff, HandoffId, Hash, Position, Target, Task, TaskId, Timestamp,
-};
+use tasuki_core::{AgentId, Body, Handoff, Hash, Position, Target, Task, TaskId, Timestamp};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 use uuid::Uuid;
 
 use super::Node;
-use super::db::{Value, query};
+use super::db::{Often, Value, query};
 use super::error::Fault;
 use super::rows::{self, sql_position};
-use super::sql::{READ_BODIES, READ_NEWS};
+use super::sql::{LOOK, READ_BODIES, READ_NEWS};
 use crate::audit::{Verdict, Verifier};
 use crate::live::KEY_MS_MAX;
-use crate::{Checkpoint, Committed, Entry, HandoffFilter, TaskFilter};
+use crate::{Checkpoint, Committed, Entry, HandoffFilter, Needs, Sight, TaskFilter};
 
 /// How long a question is asked again.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -31,6 +29,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 const PRESENCE_MS: i64 = 60_000;
 /// How many events are checked or copied at a time.
 pub(super) const AT_ONCE: usize = 2000;
+/// The column of a look that holds a handoff.
+const LOOK_DATA: usize = 19;
 
 /// Where a database stands.
 pub(super) struct End {
@@ -114,10 +114,15 @@ impl Node {
         }
     }
 
-    async fn read_bodies(&self, at: &[i64]) -> Result<Vec<Row>, Fault> {
+    /// Asks what is asked often.
+    async fn ask_often(
+        &self,
+        often: &Often,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, Fault> {
         let mut patience = Patience::new();
         loop {
-            let asked = async { self.db().await?.run(&READ_BODIES, &[&at]).await };
+            let asked = async { self.db().await?.run(often, values).await };
             match asked.await {
                 Err(fault) => patience.with(fault).await?,
                 answer => return answer,
@@ -125,16 +130,23 @@ impl Node {
         }
     }
 
-    pub(super) async fn handoff(&self, id: HandoffId) -> Result<Option<Arc<Handoff>>, Fault> {
-        let sql = "SELECT data FROM handoff WHERE id = $1";
-        let found = self.ask(sql, &[(&rows::handoff_uuid(id), Type::UUID)]).await?;
-        found.first().map(|row| rows::handoff_of(row, 0).map(Arc::new)).transpose()
-    }
-
-    pub(super) async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, Fault> {
-        let sql = rows::task_sql("WHERE id = $1");
-        let found = self.ask(&sql, &[(&rows::task_uuid(id), Type::UUID)]).await?;
-        found.first().map(|row| rows::task_of(row).map(Arc::new)).transpose()
+    /// All images in one statement; bodies that this broker did not write lately in a second one.
+    pub(super) async fn look(&self, needs: &Needs) -> Result<Sight, Fault> {
+        let mut sight = Sight::default();
+        if !needs.handoffs.is_empty() || !needs.tasks.is_empty() {
+            let handoffs: Vec<_> = needs.handoffs.iter().copied().map(rows::handoff_uuid).collect();
+            let tasks: Vec<_> = needs.tasks.iter().copied().map(rows::task_uuid).collect();
+            for row in self.ask_often(&LOOK, &[&handoffs, &tasks]).await? {
+                match row.try_get::<_, Option<&str>>(LOOK_DATA)? {
+                    Some(_) => sight.put_handoff(Arc::new(rows::handoff_of(&row, LOOK_DATA)?)),
+                    None => sight.put_task(Arc::new(rows::task_of(&row)?)),
+                }
+            }
+        }
+        let at = needs.bodies_of(&sight);
+        let bodies = self.bodies(&at).await?;
+        sight.put_bodies(&at, bodies);
+        Ok(sight)
     }
 
     pub(super) async fn list_handoffs(
@@ -219,7 +231,12 @@ impl Node {
         Ok(())
     }
 
-    pub(super) async fn keep(&self, name: &str, at: Position, text: &str) -> Result<(), Fault> {
+    pub(super) async fn save_fold(
+        &self,
+        name: &str,
+        at: Position,
+        text: &str,
+    ) -> Result<(), Fault> {
         let db = self.db().await?;
         let sql = "INSERT INTO kept VALUES ($1, $2, $3)
             ON CONFLICT (name) DO UPDATE SET at = $2, data = $3 WHERE kept.at < $2";
@@ -228,7 +245,7 @@ impl Node {
         query(db.client(), sql, &values).await.map(drop)
     }
 
-    pub(super) async fn kept(&self, name: &str) -> Result<Option<(Position, String)>, Fault> {
+    pub(super) async fn load_fold(&self, name: &str) -> Result<Option<(Position, String)>, Fault> {
         let sql = "SELECT at, data FROM kept WHERE name = $1";
         let found = self.ask(sql, &[(&name, Type::TEXT)]).await?;
         let read = |row: &Row| Ok((rows::position(row.try_get(0)?), row.try_get(1)?));
@@ -298,7 +315,7 @@ impl Node {
             return Ok(bodies);
         }
         let mut found = HashMap::new();
-        for row in self.read_bodies(&missing).await? {
+        for row in self.ask_often(&READ_BODIES, &[&missing]).await? {
             let body: Option<String> = row.try_get(1)?;
             if let Some(body) = body.and_then(Body::stored) {
                 found.insert(rows::position(row.try_get(0)?), body);
@@ -322,12 +339,16 @@ impl Node {
     pub(super) async fn news_after(&self, after: Position, max: usize) -> Result<Committed, Fault> {
         let db = self.db().await?;
         let found = db.run(&READ_NEWS, &[&sql_position(after), &limit(max)]).await?;
+        drop(db);
         let mut news = Committed::default();
+        let mut events = Vec::with_capacity(found.len());
         for row in &found {
-            news.events.push(rows::entry_of(row)?.sealed);
+            events.push(rows::entry_of(row)?.sealed);
             let ready: Option<Vec<&str>> = row.try_get(4)?;
             news.ready.extend(ready.into_iter().flatten().filter_map(rows::target_of));
         }
+        let sight = self.look(&Needs::of_events(&events)).await?;
+        news.changes = events.into_iter().map(|sealed| sight.change(sealed)).collect();
         Ok(news)
     }
 

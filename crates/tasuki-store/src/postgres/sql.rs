@@ -224,3 +224,21 @@ pub(super) const READ_BODIES: Often = Often {
     sql: "SELECT position, body FROM event WHERE position = ANY ($1)",
     types: &[Type::INT8_ARRAY],
 };
+
+/// Tasks and handoffs that are named, the tasks of those handoffs, and the handoffs by which those
+/// tasks go on: all as of one moment. Rows with a handoff have nothing else.
+pub(super) const LOOK: Often = Often {
+    sql: "
+    WITH seen AS (
+        SELECT id, task_id, data FROM handoff WHERE id IN (
+            SELECT unnest($1::uuid[]) UNION SELECT live FROM task WHERE id = ANY ($2)))
+    SELECT id, state, owner, opened_by, parent_task_id, correlation_id, intent, intent_at,
+        opened_at, ended_at, live, envelope, envelope_hop, events, head, at, project, channel, more,
+        NULL AS data
+    FROM task WHERE id IN (SELECT unnest($2::uuid[]) UNION SELECT task_id FROM seen)
+    UNION ALL
+    SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        NULL, NULL, NULL, NULL, data
+    FROM seen",
+    types: &[Type::UUID_ARRAY, Type::UUID_ARRAY],
+};

@@ -4,7 +4,7 @@ use tasuki_core::command::{Act, Claim, Command, Offer, OfferTask, Proof, Seeker}
 use tasuki_core::envelope::Control;
 use tasuki_core::ids::ClaimId;
 use tasuki_core::report::Note;
-use tasuki_core::{Target, Terms};
+use tasuki_core::{HandoffId, Target, Terms};
 
 use super::*;
 use crate::ManualClock;

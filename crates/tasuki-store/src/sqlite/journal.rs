@@ -22,9 +22,9 @@ use super::space::Space;
 use super::{checkpointer::Checkpointer, documents, rows};
 use crate::audit;
 use crate::cache::BodyCache;
-use crate::clock::Clock;
+use crate::clock::Stopwatch;
 use crate::live::{Appended, Live};
-use crate::writer::{CatchUp, Evicted, Fault, Journal};
+use crate::machine::{CatchUp, Evicted, Fault, Journal, Written};
 use crate::{Checkpoint, Error, registry};
 
 /// How many changed rows may wait; beyond it a batch also writes some of them.
@@ -38,7 +38,6 @@ const IDLE_ROWS_MAX: usize = 512;
 
 pub(crate) struct SqliteJournal {
     pub(crate) db: Connection,
-    pub(crate) clock: Arc<dyn Clock>,
     pub(crate) key: SigningKey,
     pub(crate) log: LogHead,
     pub(crate) dirty: Dirty,
@@ -117,6 +116,7 @@ impl SqliteJournal {
         live: &Live,
         rows_max: usize,
         seal: bool,
+        now: Timestamp,
     ) -> rusqlite::Result<Plan> {
         let mut log = self.log;
         {
@@ -149,12 +149,11 @@ impl SqliteJournal {
             rows::put_registered(&self.db, &row, live.registry.at)?;
         }
         if log.unsealed() >= UNSEALED_MAX || (seal && log.unsealed() > 0) {
-            let now = self.clock.now();
             let checkpoint = Checkpoint::sign(log.position, log.hash, now, &self.key);
             rows::put_checkpoint(&self.db, &checkpoint)?;
             log.sealed = log.position;
         }
-        Ok(Plan { log, rows: rows_max.min(self.dirty.queue.len()) })
+        Ok(Plan { log, rows: rows_max.min(self.dirty.queue.len()), sync_us: 0 })
     }
 
     /// Writes the rows that are longest behind, as they are now.
@@ -192,6 +191,7 @@ impl SqliteJournal {
         batch: &[Appended],
         live: &Live,
         rows: CatchUp,
+        now: Timestamp,
     ) -> rusqlite::Result<(Plan, Position)> {
         let behind = self.dirty.queue.len();
         let rows_max = match rows {
@@ -202,10 +202,11 @@ impl SqliteJournal {
         };
         self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let seal = rows != CatchUp::Least && rows_max >= behind;
-        let plan = self.append(batch, live, rows_max, seal)?;
+        let plan = self.append(batch, live, rows_max, seal, now)?;
         let projected = self.project(plan.rows, live)?;
+        let sync = Stopwatch::start();
         self.db.prepare_cached("COMMIT")?.execute([])?;
-        Ok((plan, projected))
+        Ok((Plan { sync_us: sync.us(), ..plan }, projected))
     }
 
     fn written(&mut self, plan: &Plan, projected: Position, live: &Live) -> Evicted {
@@ -257,6 +258,8 @@ fn stored(batch: &[Appended]) -> Vec<(&str, i64)> {
 struct Plan {
     log: LogHead,
     rows: usize,
+    /// How long its commit took.
+    sync_us: u64,
 }
 
 impl Journal for SqliteJournal {
@@ -272,8 +275,9 @@ impl Journal for SqliteJournal {
         &mut self,
         agent: &AgentId,
         key: &IdempotencyKey,
+        now: Timestamp,
     ) -> Result<Option<Replay>, Error> {
-        let since = super::keys_since(self.clock.now());
+        let since = super::keys_since(now);
         rows::replay(&self.db, agent, key, since).map_err(super::failed("look a key up"))
     }
 
@@ -285,12 +289,18 @@ impl Journal for SqliteJournal {
         documents::stored_body(&self.db, at).map_err(super::failed("look a body up"))
     }
 
-    fn commit(&mut self, batch: &[Appended], live: &Live, rows: CatchUp) -> Result<Evicted, Fault> {
+    fn commit(
+        &mut self,
+        batch: &[Appended],
+        live: &Live,
+        rows: CatchUp,
+        now: Timestamp,
+    ) -> Result<Written, Fault> {
         let before = self.dirty.queue.len();
         for appended in batch {
             self.dirty.note(&appended.sealed);
         }
-        match self.write(batch, live, rows) {
+        match self.write(batch, live, rows, now) {
             Ok((plan, projected)) => {
                 for appended in batch {
                     if let Some(body) = &appended.body {
@@ -301,7 +311,8 @@ impl Journal for SqliteJournal {
                     }
                 }
                 self.checkpointer.wrote(&self.db);
-                Ok(self.written(&plan, projected, live))
+                let evicted = self.written(&plan, projected, live);
+                Ok(Written { evicted, sync_us: plan.sync_us })
             }
             Err(error) => {
                 for (_, behind) in self.dirty.queue.split_off(before) {
@@ -312,8 +323,8 @@ impl Journal for SqliteJournal {
         }
     }
 
-    fn keep(&mut self, name: &str, at: Position, text: &str) -> Result<(), Error> {
-        rows::keep(&self.db, name, at, text).map_err(super::failed("keep a text"))
+    fn save_fold(&mut self, name: &str, at: Position, text: &str) -> Result<(), Error> {
+        rows::save_fold(&self.db, name, at, text).map_err(super::failed("save a fold"))
     }
 
     fn has_room(&mut self) -> bool {

@@ -13,7 +13,7 @@ use super::open::{self, FILE, INSTANCE, OpenError, io, sql};
 use super::{Sync, documents, rows};
 use crate::audit::{self, Finding, Verdict, Verifier};
 use crate::clock::Clock;
-use crate::writer::{CatchUp, Journal};
+use crate::machine::{CatchUp, Journal};
 
 /// Called with how many entries are done.
 pub type Progress<'p> = &'p mut dyn FnMut(u64);
@@ -227,7 +227,7 @@ pub fn rebuild(
     )
     .map_err(sql("empty the projections of"))?;
     documents::rebuild(&db).map_err(sql("make the documents anew in"))?;
-    let mut journal = open::journal(db, &path, dir, clock, log, Sync::Full, lock)?;
+    let mut journal = open::journal(db, &path, dir, log, Sync::Full, lock)?;
     let mut live = crate::live::Live::new(tasuki_core::ids::Epoch(1), Position(0));
     let mut at = Position(0);
     while let Some(last) = open::replay_some(&journal.db, &mut live, &mut journal.dirty, at)
@@ -235,15 +235,16 @@ pub fn rebuild(
     {
         at = last;
         let evicted = journal
-            .commit(&[], &live, CatchUp::All)
-            .map_err(open::fault("write the projections", dir))?;
+            .commit(&[], &live, CatchUp::All, clock.now())
+            .map_err(open::fault("write the projections", dir))?
+            .evicted;
         for id in evicted.handoffs {
             live.put_handoff(id, None);
         }
         for id in evicted.tasks {
             live.put_task(id, None);
         }
-        live.keep();
+        live.commit();
         live.known_anew.clear();
         progress(at.0);
     }

@@ -13,7 +13,6 @@ mod rows;
 mod space;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -23,20 +22,21 @@ use tasuki_core::ids::TenantId;
 use tasuki_core::quota::Usage;
 use tasuki_core::registry::Registry;
 use tasuki_core::{
-    AgentId, Body, Command, DocumentId, Handoff, HandoffId, Position, Target, Task, TaskId,
-    Timestamp,
+    AgentId, Body, Command, DocumentId, Handoff, Position, Target, Task, TaskId, Timestamp,
 };
 use tokio::sync::{broadcast, watch};
 
 use crate::audit::Verdict;
 use crate::cache::BodyCache;
 use crate::clock::Clock;
+use crate::images::Images;
 use crate::live::KEY_MS_MAX;
 use crate::nonces::{Nonce, Nonces, Spent};
+use crate::sight::Missing;
 use crate::writer::Handle;
 use crate::{
-    Checkpoint, Committed, DocumentFilter, Entry, Error, HandoffFilter, KeptDocument, Reply, Stats,
-    Store, TaskFilter,
+    Checkpoint, Committed, DocumentFilter, Entry, Error, HandoffFilter, KeptDocument, Needs, Reply,
+    Sight, Stats, Store, TaskFilter,
 };
 
 /// Large pages: a batch's events and bodies lie together, so fewer pages are written for it.
@@ -117,6 +117,41 @@ fn failed(step: &'static str) -> impl FnOnce(rusqlite::Error) -> Error {
     move |error| Error::Failed { step, source: Arc::new(error) }
 }
 
+/// Adds to a sight what is not in RAM. A row is behind only as long as its image is shown, so what
+/// was not shown a moment ago is read here as it was then, or newer.
+fn cold(
+    db: &Connection,
+    images: &Images,
+    cache: &BodyCache,
+    needs: &Needs,
+    missing: &Missing,
+    mut sight: Sight,
+) -> rusqlite::Result<Sight> {
+    for id in &missing.handoffs {
+        if let Some(handoff) = rows::handoff(db, *id)? {
+            sight.put_handoff(Arc::new(handoff));
+        }
+    }
+    for id in needs.missing(&sight).tasks {
+        let shown = images.read().task(id).cloned();
+        let task = match shown {
+            Some(task) => Some(task),
+            None => rows::task(db, id)?.map(Arc::new),
+        };
+        if let Some(task) = task {
+            sight.put_task(task);
+        }
+    }
+    let at = needs.bodies_of(&sight);
+    let read = |at: &Position| match cache.get(*at) {
+        Some(body) => Ok(Some(body)),
+        None => Ok(rows::body(db, *at)?.and_then(Body::stored)),
+    };
+    let bodies = at.iter().map(read).collect::<rusqlite::Result<_>>()?;
+    sight.put_bodies(&at, bodies);
+    Ok(sight)
+}
+
 /// Since when an idempotency key counts.
 fn keys_since(now: Timestamp) -> Timestamp {
     Timestamp(now.0 - i64::try_from(KEY_MS_MAX).unwrap_or(0))
@@ -132,12 +167,18 @@ impl Store for Sqlite {
         self.writer.execute(commands).await
     }
 
-    async fn handoff(&self, id: HandoffId) -> Result<Option<Arc<Handoff>>, Error> {
-        self.writer.handoff(id).await
-    }
-
-    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, Error> {
-        self.writer.task(id).await
+    async fn look(&self, needs: Needs) -> Result<Sight, Error> {
+        let mut sight = self.writer.shared.images()?.look(&needs);
+        let missing = needs.missing(&sight);
+        if missing.is_empty() {
+            let at = needs.bodies_of(&sight);
+            let bodies = self.bodies(at.clone()).await?;
+            sight.put_bodies(&at, bodies);
+            return Ok(sight);
+        }
+        let (shared, cache) = (self.writer.shared.clone(), self.cache.clone());
+        let read = move |db: &Connection| cold(db, &shared.images, &cache, &needs, &missing, sight);
+        self.readers.read("look", read).await
     }
 
     async fn list_handoffs(&self, filter: HandoffFilter) -> Result<Vec<Arc<Handoff>>, Error> {
@@ -151,7 +192,7 @@ impl Store for Sqlite {
     }
 
     async fn bodies(&self, at: Vec<Position>) -> Result<Vec<Option<Body>>, Error> {
-        self.writer.check_open()?;
+        self.writer.shared.check_open()?;
         let cached: Vec<_> = at.iter().map(|at| self.cache.get(*at)).collect();
         if cached.iter().all(Option::is_some) {
             return Ok(cached);
@@ -195,7 +236,7 @@ impl Store for Sqlite {
     }
 
     async fn chain(&self, task: TaskId) -> Result<Vec<Entry>, Error> {
-        let Some(task) = self.writer.task(task).await? else { return Ok(Vec::new()) };
+        let Some(task) = self.task(task).await? else { return Ok(Vec::new()) };
         self.readers.read("read a task's events", move |db| rows::chain(db, task.at)).await
     }
 
@@ -207,20 +248,21 @@ impl Store for Sqlite {
         self.writer.shared.registry.subscribe()
     }
 
-    async fn keep(&self, name: &'static str, at: Position, text: String) -> Result<(), Error> {
-        self.writer.keep(name, at, text).await
+    async fn save_fold(&self, name: &'static str, at: Position, text: String) -> Result<(), Error> {
+        self.writer.save_fold(name, at, text).await
     }
 
-    async fn kept(&self, name: &'static str) -> Result<Option<(Position, String)>, Error> {
-        self.readers.read("read what was kept", move |db| rows::kept(db, name)).await
+    async fn load_fold(&self, name: &'static str) -> Result<Option<(Position, String)>, Error> {
+        self.readers.read("load a fold", move |db| rows::load_fold(db, name)).await
     }
 
     async fn waiting(&self, targets: Vec<Target>) -> Result<Vec<u64>, Error> {
-        self.writer.waiting(targets).await
+        let shown = self.writer.shared.images()?;
+        Ok(targets.iter().map(|target| shown.waiting(target)).collect())
     }
 
     async fn usage(&self, tenant: TenantId) -> Result<Usage, Error> {
-        self.writer.usage(tenant).await
+        Ok(self.writer.shared.images()?.usage(&tenant))
     }
 
     /// Nobody else is on this store.
@@ -228,12 +270,12 @@ impl Store for Sqlite {
         &self,
         _: Vec<(Target, Timestamp)>,
     ) -> Result<Vec<(Target, Timestamp)>, Error> {
-        self.writer.check_open()?;
+        self.writer.shared.check_open()?;
         Ok(Vec::new())
     }
 
     async fn spend(&self, nonce: Nonce) -> Result<Spent, Error> {
-        self.writer.check_open()?;
+        self.writer.shared.check_open()?;
         Ok(self.nonces.spend(&nonce, self.clock.now()))
     }
 
@@ -248,7 +290,7 @@ impl Store for Sqlite {
     }
 
     fn head(&self) -> Position {
-        Position(self.writer.shared.head.load(Ordering::Acquire))
+        self.writer.shared.head()
     }
 
     fn next_due(&self) -> watch::Receiver<Option<Timestamp>> {
@@ -260,7 +302,7 @@ impl Store for Sqlite {
     }
 
     fn stats(&self) -> Stats {
-        self.writer.stats()
+        self.writer.shared.stats()
     }
 
     fn failure(&self) -> Option<String> {
@@ -268,7 +310,7 @@ impl Store for Sqlite {
     }
 
     async fn failed(&self) -> String {
-        self.writer.failed().await
+        self.writer.shared.failed().await
     }
 
     async fn close(&self) {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use tasuki_core::ids::Epoch;
-use tasuki_core::{Command, Hash, Position, TaskId};
+use tasuki_core::{Command, Hash, Position, TaskId, Timestamp};
 
 use super::checkpointer::Checkpointer;
 use super::journal::{Dirty, LogHead, SqliteJournal};
@@ -20,7 +20,8 @@ use crate::audit;
 use crate::cache::BodyCache;
 use crate::clock::Clock;
 use crate::live::Live;
-use crate::writer::{CatchUp, Fault, Handle, Journal};
+use crate::machine::{CatchUp, Fault, Journal};
+use crate::writer::Handle;
 
 /// How many events are read at a time.
 const REPLAYED_AT_ONCE: usize = 1000;
@@ -99,10 +100,10 @@ impl Sqlite {
         migrate(&db)?;
         let origin = origin(dir, &db)?;
         let log = check_end(&db)?;
-        let mut journal = journal(db, &path, dir, clock.clone(), log, options.sync, lock)?;
-        let mut live = recover(&mut journal)?;
+        let mut journal = journal(db, &path, dir, log, options.sync, lock)?;
+        let mut live = recover(&mut journal, &*clock)?;
         if origin == Origin::Elsewhere {
-            raise_epoch(&mut journal, &mut live, dir)?;
+            raise_epoch(&mut journal, &mut live, dir, clock.now())?;
         }
         if origin != Origin::Here {
             claim_instance(dir, &journal.db)?;
@@ -211,13 +212,19 @@ fn claim_instance(dir: &Path, db: &Connection) -> Result<(), OpenError> {
     written.map_err(io("write the instance file", dir))
 }
 
-fn raise_epoch(journal: &mut SqliteJournal, live: &mut Live, dir: &Path) -> Result<(), OpenError> {
-    let now = journal.clock.now();
+fn raise_epoch(
+    journal: &mut SqliteJournal,
+    live: &mut Live,
+    dir: &Path,
+    now: Timestamp,
+) -> Result<(), OpenError> {
     let command = Command::RaiseEpoch { epoch: live.epoch.0 + 1 };
     let events = tasuki_core::decide(command, live, now).events;
     let batch: Vec<_> = events.into_iter().map(|event| live.append(event, now)).collect();
-    journal.commit(&batch, live, CatchUp::Least).map_err(fault("raise the fence epoch", dir))?;
-    live.keep();
+    journal
+        .commit(&batch, live, CatchUp::Least, now)
+        .map_err(fault("raise the fence epoch", dir))?;
+    live.commit();
     live.ready.clear();
     Ok(())
 }
@@ -234,13 +241,13 @@ pub(super) fn fault<'d>(step: &'static str, dir: &'d Path) -> impl FnOnce(Fault)
 }
 
 /// The live state as it was: the rows, and the events that the rows do not know yet.
-fn recover(journal: &mut SqliteJournal) -> Result<Live, OpenError> {
+fn recover(journal: &mut SqliteJournal, clock: &dyn Clock) -> Result<Live, OpenError> {
     let head = journal.log.position;
     let last = rows::events(&journal.db, Position(head.0.saturating_sub(1)), 1);
     if let Some(last) = last.map_err(sql("read the end of"))?.first() {
-        journal.clock.not_before(last.sealed.record.at);
+        clock.not_before(last.sealed.record.at);
     }
-    let now = journal.clock.now();
+    let now = clock.now();
     let epoch: i64 =
         rows::meta(&journal.db, "epoch").map_err(sql("read the epoch of"))?.unwrap_or(1);
     let mut live = Live::new(Epoch(u64::try_from(epoch).unwrap_or(1)), head);
@@ -248,7 +255,7 @@ fn recover(journal: &mut SqliteJournal) -> Result<Live, OpenError> {
     replay(&journal.db, &mut live, &mut journal.dirty).map_err(sql("replay the events of"))?;
     live.head = head;
     live.renew_all(now);
-    live.keep();
+    live.commit();
     live.ready.clear();
     Ok(live)
 }
@@ -257,7 +264,6 @@ pub(super) fn journal(
     db: Connection,
     path: &Path,
     dir: &Path,
-    clock: Arc<dyn Clock>,
     log: LogHead,
     sync: Sync,
     lock: File,
@@ -265,7 +271,6 @@ pub(super) fn journal(
     let checkpoints = connect(path, sync).map_err(sql("open"))?;
     Ok(SqliteJournal {
         db,
-        clock,
         key: crate::key::load(dir).map_err(io("read or make broker.key", dir))?,
         log,
         dirty: Dirty::default(),
@@ -361,7 +366,7 @@ fn load_rows(
     rows::each_usage(db, |tenant, bytes| {
         live.usage.entry(tenant).or_default().stored_bytes = bytes;
     })?;
-    live.keep();
+    live.commit();
     Ok(())
 }
 
@@ -401,6 +406,6 @@ pub(super) fn replay_some(
         live.apply_again(&entry.sealed);
         dirty.note(&entry.sealed);
     }
-    live.keep();
+    live.commit();
     Ok(entries.last().map(|entry| entry.sealed.position))
 }

@@ -54,8 +54,7 @@ fn task_of(row: &Row<'_>) -> Result<Task> {
     let envelope: Option<[u8; 32]> = row.get(11)?;
     let hop: Option<u32> = row.get(12)?;
     let more: Option<String> = row.get(18)?;
-    let (coordinator, taints) = codec::decode_more(more.as_deref()).map_err(bad(18))?;
-    Ok(Task {
+    let mut task = Task {
         id: parsed(row, 0)?,
         state: parsed(row, 1)?,
         owner: parsed(row, 2)?,
@@ -72,10 +71,14 @@ fn task_of(row: &Row<'_>) -> Result<Task> {
         head: Hash(row.get(14)?),
         at: position(row, 15)?,
         channel: parsed_maybe(row, 17)?,
-        coordinator,
-        taints,
         project: parsed_maybe(row, 16)?,
-    })
+        coordinator: None,
+        taints: Vec::new(),
+        past: None,
+        last: None,
+    };
+    codec::decode_more(&mut task, more.as_deref()).map_err(bad(18))?;
+    Ok(task)
 }
 
 pub(super) fn put_task(db: &Connection, task: &Task) -> Result<()> {
@@ -455,13 +458,13 @@ pub(super) fn each_usage(db: &Connection, mut each: impl FnMut(String, u64)) -> 
     Ok(())
 }
 
-pub(super) fn keep(db: &Connection, name: &str, at: Position, text: &str) -> Result<()> {
+pub(super) fn save_fold(db: &Connection, name: &str, at: Position, text: &str) -> Result<()> {
     let sql = "INSERT INTO kept VALUES (?1, ?2, ?3) \
                ON CONFLICT (name) DO UPDATE SET at = ?2, data = ?3 WHERE at < ?2";
     db.prepare_cached(sql)?.execute(params![name, sql_position(at), text]).map(drop)
 }
 
-pub(super) fn kept(db: &Connection, name: &str) -> Result<Option<(Position, String)>> {
+pub(super) fn load_fold(db: &Connection, name: &str) -> Result<Option<(Position, String)>> {
     let mut find = db.prepare_cached("SELECT at, data FROM kept WHERE name = ?")?;
     find.query_row([name], |row| Ok((position(row, 0)?, row.get(1)?))).optional()
 }

@@ -6,15 +6,21 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use tasuki_core::command::{Act, Claim, Offer, OfferTask, Proof, Seeker};
+use tasuki_core::decide::Replay;
+use tasuki_core::document::StoredBody;
 use tasuki_core::envelope::Control;
 use tasuki_core::event::Key;
-use tasuki_core::ids::Epoch;
-use tasuki_core::{Body, ClaimId, Target, Terms};
+use tasuki_core::ids::{Epoch, IdempotencyKey};
+use tasuki_core::{
+    AgentId, Body, ClaimId, Document, DocumentId, Handoff, HandoffId, Target, Task, TaskId, Terms,
+};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
 use super::*;
 use crate::ManualClock;
+use crate::live::Appended;
+use crate::machine::{Fault, Written};
 
 /// A safety net only.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -33,7 +39,12 @@ impl Journal for Told {
     fn load_task(&mut self, _: TaskId) -> Result<Option<Task>, Error> {
         Ok(None)
     }
-    fn load_replay(&mut self, _: &AgentId, _: &IdempotencyKey) -> Result<Option<Replay>, Error> {
+    fn load_replay(
+        &mut self,
+        _: &AgentId,
+        _: &IdempotencyKey,
+        _: Timestamp,
+    ) -> Result<Option<Replay>, Error> {
         Ok(None)
     }
     fn load_document(&mut self, _: &DocumentId) -> Result<Option<Document>, Error> {
@@ -42,12 +53,18 @@ impl Journal for Told {
     fn load_body(&mut self, _: Position) -> Result<Option<StoredBody>, Error> {
         Ok(None)
     }
-    fn commit(&mut self, batch: &[Appended], _: &Live, _: CatchUp) -> Result<Evicted, Fault> {
+    fn commit(
+        &mut self,
+        batch: &[Appended],
+        _: &Live,
+        _: CatchUp,
+        _: Timestamp,
+    ) -> Result<Written, Fault> {
         self.asks.send(batch.len()).unwrap();
         let verdict = self.verdicts.recv_timeout(PATIENCE).unwrap();
-        verdict.map(|()| Evicted::default())
+        verdict.map(|()| Written::default())
     }
-    fn keep(&mut self, _: &str, _: Position, _: &str) -> Result<(), Error> {
+    fn save_fold(&mut self, _: &str, _: Position, _: &str) -> Result<(), Error> {
         Ok(())
     }
     fn has_room(&mut self) -> bool {
@@ -100,6 +117,11 @@ impl Stage {
         first
     }
 
+    /// What a reader sees now, without asking the writer.
+    fn sees(&self, id: u128) -> Option<Arc<Handoff>> {
+        self.handle.shared.images().unwrap().handoff(HandoffId(id)).cloned()
+    }
+
     fn say(&self, verdict: Result<(), Fault>) {
         self.verdicts.send(verdict).unwrap();
     }
@@ -124,7 +146,7 @@ fn body(text: &str) -> Body {
     Body::of(&serde_json::json!({ "text": text }))
 }
 
-fn offer(id: u128, key: Option<&str>) -> Command {
+pub(crate) fn offer(id: u128, key: Option<&str>) -> Command {
     let key = key.map(|key| Key { key: key.parse().unwrap(), request: body("request").hash });
     Command::Offer(Box::new(Offer {
         handoff: HandoffId(id),
@@ -157,14 +179,14 @@ fn offer(id: u128, key: Option<&str>) -> Command {
     }))
 }
 
-fn claim(id: u128) -> Command {
+pub(crate) fn claim(id: u128) -> Command {
     let seeker = Seeker { agent: "coder".parse().unwrap(), capabilities: Vec::new() };
     let claim_ids = vec![ClaimId(id)];
     let claim = Claim { seeker, claim_ids, lease_ms: None, request_id: None };
     Command::ClaimOne { handoff: HandoffId(id), claim }
 }
 
-fn complete(id: u128, proof: Proof) -> Command {
+pub(crate) fn complete(id: u128, proof: Proof) -> Command {
     let act = Act::Complete { result: body("done"), follow_ups: Vec::new(), checked: None };
     Command::Held { handoff: HandoffId(id), proof, by: None, act }
 }
@@ -174,7 +196,7 @@ async fn what_comes_in_during_a_commit_shares_the_next_one() {
     let mut stage = Stage::new();
     let first = stage.stand_still().await;
     let waiting: Vec<_> = (2..52).map(|id| stage.send(offer(id, None))).collect();
-    assert_eq!(stage.handle.shared.head.load(Ordering::Acquire), 0, "nothing is told too early");
+    assert_eq!(stage.handle.shared.head(), Position(0), "nothing is told too early");
     assert!(!first.is_finished(), "nothing is acknowledged before its commit");
     stage.say(Ok(()));
     stage.say(Ok(()));
@@ -183,7 +205,7 @@ async fn what_comes_in_during_a_commit_shares_the_next_one() {
     for reply in waiting {
         only(reply.await.unwrap()).unwrap();
     }
-    assert_eq!(stage.handle.stats().commits, 2);
+    assert_eq!(stage.handle.shared.stats().commits, 2);
 }
 
 #[tokio::test]
@@ -193,8 +215,6 @@ async fn a_batch_that_found_the_file_busy_is_taken_back_whole() {
     let first = stage.stand_still().await;
     let second = stage.send(offer(2, Some("k-1")));
     let third = stage.send(claim(1));
-    let (reply, read) = oneshot::channel();
-    stage.handle.send(Message::Handoff(HandoffId(2), reply)).unwrap();
     let (reply, caught_up) = oneshot::channel();
     stage.handle.send(Message::CatchUp(reply)).unwrap();
     stage.say(Ok(()));
@@ -204,10 +224,10 @@ async fn a_batch_that_found_the_file_busy_is_taken_back_whole() {
     only(first.await.unwrap()).unwrap();
     assert!(matches!(only(second.await.unwrap()), Err(Error::Overloaded)));
     assert!(matches!(only(third.await.unwrap()), Err(Error::Overloaded)));
-    assert_eq!(read.await.unwrap().unwrap(), None, "a reader saw what was not kept");
+    assert_eq!(stage.sees(2), None, "a reader saw what was not kept");
     assert!(matches!(caught_up.await.unwrap(), Err(Error::Overloaded)));
-    assert_eq!(stage.handle.shared.head.load(Ordering::Acquire), 1);
-    assert_eq!(news.try_recv().unwrap().events.len(), 1);
+    assert_eq!(stage.handle.shared.head(), Position(1));
+    assert_eq!(news.try_recv().unwrap().changes.len(), 1);
     assert!(news.try_recv().is_err(), "subscribers heard of what was not kept");
 
     // The key was not used, the handoff not claimed, the positions not taken.
@@ -217,6 +237,29 @@ async fn a_batch_that_found_the_file_busy_is_taken_back_whole() {
     assert!(!again.outcome.repeated);
     assert_eq!(again.handoffs[0].at, Position(2));
     only(stage.send(claim(1)).await.unwrap()).unwrap();
+}
+
+#[tokio::test]
+async fn readers_see_what_is_committed_while_the_writer_stands_still() {
+    let mut stage = Stage::new();
+    let proof = stage.claimed(7).await;
+    let coder = Target::Agent("coder".parse().unwrap());
+    let waiting = |stage: &Stage| stage.handle.shared.images().unwrap().waiting(&coder);
+    let in_flight = |stage: &Stage| {
+        stage.handle.shared.images().unwrap().usage(&"default".parse().unwrap()).in_flight
+    };
+    let new = stage.send(offer(8, None));
+    assert_eq!(stage.asked().await, 1);
+    assert_eq!(stage.sees(8), None, "nothing is seen before its commit");
+    assert_eq!(stage.sees(7).unwrap().state.name().as_str(), "claimed");
+    assert_eq!((waiting(&stage), in_flight(&stage)), (0, 1));
+    stage.say(Ok(()));
+    only(new.await.unwrap()).unwrap();
+    assert!(stage.sees(8).is_some(), "a reply is seen by whoever has it");
+    assert_eq!((waiting(&stage), in_flight(&stage)), (1, 2));
+    stage.say(Ok(()));
+    only(stage.send(complete(7, proof)).await.unwrap()).unwrap();
+    assert_eq!((waiting(&stage), in_flight(&stage)), (1, 1));
 }
 
 #[tokio::test]
@@ -234,7 +277,7 @@ async fn a_full_disk_refuses_new_work_and_takes_what_finishes_work() {
     assert!(matches!(only(new.await.unwrap()), Err(Error::DiskFull)));
     only(finishing.await.unwrap()).unwrap();
     assert_eq!(stage.asked().await, 1, "the completion by itself, with the space set aside");
-    assert!(stage.handle.stats().disk_full);
+    assert!(stage.handle.shared.stats().disk_full);
     let refused = only(stage.send(offer(3, None)).await.unwrap());
     assert!(matches!(refused, Err(Error::DiskFull)), "without trying");
 }
@@ -247,8 +290,7 @@ async fn when_not_even_the_reserve_is_enough_nothing_is_acknowledged() {
     stage.say(Err(Fault::Full));
     stage.say(Err(Fault::Full));
     assert!(matches!(only(finishing.await.unwrap()), Err(Error::DiskFull)));
-    let handoff = stage.handle.handoff(HandoffId(7)).await.unwrap().unwrap();
-    assert_eq!(handoff.state.name().as_str(), "claimed");
+    assert_eq!(stage.sees(7).unwrap().state.name().as_str(), "claimed");
     stage.say(Ok(()));
     only(stage.send(complete(7, proof)).await.unwrap()).unwrap();
 }
@@ -261,9 +303,9 @@ async fn after_a_fault_of_unknown_outcome_nothing_is_acknowledged_any_more() {
     stage.say(Err(Fault::Fatal("the sync failed".into())));
     assert!(matches!(first.await.unwrap(), Err(Error::Unknown)));
     assert!(matches!(behind.await.unwrap(), Err(Error::Unknown)));
-    assert_eq!(stage.handle.failed().await, "the sync failed");
-    assert!(matches!(stage.handle.handoff(HandoffId(1)).await, Err(Error::Closed)));
-    assert_eq!(stage.handle.shared.head.load(Ordering::Acquire), 0);
+    assert_eq!(stage.handle.shared.failed().await, "the sync failed");
+    assert!(matches!(stage.handle.shared.images().map(drop), Err(Error::Closed)));
+    assert_eq!(stage.handle.shared.head(), Position(0));
 }
 
 #[tokio::test]

@@ -144,9 +144,12 @@ macro_rules! conforms {
                 a_listing_knows_every_reply_that_was_given_before_it
                 bodies_are_found_where_their_events_are
                 events_come_in_order_and_a_chain_is_those_of_its_task
+                one_look_shows_everything_that_was_named
+                a_reply_is_seen_at_once
                 the_log_of_a_busy_store_verifies;
             news:
                 subscribers_hear_what_was_committed_and_what_can_be_claimed
+                subscribers_see_what_an_event_led_to
                 a_line_tells_when_its_next_one_can_be_claimed
                 subscribers_hear_every_event_once_and_in_order
                 what_is_due_next_is_told

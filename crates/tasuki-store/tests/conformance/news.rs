@@ -20,7 +20,7 @@ fn told(news: &mut Receiver<Arc<Committed>>) -> (Vec<&'static str>, Vec<Target>)
     let mut kinds = Vec::new();
     let mut ready = Vec::new();
     while let Ok(committed) = news.try_recv() {
-        kinds.extend(committed.events.iter().map(|sealed| sealed.record.event.kind()));
+        kinds.extend(committed.changes.iter().map(|change| change.sealed.record.event.kind()));
         ready.extend(committed.ready.iter().cloned());
     }
     (kinds, ready)
@@ -47,6 +47,24 @@ pub(crate) async fn subscribers_hear_what_was_committed_and_what_can_be_claimed(
 
     assert_eq!(code(stage.redrive(id).await), "not_dead_lettered");
     assert_eq!(told(&mut news), (vec![], vec![]), "nothing happened");
+}
+
+/// Nobody who is told of an event has to look what became of the handoff and its task.
+pub(crate) async fn subscribers_see_what_an_event_led_to(stage: Stage) {
+    let mut news = stage.store.subscribe();
+    let id = stage.offered().await;
+    let proof = stage.claim(id, "coder").await;
+    stage.act(id, proof, complete("done")).await.unwrap();
+    let mut states = Vec::new();
+    while let Ok(committed) = news.try_recv() {
+        for change in &committed.changes {
+            let (handoff, task) = (change.handoff.as_ref().unwrap(), change.task.as_ref().unwrap());
+            assert_eq!((handoff.at, task.at), (change.sealed.position, change.sealed.position));
+            states.push((handoff.state.name().as_str(), task.state.as_str()));
+        }
+    }
+    let open = |state| (state, "open");
+    assert_eq!(states, [open("pending"), open("claimed"), ("completed", "completed")]);
 }
 
 pub(crate) async fn a_line_tells_when_its_next_one_can_be_claimed(stage: Stage) {
@@ -84,7 +102,7 @@ pub(crate) async fn subscribers_hear_every_event_once_and_in_order(stage: Stage)
     workers.join_all().await;
     let mut heard = Vec::new();
     while let Ok(committed) = news.try_recv() {
-        heard.extend(committed.events.iter().cloned());
+        heard.extend(committed.changes.iter().map(|change| change.sealed.clone()));
     }
     let log = stage.log().await;
     assert_eq!(log.len(), 16 * 10 * 3);

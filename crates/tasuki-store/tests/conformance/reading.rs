@@ -8,7 +8,7 @@ use tasuki_core::command::{Act, Command, OpenTask};
 use tasuki_core::event::FailureClass;
 use tasuki_core::handoff::StateName;
 use tasuki_core::{Handoff, Position, Task, TaskId, TaskState};
-use tasuki_store::{HandoffFilter, Store, TaskFilter};
+use tasuki_store::{HandoffFilter, Needs, Store, TaskFilter};
 
 use crate::stage::Stage;
 use crate::support::{HOUR, SECOND, agent, body, complete, fail, to, to_any};
@@ -222,4 +222,55 @@ pub(crate) async fn the_log_of_a_busy_store_verifies(stage: Stage) {
     assert_eq!(verdict.tasks, tasks.len() as u64);
     let bodies = log.iter().filter(|entry| entry.sealed.record.event.body().is_some()).count();
     assert_eq!(verdict.bodies, bodies as u64);
+}
+
+/// One look shows handoffs with their tasks, tasks with what is under way for them, and the bodies
+/// that were asked for, whether all that is still worked on or long at its end.
+pub(crate) async fn one_look_shows_everything_that_was_named(stage: Stage) {
+    let done = stage.offer_to(to("coder"), |_| {}).await;
+    let proof = stage.claim(done, "coder").await;
+    stage.act(done, proof, complete("done")).await.unwrap();
+    let waiting = stage.offer_to(to("coder"), |_| {}).await;
+    for moment in ["as it was left", "when everything is written down"] {
+        let task = stage.store.handoff(waiting).await.unwrap().unwrap().task_id;
+        let needs = Needs::handoffs([done, tasuki_core::HandoffId(999)]).and_tasks([task]);
+        let needs = needs.with_envelopes().with_results().with_intents();
+        let sight = stage.store.look(needs).await.unwrap();
+        let ended = sight.handoff(done).expect(moment);
+        assert_eq!(ended.state.name(), StateName::Completed, "{moment}");
+        assert!(sight.handoff(tasuki_core::HandoffId(999)).is_none());
+        let of_ended = sight.task_of(ended).expect(moment);
+        assert_eq!(of_ended.state, TaskState::Completed, "{moment}");
+        assert!(sight.result(ended).unwrap().text().contains("done"), "{moment}");
+        let open = sight.task(task).expect(moment);
+        let under_way = sight.under_way(open).expect(moment);
+        assert_eq!(under_way.id, waiting, "{moment}");
+        for handoff in [ended, under_way] {
+            assert_eq!(sight.envelope(handoff).unwrap().hash, handoff.envelope, "{moment}");
+        }
+        // An offer that opens its task brings the intent with its envelope.
+        assert_eq!(open.intent_at, under_way.envelope_at);
+        assert!(sight.intent(open).is_some(), "{moment}");
+        // A listing lets rows catch up, so what has ended leaves the RAM.
+        stage.store.list_handoffs(HandoffFilter { max: 1, ..Default::default() }).await.unwrap();
+    }
+}
+
+/// A caller that has its reply sees what the reply told.
+pub(crate) async fn a_reply_is_seen_at_once(stage: Stage) {
+    for _ in 0..20 {
+        let id = stage.offer_to(to("coder"), |_| {}).await;
+        let seen = stage.store.handoff(id).await.unwrap().unwrap();
+        assert_eq!(seen.state.name(), StateName::Pending);
+        let proof = stage.claim(id, "coder").await;
+        let seen = stage.store.handoff(id).await.unwrap().unwrap();
+        assert_eq!(seen.state.name(), StateName::Claimed);
+        assert_eq!(stage.store.waiting(vec![to("coder")]).await.unwrap(), [0]);
+        stage.act(id, proof, complete("done")).await.unwrap();
+        let sight = stage.store.look(Needs::handoff(id)).await.unwrap();
+        let seen = sight.handoff(id).unwrap();
+        assert_eq!(seen.state.name(), StateName::Completed);
+        assert_eq!(sight.task_of(seen).unwrap().state, TaskState::Completed);
+        assert_eq!(stage.store.usage("default".parse().unwrap()).await.unwrap().in_flight, 0);
+    }
 }

@@ -167,16 +167,16 @@ pub(crate) async fn a_nonce_is_good_for_once_whoever_is_asked(stage: Stage) {
 }
 
 pub(crate) async fn a_kept_text_is_replaced_by_a_later_one_only(stage: Stage) {
-    let keep = |at, text: &str| stage.store.keep("records", Position(at), text.into());
-    assert_eq!(stage.store.kept("records").await.unwrap(), None);
+    let keep = |at, text: &str| stage.store.save_fold("records", Position(at), text.into());
+    assert_eq!(stage.store.load_fold("records").await.unwrap(), None);
     keep(5, "five").await.unwrap();
     keep(7, "seven").await.unwrap();
-    let kept = stage.store.kept("records").await.unwrap();
+    let kept = stage.store.load_fold("records").await.unwrap();
     assert_eq!(kept, Some((Position(7), "seven".into())));
     if stage.backend != Backend::Volatile {
         keep(6, "six").await.unwrap();
         let again = stage.restart().await;
-        let kept = again.store.kept("records").await.unwrap();
+        let kept = again.store.load_fold("records").await.unwrap();
         assert_eq!(kept, Some((Position(7), "seven".into())));
     }
 }

@@ -59,7 +59,7 @@ async fn after_a_failover_that_lost_writes_fences_rise_and_the_old_holder_is_ref
 }
 
 fn heard(news: &tasuki_store::Committed, id: tasuki_core::HandoffId) -> bool {
-    news.events.iter().any(|event| event.record.handoff_id == Some(id))
+    news.changes.iter().any(|change| change.sealed.record.handoff_id == Some(id))
 }
 
 async fn insist(

@@ -340,6 +340,7 @@ impl Amend {
             payload: self.payload.map(|text| json("--payload", &text)).transpose()?,
             terms: None,
             said,
+            more: Default::default(),
         };
         let path = format!("/v1/dead-letters/{}/amend", self.handoff);
         let reply = client.post(&path, &body).await?;

@@ -1,119 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reacts to what was committed with commands of its own: lets go on what waits for other tasks, and
-//! tells coordinators what failed. The log is its list of things to do, and how far it got is written
-//! down, so nothing is forgotten by a restart; whatever it does twice has the effect of once.
+//! tells coordinators what failed. The log is its list of things to do, so nothing is forgotten by a
+//! restart; whatever it does twice has the effect of once.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Weak;
 
+use async_trait::async_trait;
 use serde_json::json;
 use tasuki_core::canonical::Body;
 use tasuki_core::command::Command;
 use tasuki_core::envelope::Action;
-use tasuki_core::event::{Event, Sealed};
+use tasuki_core::event::Event;
 use tasuki_core::handoff::{Handoff, StateName};
 use tasuki_core::report::FailureReport;
-use tasuki_core::{AgentId, HandoffId, Position, State, Target, TaskId, TaskState, Timestamp};
-use tasuki_store::{Committed, HandoffFilter, PAGE_MAX};
-use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::RecvError;
+use tasuki_core::{AgentId, HandoffId, State, Target, TaskId, TaskState, Timestamp};
+use tasuki_store::{Change, HandoffFilter, PAGE_MAX};
 
+use super::{Flow, Fold, GO_ON};
 use crate::caller::BROKER;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::keys;
 use crate::requests::{FollowUp, NewOffer};
 
-const NAME: &str = "follower";
-const KEEP_EVERY: Duration = Duration::from_secs(10);
-/// How many events are read at a time, and how many in all after a restart.
-const READ_MAX: usize = 1000;
-const BEHIND_MAX: u64 = 200_000;
-
 /// How long to leave alone what could not be done.
 const AGAIN_MS: u64 = 5_000;
 /// How many things that could not be done are remembered; the dead letters themselves stay listed.
 const LEFT_MAX: usize = 10_000;
 
-struct Follower {
+pub(crate) struct Follower {
+    engine: Weak<Engine>,
     /// Which handoffs wait for a task.
-    waiting: HashMap<TaskId, HashSet<HandoffId>>,
+    waiting: BTreeMap<TaskId, BTreeSet<HandoffId>>,
     /// What may be able to go on.
-    ready: HashSet<HandoffId>,
+    ready: BTreeSet<HandoffId>,
     /// What has just become a dead letter.
     dead: Vec<HandoffId>,
-    at: Position,
-    kept: Instant,
     /// When to try again what could not be done.
     again_at: Option<Timestamp>,
 }
 
-pub(crate) async fn run(engine: Weak<Engine>, mut news: broadcast::Receiver<Arc<Committed>>) {
-    let mut follower = Follower {
-        waiting: HashMap::new(),
-        ready: HashSet::new(),
-        dead: Vec::new(),
-        at: Position(0),
-        kept: Instant::now(),
-        again_at: None,
-    };
-    match engine.upgrade() {
-        Some(engine) => follower.begin(&engine).await,
-        None => return,
+#[async_trait]
+impl Fold for Follower {
+    fn name(&self) -> Option<&'static str> {
+        Some("follower")
     }
-    loop {
-        let told = match follower.again_at {
-            None => news.recv().await,
-            Some(at) => {
-                let Some(clock) = engine.upgrade().map(|engine| engine.store.clock().clone())
-                else {
-                    return;
-                };
-                tokio::select! {
-                    told = news.recv() => told,
-                    () = clock.sleep_until(at) => Ok(Arc::default()),
-                }
-            }
-        };
-        let Some(engine) = engine.upgrade() else { return };
-        match told {
-            Ok(batch) if !batch.missed => {
-                let at = follower.at;
-                for event in batch.events.iter().filter(|event| event.position > at) {
-                    follower.note(event);
-                }
-                let last = batch.events.last().map(|event| event.position);
-                follower.act(&engine).await;
-                follower.at = follower.at.max(last.unwrap_or(follower.at));
-                follower.keep(&engine).await;
-            }
-            Ok(_) => {
-                follower.at = engine.store.head();
-                follower.look_at_all(&engine).await;
-            }
-            Err(RecvError::Lagged(_)) => follower.catch_up(&engine).await,
-            Err(RecvError::Closed) => return,
-        }
-    }
-}
 
-impl Follower {
-    async fn begin(&mut self, engine: &Engine) {
-        let kept = engine.store.kept(NAME).await.ok().flatten();
-        let behind = Position(engine.store.head().0.saturating_sub(BEHIND_MAX));
-        self.at = kept.map_or(behind, |(at, _)| at.max(behind));
-        self.look_at_all(engine).await;
-        self.catch_up(engine).await;
+    async fn load(&mut self, _: Option<String>) -> Flow {
+        self.start_over().await
+    }
+
+    async fn apply(&mut self, changes: &[Change], _: &[Target]) -> Flow {
+        changes.iter().for_each(|change| self.note(change));
+        self.wake().await
     }
 
     /// Everything that waits for other tasks.
-    async fn look_at_all(&mut self, engine: &Engine) {
+    async fn start_over(&mut self) -> Flow {
+        let Some(engine) = self.engine.upgrade() else { return Flow::Break(()) };
         let mut before = None;
         loop {
             let state = Some(StateName::Scheduled);
             let filter = HandoffFilter { state, before, max: PAGE_MAX, ..HandoffFilter::default() };
-            let Ok(page) = engine.store.list_handoffs(filter).await else { return };
+            let Ok(page) = engine.store.list_handoffs(filter).await else { return GO_ON };
             before = page.last().map(|handoff| handoff.id);
             for handoff in &page {
                 if let Some(after) = &handoff.contract.after {
@@ -124,21 +74,34 @@ impl Follower {
                 break;
             }
         }
-        self.act(engine).await;
+        self.wake().await
     }
 
-    async fn catch_up(&mut self, engine: &Engine) {
-        loop {
-            let Ok(entries) = engine.store.events(self.at, READ_MAX).await else { return };
-            let last = entries.last().map(|entry| entry.sealed.position);
-            for entry in &entries {
-                self.note(&entry.sealed);
-            }
-            self.act(engine).await;
-            self.at = self.at.max(last.unwrap_or(self.at));
-            if entries.len() < READ_MAX {
-                return;
-            }
+    /// How far it got is all there is to know, unless something is left to do: that must be found
+    /// again after a restart.
+    fn save(&self) -> Option<String> {
+        self.again_at.is_none().then(String::new)
+    }
+
+    fn wake_at(&self) -> Option<Timestamp> {
+        self.again_at
+    }
+
+    async fn wake(&mut self) -> Flow {
+        let Some(engine) = self.engine.upgrade() else { return Flow::Break(()) };
+        self.act(&engine).await;
+        GO_ON
+    }
+}
+
+impl Follower {
+    pub(crate) fn new(engine: Weak<Engine>) -> Self {
+        Self {
+            engine,
+            waiting: BTreeMap::new(),
+            ready: BTreeSet::new(),
+            dead: Vec::new(),
+            again_at: None,
         }
     }
 
@@ -149,8 +112,8 @@ impl Follower {
         self.ready.insert(handoff);
     }
 
-    fn note(&mut self, event: &Sealed) {
-        let record = &event.record;
+    fn note(&mut self, change: &Change) {
+        let record = &change.sealed.record;
         if let (Some(id), Some((offered, _))) = (record.handoff_id, record.event.offered())
             && let Some(after) = &offered.contract.after
         {
@@ -159,7 +122,7 @@ impl Follower {
         if let (Some(id), Event::DeadLettered { .. }) = (record.handoff_id, &record.event) {
             self.dead.push(id);
         }
-        if ends_task(&record.event)
+        if change.task.as_ref().is_none_or(|task| task.state != TaskState::Open)
             && let Some(waiting) = self.waiting.get(&record.task_id)
         {
             self.ready.extend(waiting);
@@ -190,30 +153,6 @@ impl Follower {
         let left = !self.ready.is_empty() || !self.dead.is_empty();
         self.again_at = left.then(|| engine.now().plus_ms(AGAIN_MS));
     }
-
-    async fn keep(&mut self, engine: &Engine) {
-        // What is left to do must be found again after a restart.
-        if self.again_at.is_some() || self.kept.elapsed() < KEEP_EVERY {
-            return;
-        }
-        self.kept = Instant::now();
-        if let Err(error) = engine.store.keep(NAME, self.at, String::new()).await {
-            tracing::debug!(%error, "how far the follower got is written down later");
-        }
-    }
-}
-
-/// Whether a task may be at its end by this.
-fn ends_task(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::Completed { next: None, .. }
-            | Event::DeadLettered { .. }
-            | Event::Cancelled { .. }
-            | Event::Aborted { .. }
-            | Event::Discarded { .. }
-            | Event::TaskCancelled { .. }
-    )
 }
 
 impl Engine {

@@ -2,13 +2,13 @@
 //! Who waits for what. Work for a target wakes one of its waiters; news of a handoff or a task
 //! wakes all of its own. A wake-up is only a reason to look again.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use tasuki_core::{HandoffId, Target, TaskId};
 use tokio::sync::Notify;
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Topic {
     Target(Target),
     Handoff(HandoffId),
@@ -17,7 +17,7 @@ pub(crate) enum Topic {
 
 #[derive(Default)]
 pub(crate) struct Waiters {
-    slots: Mutex<HashMap<Topic, Slot>>,
+    slots: Mutex<BTreeMap<Topic, Slot>>,
 }
 
 struct Slot {
@@ -25,21 +25,21 @@ struct Slot {
     users: usize,
 }
 
-/// A place among the waiters of a topic; giving it up cleans up behind the last one.
-pub(crate) struct Place {
+/// A seat among the waiters of a topic; giving it up cleans up behind the last one.
+pub(crate) struct Seat {
     waiters: Arc<Waiters>,
     topic: Topic,
     pub(crate) notify: Arc<Notify>,
 }
 
 impl Waiters {
-    pub(crate) fn take_place(self: &Arc<Self>, topic: Topic) -> Place {
+    pub(crate) fn take_seat(self: &Arc<Self>, topic: Topic) -> Seat {
         let mut slots = self.slots.lock().expect("no holder of this lock panics");
         let slot = slots
             .entry(topic.clone())
             .or_insert_with(|| Slot { notify: Arc::new(Notify::new()), users: 0 });
         slot.users += 1;
-        Place { waiters: self.clone(), topic, notify: slot.notify.clone() }
+        Seat { waiters: self.clone(), topic, notify: slot.notify.clone() }
     }
 
     /// Wakes one waiter, the longest waiting first.
@@ -63,7 +63,7 @@ impl Waiters {
     }
 }
 
-impl Drop for Place {
+impl Drop for Seat {
     fn drop(&mut self) {
         let mut slots = self.waiters.slots.lock().expect("no holder of this lock panics");
         if let Some(slot) = slots.get_mut(&self.topic) {

@@ -2,24 +2,26 @@
 //! Who is there: an agent that asks for work or reports on it was there just now. Brokers that share
 //! a store tell each other.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
+use async_trait::async_trait;
 use tasuki_core::command::Seeker;
 use tasuki_core::{AgentId, Target, Timestamp};
-use tasuki_store::Store;
+use tasuki_store::{Change, Store};
+
+use super::{Flow, Fold, GO_ON};
 
 /// How long somebody counts as there after it was heard of.
 pub(crate) const LIVE_MS: u64 = 60_000;
 /// How many are remembered; beyond it those who were not heard of for longest are forgotten.
 const SEEN_MAX: usize = 100_000;
 /// How often brokers tell each other.
-const SHARE: Duration = Duration::from_secs(2);
+const SHARE_MS: u64 = 2_000;
 
 #[derive(Default)]
 pub(crate) struct Presence {
-    seen: Mutex<HashMap<Target, Seen>>,
+    seen: Mutex<BTreeMap<Target, Seen>>,
 }
 
 #[derive(Clone, Copy)]
@@ -100,18 +102,45 @@ impl Drop for Looking {
 }
 
 /// Tells other brokers who was heard of here, and hears who was heard of there.
-pub(crate) async fn share(store: Arc<dyn Store>, presence: Arc<Presence>) {
-    loop {
-        tokio::time::sleep(SHARE).await;
-        let now = store.clock().now();
-        match store.share_presence(presence.untold(now)).await {
+pub(crate) struct Sharing {
+    store: Arc<dyn Store>,
+    presence: Arc<Presence>,
+    share_at: Timestamp,
+}
+
+impl Sharing {
+    pub(crate) fn new(store: Arc<dyn Store>, presence: Arc<Presence>) -> Self {
+        let share_at = store.clock().now().plus_ms(SHARE_MS);
+        Self { store, presence, share_at }
+    }
+}
+
+#[async_trait]
+impl Fold for Sharing {
+    /// Who is there is heard of from requests and from other brokers, not from the log.
+    async fn apply(&mut self, _: &[Change], _: &[Target]) -> Flow {
+        GO_ON
+    }
+
+    fn wake_at(&self) -> Option<Timestamp> {
+        Some(self.share_at)
+    }
+
+    async fn wake(&mut self) -> Flow {
+        let now = self.store.clock().now();
+        self.share_at = now.plus_ms(SHARE_MS);
+        match self.store.share_presence(self.presence.untold(now)).await {
             Ok(others) => {
                 for (target, at) in others {
-                    presence.note(target, at, 0);
+                    self.presence.note(target, at, 0);
                 }
+                GO_ON
             }
-            Err(tasuki_store::Error::Closed) => return,
-            Err(error) => tracing::debug!(%error, "presence is not shared"),
+            Err(tasuki_store::Error::Closed) => Flow::Break(()),
+            Err(error) => {
+                tracing::debug!(%error, "presence is not shared");
+                GO_ON
+            }
         }
     }
 }

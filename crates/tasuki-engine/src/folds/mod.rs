@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Reacting to what was committed. A [`Fold`] takes one change after another and makes something of
+//! them; the one driver below knows how to begin where it stopped, to catch up, to go on after a
+//! gap, and to save. A fold may rely on the order of each task's changes and on nothing else.
+
+pub(crate) mod follower;
+pub(crate) mod observer;
+pub(crate) mod presence;
+pub(crate) mod waiters;
+pub(crate) mod waking;
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tasuki_core::{Position, Target, Timestamp};
+use tasuki_store::{Change, Committed, Store};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+
+/// How often what a fold knows is saved.
+const SAVE_EVERY_MS: u64 = 10_000;
+/// How many changes are read at a time, and how many in all after a restart.
+const READ_MAX: usize = 1000;
+const BEHIND_MAX: u64 = 200_000;
+
+/// Whether a fold goes on.
+pub(crate) type Flow = ControlFlow<()>;
+pub(crate) const GO_ON: Flow = ControlFlow::Continue(());
+
+#[async_trait]
+pub(crate) trait Fold: Send {
+    /// What it is saved as. A fold without a name knows nothing that would have to be caught up
+    /// with: it begins with what is committed next, and starts over where something was missed.
+    fn name(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Takes up what was saved of it, before the changes that came since.
+    async fn load(&mut self, _saved: Option<String>) -> Flow {
+        GO_ON
+    }
+
+    /// Takes changes, each once, and what became claimable with them, where that is known.
+    async fn apply(&mut self, changes: &[Change], ready: &[Target]) -> Flow;
+
+    /// What lies between is not to be known any more; go on from how things are.
+    async fn start_over(&mut self) -> Flow {
+        GO_ON
+    }
+
+    /// What to save of it, unless it has to be found as it was saved last.
+    fn save(&self) -> Option<String> {
+        None
+    }
+
+    /// When it has something to do even if nothing is committed.
+    fn wake_at(&self) -> Option<Timestamp> {
+        None
+    }
+
+    async fn wake(&mut self) -> Flow {
+        GO_ON
+    }
+}
+
+/// Drives folds side by side: each batch goes to the first of them first. Ends when the store is
+/// closed or a fold wants no more.
+pub(crate) async fn drive(
+    store: Arc<dyn Store>,
+    mut news: broadcast::Receiver<Arc<Committed>>,
+    folds: Vec<Box<dyn Fold>>,
+) {
+    let mut driven = Vec::with_capacity(folds.len());
+    for fold in folds {
+        match Driven::begin(fold, &*store).await {
+            Some(fold) => driven.push(fold),
+            None => return,
+        }
+    }
+    loop {
+        let wake_at = driven.iter().filter_map(|driven| driven.fold.wake_at()).min();
+        let told = match wake_at {
+            None => news.recv().await,
+            Some(at) => tokio::select! {
+                biased;
+                told = news.recv() => told,
+                () = store.clock().sleep_until(at) => Ok(Arc::default()),
+            },
+        };
+        if told.as_ref().is_err_and(|error| *error == RecvError::Closed) {
+            return;
+        }
+        for fold in &mut driven {
+            if fold.hear(&told, &*store).await.is_break() {
+                return;
+            }
+        }
+        for fold in &mut driven {
+            fold.save(&*store).await;
+        }
+    }
+}
+
+struct Driven {
+    fold: Box<dyn Fold>,
+    /// Everything up to here was applied.
+    at: Position,
+    save_at: Timestamp,
+}
+
+impl Driven {
+    /// Goes on where it stopped.
+    async fn begin(mut fold: Box<dyn Fold>, store: &dyn Store) -> Option<Self> {
+        let behind = Position(store.head().0.saturating_sub(BEHIND_MAX));
+        let (at, saved) = match fold.name() {
+            None => (store.head(), None),
+            Some(name) => match store.load_fold(name).await {
+                Ok(Some((at, text))) => (at.max(behind), Some(text)),
+                Ok(None) => (behind, None),
+                Err(error) => {
+                    tracing::debug!(%error, fold = name, "what was saved of a fold is not known");
+                    (store.head(), None)
+                }
+            },
+        };
+        let flow = fold.load(saved).await;
+        let save_at = store.clock().now().plus_ms(SAVE_EVERY_MS);
+        let mut driven = Self { fold, at, save_at };
+        if flow.is_break() || driven.catch_up(store).await.is_break() {
+            return None;
+        }
+        Some(driven)
+    }
+
+    async fn hear(&mut self, told: &Result<Arc<Committed>, RecvError>, store: &dyn Store) -> Flow {
+        if self.fold.wake_at().is_some_and(|at| at <= store.clock().now()) {
+            self.fold.wake().await?;
+        }
+        match told {
+            Ok(batch) if batch.missed => {
+                self.at = store.head();
+                self.fold.start_over().await
+            }
+            Ok(batch) => self.take(batch, store).await,
+            Err(_) if self.fold.name().is_none() => {
+                self.at = store.head();
+                self.fold.start_over().await
+            }
+            Err(_) => self.catch_up(store).await,
+        }
+    }
+
+    async fn take(&mut self, batch: &Committed, store: &dyn Store) -> Flow {
+        let begins = batch.changes.first().map(|change| change.sealed.position);
+        if begins.is_some_and(|begins| begins.0 > self.at.0 + 1) {
+            self.catch_up(store).await?;
+        }
+        let known = batch.changes.partition_point(|change| change.sealed.position <= self.at);
+        let changes = &batch.changes[known..];
+        if changes.is_empty() && batch.ready.is_empty() {
+            return GO_ON;
+        }
+        self.fold.apply(changes, &batch.ready).await?;
+        self.at = changes.last().map_or(self.at, |last| last.sealed.position);
+        GO_ON
+    }
+
+    /// Reads what it has not taken yet. What cannot be read now is read before the next change.
+    async fn catch_up(&mut self, store: &dyn Store) -> Flow {
+        if self.fold.name().is_none() {
+            return GO_ON;
+        }
+        loop {
+            let Ok(changes) = store.changes(self.at, READ_MAX).await else { return GO_ON };
+            let Some(last) = changes.last().map(|change| change.sealed.position) else {
+                return GO_ON;
+            };
+            self.fold.apply(&changes, &[]).await?;
+            self.at = last;
+            if changes.len() < READ_MAX {
+                return GO_ON;
+            }
+        }
+    }
+
+    /// What is not saved is read from the log again, so a failure loses nothing.
+    async fn save(&mut self, store: &dyn Store) {
+        let now = store.clock().now();
+        let Some(name) = self.fold.name().filter(|_| now >= self.save_at) else { return };
+        let Some(text) = self.fold.save() else { return };
+        self.save_at = now.plus_ms(SAVE_EVERY_MS);
+        if let Err(error) = store.save_fold(name, self.at, text).await {
+            tracing::debug!(%error, fold = name, "a fold is saved later");
+        }
+    }
+}
