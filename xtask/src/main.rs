@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What keeps the repository true to itself: `cargo xtask codegen` writes the files that are made
-//! from the code, `cargo xtask tidy` checks what no compiler does, `cargo xtask readme` runs what
-//! the documents show.
+//! from the code, `cargo xtask tidy` checks what no compiler does, `cargo xtask instructions` counts
+//! what a cycle costs, `cargo xtask readme` runs what the documents show.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "findings are its output")]
 
 mod codegen;
 mod gate;
+mod instructions;
 mod markdown;
 mod readme;
 mod tidy;
@@ -19,6 +20,7 @@ const USAGE: &str = "\
 cargo xtask codegen           write the generated files
 cargo xtask codegen --check   fail if one of them is out of date
 cargo xtask tidy              check sizes, names, dependencies and documents
+cargo xtask instructions      count the instructions of a cycle and compare them with the figures
 cargo xtask readme [FILE…]    run the commands of the documents and compare their output
 cargo xtask readme --write [FILE…]   put the real output into them";
 
@@ -41,6 +43,7 @@ fn run() -> anyhow::Result<()> {
         ["codegen"] => codegen::write(&root),
         ["codegen", "--check"] => codegen::check(&root),
         ["tidy"] => tidy::run(&root),
+        ["instructions"] => instructions::run(&root),
         ["readme", "--write", ref documents @ ..] => readme::write(&root, documents),
         ["readme", ref documents @ ..] => readme::check(&root, documents),
         _ => bail!("expected one of\n\n{USAGE}"),

@@ -3,6 +3,8 @@
 //! tell some different texts apart: duplicate keys and integers beyond 2^53 are refused, and
 //! nesting is bounded.
 
+mod write;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -19,41 +21,40 @@ pub const DEPTH_MAX: usize = 64;
 /// The largest integer that every JSON reader keeps exactly.
 const INTEGER_MAX: u64 = (1 << 53) - 1;
 
-/// An immutable piece of JSON and its address.
+/// An immutable piece of JSON in its canonical form, and its address.
 #[derive(Clone)]
 pub struct Body {
     pub hash: Hash,
-    pub json: Arc<RawValue>,
+    text: Arc<str>,
 }
 
 impl Body {
     /// Makes the canonical form of a value and hashes it. The value must have been read strictly
     /// or built by us: a map with a key that is not a string is a bug.
     #[must_use]
-    pub fn of<T: Serialize>(value: &T) -> Self {
-        let value = serde_json::to_value(value).expect("a value with string keys is JSON");
-        let mut text = Vec::with_capacity(1024);
-        write(&value, &mut text);
-        Self::of_canonical(String::from_utf8(text).expect("JSON is UTF-8"))
+    pub fn of<T: Serialize + ?Sized>(value: &T) -> Self {
+        let text = canonical(value);
+        Self { hash: hash(text.as_bytes()), text: text.into() }
     }
 
     /// A body as a store kept it. `None` if it is not JSON any more.
     #[must_use]
     pub fn stored(text: String) -> Option<Self> {
-        let hash = hash(text.as_bytes());
-        Some(Self { hash, json: RawValue::from_string(text).ok()?.into() })
-    }
-
-    fn of_canonical(text: String) -> Self {
-        let hash = hash(text.as_bytes());
-        let json = RawValue::from_string(text).expect("canonical JSON is JSON");
-        Self { hash, json: json.into() }
+        serde_json::from_str::<de::IgnoredAny>(&text).ok()?;
+        Some(Self { hash: hash(text.as_bytes()), text: text.into() })
     }
 
     /// The canonical text.
     #[must_use]
     pub fn text(&self) -> &str {
-        self.json.get()
+        &self.text
+    }
+
+    /// The same as a part of other JSON, into which it is copied as it is.
+    #[must_use]
+    pub fn json(&self) -> Box<RawValue> {
+        let json = serde_json::value::to_raw_value(&write::Verbatim(&self.text));
+        json.expect("writing to memory does not fail")
     }
 }
 
@@ -68,51 +69,14 @@ impl PartialEq for Body {
     }
 }
 
-/// Writes a value in its canonical form. The library does the hard part, numbers; walking the value
-/// here costs a third of letting it sort every object (ADR 7). A test compares the two.
-fn write(value: &Value, to: &mut Vec<u8>) {
-    match value {
-        Value::Object(members) => {
-            to.push(b'{');
-            let mut sorted: Vec<_> = members.iter().collect();
-            // A map is in the order of UTF-8; canonical is the order of UTF-16, which differs only
-            // for keys beyond ASCII.
-            if sorted.iter().any(|(key, _)| !key.is_ascii()) {
-                sorted.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
-            }
-            for (place, (key, member)) in sorted.into_iter().enumerate() {
-                if place > 0 {
-                    to.push(b',');
-                }
-                write_plain(key, to);
-                to.push(b':');
-                write(member, to);
-            }
-            to.push(b'}');
-        }
-        Value::Array(items) => {
-            to.push(b'[');
-            for (place, item) in items.iter().enumerate() {
-                if place > 0 {
-                    to.push(b',');
-                }
-                write(item, to);
-            }
-            to.push(b']');
-        }
-        Value::Number(number) if number.is_f64() => {
-            let text = serde_json_canonicalizer::to_vec(number);
-            to.extend(text.expect("JSON numbers are finite"));
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            write_plain(value, to);
-        }
-    }
+/// The address of a value: the hash of its canonical form, for where the text is not needed.
+#[must_use]
+pub fn address<T: Serialize + ?Sized>(value: &T) -> Hash {
+    hash(canonical(value).as_bytes())
 }
 
-/// What plain JSON writes as canonical JSON does: words, integers and strings.
-fn write_plain<T: Serialize + ?Sized>(value: &T, to: &mut Vec<u8>) {
-    serde_json::to_writer(to, value).expect("writing to memory does not fail");
+fn canonical<T: Serialize + ?Sized>(value: &T) -> String {
+    write::canonical(value).expect("a value with string keys is JSON")
 }
 
 /// SHA-256 of some bytes.
@@ -292,7 +256,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn the_canonical_form_of_anything_is_the_librarys(
-            keys in proptest::collection::vec(".{0,6}", 0..8),
+            keys in proptest::collection::vec("(?s).{0,24}", 0..8),
             numbers in proptest::collection::vec(proptest::num::f64::NORMAL, 8),
         ) {
             let members: Map<_, _> = keys
@@ -305,6 +269,69 @@ mod tests {
             let ours = Body::of(&value);
             proptest::prop_assert_eq!(ours.text(), theirs);
         }
+    }
+
+    /// One of each kind of thing that can be written, with members in no order.
+    #[derive(Serialize)]
+    struct Everything {
+        z: Option<u8>,
+        b: Variants,
+        #[serde(flatten)]
+        more: Map<String, Value>,
+        a: (i64, char, Unit, &'static [u8]),
+        #[serde(rename = "é\n\"")]
+        escaped: Shown,
+        raw: Box<RawValue>,
+        numbers: std::collections::BTreeMap<u32, Vec<Variants>>,
+        float: f32,
+        nan: f64,
+    }
+    #[derive(Serialize)]
+    struct Unit;
+    #[derive(Serialize)]
+    enum Variants {
+        Unit,
+        Newtype(u64),
+        Tuple(u8, bool),
+        Struct { y: u8, x: &'static str },
+    }
+    struct Shown;
+    impl Serialize for Shown {
+        fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+            to.collect_str("a \"b\"\u{1}")
+        }
+    }
+
+    #[test]
+    fn what_is_no_tree_is_written_as_its_tree_would_be() {
+        let more =
+            parse(br#"{"zz":1,"aa":{"b":0.5,"a":[]},"float":"the last one counts"}"#).unwrap();
+        let value = Everything {
+            z: None,
+            b: Variants::Struct { y: 1, x: "x" },
+            more: more.as_object().unwrap().clone(),
+            a: (-5, '"', Unit, b"ab"),
+            escaped: Shown,
+            raw: RawValue::from_string(r#"{ "b" : [1.0, "\u00e9"], "a" : {} }"#.into()).unwrap(),
+            numbers: [(10, vec![Variants::Unit, Variants::Newtype(7)]), (9, Vec::new())].into(),
+            float: 1.5,
+            nan: f64::NAN,
+        };
+        let tree = serde_json::to_value(&value).unwrap();
+        let theirs = serde_json_canonicalizer::to_string(&tree).unwrap();
+        assert_eq!(Body::of(&value).text(), theirs);
+        assert_eq!(address(&value), Body::of(&tree).hash);
+        let tuple = Variants::Tuple(1, true);
+        assert_eq!(Body::of(&tuple).text(), r#"{"Tuple":[1,true]}"#);
+    }
+
+    #[test]
+    fn a_body_within_other_json_is_as_it_was() {
+        let body = Body::of(&serde_json::json!({ "text": "a\nb", "n": [1, 2.5] }));
+        assert_eq!(body.json().get(), body.text());
+        let within = serde_json::to_string(&[body.json()]).unwrap();
+        assert_eq!(within, format!("[{}]", body.text()));
+        assert_eq!(Body::stored("{\"a\":".into()), None);
     }
 
     #[test]

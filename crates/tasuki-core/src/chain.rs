@@ -348,7 +348,7 @@ impl<'f> Verifier<'f> {
         if !same {
             return Err("has an envelope that says something else than its event".into());
         }
-        if read.intent.is_some_and(|intent| Intent::body(&envelope.intent).hash != intent) {
+        if read.intent.is_some_and(|intent| Intent::address(&envelope.intent) != intent) {
             return Err("has an envelope with another intent than its task".into());
         }
         let (previous, hop) = match (read.envelope, envelope.previous) {

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -20,15 +21,42 @@ pub struct Malformed(pub String);
 const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const ENCODED_CHARS: usize = 26;
 
-fn encode(value: u128, prefix: &str) -> String {
-    let mut text = String::with_capacity(prefix.len() + 1 + ENCODED_CHARS);
-    text.push_str(prefix);
-    text.push('_');
-    for place in (0..ENCODED_CHARS).rev() {
-        let digit = (value >> (place * 5)) & 31;
-        text.push(char::from(DIGITS[usize::try_from(digit).expect("five bits fit")]));
+/// What each byte is worth as a digit; 255 if it is none.
+const WORTH: [u8; 256] = {
+    let mut worth = [255; 256];
+    let mut digit: u8 = 0;
+    while (digit as usize) < DIGITS.len() {
+        worth[DIGITS[digit as usize] as usize] = digit;
+        digit += 1;
     }
-    text
+    worth
+};
+
+/// An id as it is written. Many are written for each request, so it is kept on the stack.
+struct Encoded {
+    text: [u8; ID_CHARS_MAX],
+    chars: usize,
+}
+
+/// The longest prefix, what joins it, and the digits.
+const ID_CHARS_MAX: usize = "handoff_".len() + ENCODED_CHARS;
+
+impl Encoded {
+    fn new(value: u128, prefix: &str) -> Self {
+        let mut text = [b'_'; ID_CHARS_MAX];
+        let start = prefix.len() + 1;
+        text[..prefix.len()].copy_from_slice(prefix.as_bytes());
+        let mut left = value;
+        for place in text[start..start + ENCODED_CHARS].iter_mut().rev() {
+            *place = DIGITS[usize::from(left as u8 & 31)];
+            left >>= 5;
+        }
+        Self { text, chars: start + ENCODED_CHARS }
+    }
+
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.text[..self.chars]).expect("prefix and digits are ASCII")
+    }
 }
 
 fn decode(text: &str, prefix: &str) -> Result<u128, Malformed> {
@@ -38,14 +66,29 @@ fn decode(text: &str, prefix: &str) -> Result<u128, Malformed> {
     let digits = digits.filter(|digits| digits.len() == ENCODED_CHARS).ok_or_else(wrong)?;
     let mut value: u128 = 0;
     for (place, digit) in digits.bytes().enumerate() {
-        let digit = DIGITS.iter().position(|&known| known == digit).ok_or_else(wrong)?;
+        let worth = WORTH[usize::from(digit)];
         // 26 digits hold 130 bits; the first may only use the three that fit.
-        if place == 0 && digit > 7 {
+        if worth > 31 || (place == 0 && worth > 7) {
             return Err(wrong());
         }
-        value = (value << 5) | u128::try_from(digit).expect("five bits fit");
+        value = (value << 5) | u128::from(worth);
     }
     Ok(value)
+}
+
+/// Reads an id or a name from a text where it stands, without a copy of the text.
+struct AsText<T>(PhantomData<T>);
+
+impl<T: FromStr<Err = Malformed>> de::Visitor<'_> for AsText<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+        text.parse().map_err(E::custom)
+    }
 }
 
 macro_rules! id_type {
@@ -56,7 +99,7 @@ macro_rules! id_type {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&encode(self.0, $prefix))
+                f.write_str(Encoded::new(self.0, $prefix).as_str())
             }
         }
         impl fmt::Debug for $name {
@@ -72,13 +115,12 @@ macro_rules! id_type {
         }
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                to.serialize_str(&encode(self.0, $prefix))
+                to.serialize_str(Encoded::new(self.0, $prefix).as_str())
             }
         }
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                let text = Cow::<str>::deserialize(from)?;
-                text.parse().map_err(de::Error::custom)
+                from.deserialize_str(AsText(PhantomData))
             }
         }
         impl JsonSchema for $name {
@@ -209,8 +251,7 @@ macro_rules! text_type {
         }
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                let text = Cow::<str>::deserialize(from)?;
-                text.parse().map_err(de::Error::custom)
+                from.deserialize_str(AsText(PhantomData))
             }
         }
         impl JsonSchema for $name {
@@ -320,7 +361,7 @@ impl DocumentId {
     /// A name for a memory that nobody has named.
     #[must_use]
     pub fn memory(unique: u128) -> Self {
-        Self(format!("ms-{}", &encode(unique, "")[1..]).into())
+        Self(format!("ms-{}", &Encoded::new(unique, "").as_str()[1..]).into())
     }
 
     /// The one shared context of a project.
@@ -427,7 +468,7 @@ impl Serialize for Hash {
 }
 impl<'de> Deserialize<'de> for Hash {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Cow::<str>::deserialize(from)?.parse().map_err(de::Error::custom)
+        from.deserialize_str(AsText(PhantomData))
     }
 }
 impl JsonSchema for Hash {
@@ -548,7 +589,7 @@ impl Serialize for Timestamp {
 }
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Cow::<str>::deserialize(from)?.parse().map_err(de::Error::custom)
+        from.deserialize_str(AsText(PhantomData))
     }
 }
 impl JsonSchema for Timestamp {

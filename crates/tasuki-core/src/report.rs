@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::canonical::{Body, Object};
+use crate::canonical::{self, Body, Object};
 use crate::envelope::{Action, CriterionReport, Payload};
 use crate::event::FailureClass;
 use crate::ids::{HandoffId, Hash};
@@ -35,9 +35,9 @@ pub struct ResultReport {
 #[must_use]
 pub fn authored(report: &Body) -> Hash {
     let mut told: serde_json::Value =
-        serde_json::from_str(report.json.get()).expect("canonical JSON is JSON");
+        serde_json::from_str(report.text()).expect("canonical JSON is JSON");
     let found = told.as_object_mut().and_then(|told| told.remove("verified"));
-    found.map_or(report.hash, |_| Body::of(&told).hash)
+    found.map_or(report.hash, |_| canonical::address(&told))
 }
 
 /// Why an attempt failed.
@@ -113,11 +113,22 @@ pub struct Intent {
     pub intent: String,
 }
 
+#[derive(Serialize)]
+struct Words<'a> {
+    intent: &'a str,
+}
+
 impl Intent {
     /// The body whose hash stands for the intent at every hop.
     #[must_use]
     pub fn body(text: &str) -> Body {
-        Body::of(&Self { intent: text.to_owned() })
+        Body::of(&Words { intent: text })
+    }
+
+    /// Its hash alone.
+    #[must_use]
+    pub fn address(text: &str) -> Hash {
+        canonical::address(&Words { intent: text })
     }
 }
 

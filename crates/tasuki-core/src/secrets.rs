@@ -3,10 +3,16 @@
 //! is looked at before. Shapes that providers publish are taken for certain, an assignment such as
 //! `password=…` for likely. A finding says where and of what kind, and never what.
 
-use serde_json::Value;
+mod text;
+
+#[cfg(test)]
+mod reference;
+
+use serde_json::{Map, Value};
 
 use crate::event::words;
 use crate::refusal::Refusal;
+use text::{in_text, is_random, is_secret_name};
 
 /// How many findings are told at once.
 pub const FINDINGS_MAX: usize = 32;
@@ -89,7 +95,15 @@ words!(Policy { Block = "block", Warn = "warn", Off = "off" });
 impl Policy {
     /// What is to be told about a value, or why it is refused.
     pub fn check(self, value: &Value) -> Result<Vec<Finding>, Refusal> {
-        let findings = if self == Self::Off { Vec::new() } else { scan(value) };
+        if self == Self::Off { Ok(Vec::new()) } else { self.decide(scan(value)) }
+    }
+
+    /// The same for the members of an object.
+    pub fn check_members(self, members: &Map<String, Value>) -> Result<Vec<Finding>, Refusal> {
+        if self == Self::Off { Ok(Vec::new()) } else { self.decide(scan_members(members)) }
+    }
+
+    fn decide(self, findings: Vec<Finding>) -> Result<Vec<Finding>, Refusal> {
         match findings.iter().find(|found| self == Self::Block && found.kind.is_certain()) {
             Some(Finding { path, kind }) => {
                 Err(Refusal::SecretFound { path: path.clone(), kind: *kind })
@@ -103,243 +117,97 @@ impl Policy {
 #[must_use]
 pub fn scan(value: &Value) -> Vec<Finding> {
     let mut findings = Vec::new();
-    walk(value, "", &mut findings);
+    walk(value, &Place::Top, &mut findings);
     findings.truncate(FINDINGS_MAX);
     findings
 }
 
-fn walk(value: &Value, path: &str, findings: &mut Vec<Finding>) {
+/// The same for the members of an object.
+#[must_use]
+pub fn scan_members(members: &Map<String, Value>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    walk_members(members, &Place::Top, &mut findings);
+    findings.truncate(FINDINGS_MAX);
+    findings
+}
+
+/// Where a value is. It is written out only if something is found there.
+enum Place<'a> {
+    Top,
+    Item(&'a Self, usize),
+    Member(&'a Self, &'a str),
+}
+
+impl Place<'_> {
+    /// As a JSON pointer.
+    fn pointer(&self) -> String {
+        match self {
+            Self::Top => "/".to_owned(),
+            Self::Item(..) | Self::Member(..) => {
+                let mut path = String::new();
+                self.write(&mut path);
+                path
+            }
+        }
+    }
+
+    fn write(&self, path: &mut String) {
+        match self {
+            Self::Top => {}
+            Self::Item(above, place) => {
+                above.write(path);
+                path.push('/');
+                path.push_str(&place.to_string());
+            }
+            Self::Member(above, name) => {
+                above.write(path);
+                path.push('/');
+                path.push_str(&name.replace('~', "~0").replace('/', "~1"));
+            }
+        }
+    }
+
+    fn finding(&self, kind: SecretKind) -> Finding {
+        Finding { path: self.pointer(), kind }
+    }
+}
+
+fn walk(value: &Value, place: &Place<'_>, findings: &mut Vec<Finding>) {
     if findings.len() >= FINDINGS_MAX {
         return;
     }
-    let finding = |path: &str, kind| Finding { path: shown(path).to_owned(), kind };
     match value {
         Value::String(text) => {
             let mut kinds = in_text(text);
             kinds.dedup();
-            findings.extend(kinds.into_iter().map(|kind| finding(path, kind)));
+            findings.extend(kinds.into_iter().map(|kind| place.finding(kind)));
         }
         Value::Array(items) => {
-            for (place, item) in items.iter().enumerate() {
-                walk(item, &format!("{path}/{place}"), findings);
+            for (number, item) in items.iter().enumerate() {
+                walk(item, &Place::Item(place, number), findings);
             }
         }
-        Value::Object(members) => {
-            for (name, inner) in members {
-                // A name that is itself a secret must not be told as part of a path.
-                let kinds = in_text(name);
-                let hidden = !kinds.is_empty();
-                findings.extend(kinds.into_iter().map(|kind| finding(path, kind)));
-                let shown = if hidden { "…" } else { name.as_str() };
-                let here = format!("{path}/{}", shown.replace('~', "~0").replace('/', "~1"));
-                if let Value::String(text) = inner
-                    && is_secret_name(name)
-                    && is_random(text)
-                    && in_text(text).is_empty()
-                {
-                    findings.push(finding(&here, SecretKind::Assignment));
-                }
-                walk(inner, &here, findings);
-            }
-        }
+        Value::Object(members) => walk_members(members, place, findings),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-fn shown(path: &str) -> &str {
-    if path.is_empty() { "/" } else { path }
-}
-
-/// A token that begins like this and goes on with at least so many characters of an alphabet.
-struct Shape {
-    prefix: &'static str,
-    rest_min: usize,
-    alphabet: fn(u8) -> bool,
-    kind: SecretKind,
-}
-
-const fn shape(
-    prefix: &'static str,
-    rest_min: usize,
-    alphabet: fn(u8) -> bool,
-    kind: SecretKind,
-) -> Shape {
-    Shape { prefix, rest_min, alphabet, kind }
-}
-
-fn upper(byte: u8) -> bool {
-    byte.is_ascii_uppercase() || byte.is_ascii_digit()
-}
-
-fn plain(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-}
-
-fn joined(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
-}
-
-const SHAPES: &[Shape] = &[
-    shape("AKIA", 16, upper, SecretKind::AwsKey),
-    shape("ASIA", 16, upper, SecretKind::AwsKey),
-    shape("AIza", 35, joined, SecretKind::GoogleKey),
-    shape("ghp_", 36, plain, SecretKind::GithubToken),
-    shape("gho_", 36, plain, SecretKind::GithubToken),
-    shape("ghu_", 36, plain, SecretKind::GithubToken),
-    shape("ghs_", 36, plain, SecretKind::GithubToken),
-    shape("ghr_", 36, plain, SecretKind::GithubToken),
-    shape("github_pat_", 40, joined, SecretKind::GithubToken),
-    shape("glpat-", 20, joined, SecretKind::GitlabToken),
-    shape("xoxb-", 20, joined, SecretKind::SlackToken),
-    shape("xoxp-", 20, joined, SecretKind::SlackToken),
-    shape("xoxa-", 20, joined, SecretKind::SlackToken),
-    shape("xoxr-", 20, joined, SecretKind::SlackToken),
-    shape("xoxs-", 20, joined, SecretKind::SlackToken),
-    shape("xapp-", 20, joined, SecretKind::SlackToken),
-    shape("sk_live_", 16, plain, SecretKind::StripeKey),
-    shape("rk_live_", 16, plain, SecretKind::StripeKey),
-    shape("whsec_", 24, plain, SecretKind::StripeKey),
-    shape("sk-ant-", 24, joined, SecretKind::ModelKey),
-    shape("sk-proj-", 24, joined, SecretKind::ModelKey),
-    shape("sk-", 40, plain, SecretKind::ModelKey),
-    shape("hf_", 30, plain, SecretKind::ModelKey),
-    shape("npm_", 36, plain, SecretKind::RegistryToken),
-    shape("pypi-", 40, joined, SecretKind::RegistryToken),
-    shape("dop_v1_", 60, plain, SecretKind::RegistryToken),
-];
-
-fn in_text(text: &str) -> Vec<SecretKind> {
-    let mut kinds = Vec::new();
-    if text.contains("-----BEGIN") && text.contains("PRIVATE KEY-----") {
-        kinds.push(SecretKind::PrivateKey);
-    }
-    for shape in SHAPES {
-        if text.match_indices(shape.prefix).any(|(at, _)| fits(text, at, shape)) {
-            kinds.push(shape.kind);
+fn walk_members(members: &Map<String, Value>, place: &Place<'_>, findings: &mut Vec<Finding>) {
+    for (name, inner) in members {
+        // A name that is itself a secret must not be told as part of a path.
+        let kinds = in_text(name);
+        let hidden = !kinds.is_empty();
+        findings.extend(kinds.into_iter().map(|kind| place.finding(kind)));
+        let here = Place::Member(place, if hidden { "…" } else { name.as_str() });
+        if let Value::String(text) = inner
+            && is_secret_name(name)
+            && is_random(text)
+            && in_text(text).is_empty()
+        {
+            findings.push(here.finding(SecretKind::Assignment));
         }
+        walk(inner, &here, findings);
     }
-    if text.match_indices("eyJ").any(|(at, _)| begins_word(text, at) && is_web_token(&text[at..])) {
-        kinds.push(SecretKind::WebToken);
-    }
-    if text.match_indices("://").any(|(at, _)| has_password(&text[at + 3..])) {
-        kinds.push(SecretKind::UrlPassword);
-    }
-    if kinds.is_empty() && text.lines().any(assigns) {
-        kinds.push(SecretKind::Assignment);
-    }
-    kinds
-}
-
-fn fits(text: &str, at: usize, shape: &Shape) -> bool {
-    let rest = &text.as_bytes()[at + shape.prefix.len()..];
-    let rest = &rest[..rest.len().min(LOOK_BYTES_MAX)];
-    let run = rest.iter().take_while(|byte| (shape.alphabet)(**byte)).count();
-    let rest = &rest[..run];
-    // A row of one character stands for a token in documentation.
-    begins_word(text, at) && run >= shape.rest_min && distinct(rest) > 4
-}
-
-fn beginning(text: &str) -> &str {
-    &text[..text.floor_char_boundary(LOOK_BYTES_MAX)]
-}
-
-fn begins_word(text: &str, at: usize) -> bool {
-    text[..at].chars().next_back().is_none_or(|before| !before.is_ascii_alphanumeric())
-}
-
-fn distinct(bytes: &[u8]) -> usize {
-    let mut seen = [false; 256];
-    bytes.iter().for_each(|byte| seen[usize::from(*byte)] = true);
-    seen.iter().filter(|seen| **seen).count()
-}
-
-/// Three parts of base64, of which the first two are JSON objects. Claims may be long; a header is
-/// not.
-fn is_web_token(text: &str) -> bool {
-    const CLAIMS_BYTES_MAX: usize = 8 * LOOK_BYTES_MAX;
-    let part =
-        |bytes: &[u8], max: usize| bytes.iter().take(max).take_while(|byte| joined(**byte)).count();
-    let bytes = text.as_bytes();
-    let header = part(bytes, LOOK_BYTES_MAX);
-    let Some(rest) = bytes[header..].strip_prefix(b".eyJ") else { return false };
-    let claims = part(rest, CLAIMS_BYTES_MAX);
-    let signature = rest[claims..].strip_prefix(b".").map_or(0, |rest| part(rest, 64));
-    header >= 16 && claims >= 8 && signature >= 16
-}
-
-/// `user:password@host`, at the beginning of a text.
-fn has_password(rest: &str) -> bool {
-    let rest = beginning(rest);
-    let end = rest.find(|c: char| c.is_whitespace() || "/?#\"'<>".contains(c));
-    let Some((user, _)) = rest[..end.unwrap_or(rest.len())].rsplit_once('@') else { return false };
-    user.split_once(':')
-        .is_some_and(|(_, password)| password.len() >= 4 && !is_placeholder(password))
-}
-
-const NAMES: &[&str] = &[
-    "password",
-    "passwd",
-    "passphrase",
-    "secret",
-    "apikey",
-    "accesskey",
-    "secretkey",
-    "privatekey",
-    "clientsecret",
-    "accesstoken",
-    "authtoken",
-    "refreshtoken",
-];
-
-/// Whether a name ends in a word for something that should stay secret.
-fn is_secret_name(name: &str) -> bool {
-    let plain: String =
-        name.chars().filter(char::is_ascii_alphanumeric).flat_map(char::to_lowercase).collect();
-    NAMES.iter().any(|known| plain.ends_with(known)) || plain == "token"
-}
-
-/// `name = value` or `name: value`, with or without quotes.
-fn assigns(line: &str) -> bool {
-    line.match_indices(['=', ':']).any(|(at, _)| {
-        let name = line[..at].trim_end().trim_end_matches(['"', '\'', '`']);
-        let start = name.rfind(|c: char| !(c.is_ascii_alphanumeric() || "_-.".contains(c)));
-        let name = start.map_or(name, |at| {
-            name[at..]
-                .trim_start_matches(|c: char| !(c.is_ascii_alphanumeric() || "_-.".contains(c)))
-        });
-        if !is_secret_name(name) {
-            return false;
-        }
-        let value = beginning(&line[at + 1..]).trim_start_matches(['=', ':', '>', ' ', '\t']);
-        let value = value.trim_start_matches(['"', '\'', '`']);
-        let end = value.find(|c: char| c.is_whitespace() || "\"'`,;".contains(c));
-        is_random(&value[..end.unwrap_or(value.len())])
-    })
-}
-
-/// Whether a value looks as if it was made to be guessed by nobody: long enough, of several kinds
-/// of characters, without much repetition.
-fn is_random(value: &str) -> bool {
-    let bytes = value.as_bytes();
-    let kinds: [fn(&u8) -> bool; 4] = [
-        u8::is_ascii_lowercase,
-        u8::is_ascii_uppercase,
-        u8::is_ascii_digit,
-        u8::is_ascii_punctuation,
-    ];
-    let kinds = kinds.iter().filter(|kind| bytes.iter().any(kind)).count();
-    let spread = distinct(bytes) * 2 >= bytes.len().min(24);
-    (8..=512).contains(&bytes.len()) && kinds >= 2 && spread && !is_placeholder(value)
-}
-
-/// What stands for a secret in documentation and templates.
-fn is_placeholder(value: &str) -> bool {
-    let lower = value.to_ascii_lowercase();
-    let words = ["example", "placeholder", "changeme", "redacted", "your", "xxxx", "****", "dummy"];
-    let marks = ["${", "{{", "<", "$(", "%(", "..."];
-    let paths = ["process.env", "os.environ", "env.", "vault:", "secrets."];
-    let begins = marks.iter().any(|mark| lower.starts_with(mark)) || lower.starts_with('$');
-    begins || words.iter().chain(&paths).any(|word| lower.contains(word)) || lower.ends_with("()")
 }
 
 #[cfg(test)]
@@ -437,8 +305,123 @@ mod tests {
     }
 
     #[test]
+    fn no_beginning_hides_another() {
+        let all: Vec<_> = text::beginnings();
+        for (one, other) in all.iter().flat_map(|one| all.iter().map(move |other| (one, other))) {
+            // A match that begins within another one would not be looked at. What begins there must
+            // then be no word of its own, because a letter or a digit comes before it.
+            let inside = (1..one.len())
+                .filter(|at| other.starts_with(&one[*at..]) || one[*at..].starts_with(other));
+            for at in inside {
+                let letter = one.as_bytes()[at - 1].is_ascii_alphanumeric();
+                assert!(letter && ![text::URL, text::KEY].contains(other), "{other} within {one}");
+            }
+        }
+    }
+
+    #[test]
     fn findings_are_bounded() {
         let many: Vec<_> = (0..1000).map(|_| token("ghp_", 36)).collect();
         assert_eq!(scan(&json!(many)).len(), FINDINGS_MAX);
+    }
+
+    /// Pieces that texts with secrets in them are made of, and what nearly is one.
+    const PIECES: &[&str] = &[
+        "AKIA",
+        "ASIA",
+        "AIza",
+        "ghp_",
+        "gho_",
+        "ghu_",
+        "ghs_",
+        "ghr_",
+        "github_pat_",
+        "glpat-",
+        "xoxb-",
+        "xoxp-",
+        "xapp-",
+        "sk_live_",
+        "rk_live_",
+        "whsec_",
+        "sk-ant-",
+        "sk-proj-",
+        "sk-",
+        "hf_",
+        "npm_",
+        "pypi-",
+        "dop_v1_",
+        "eyJ",
+        ".eyJ",
+        "://",
+        "http",
+        "user:",
+        "hunter2x",
+        "@host",
+        "-----BEGIN",
+        "-----",
+        "PRIVATE KEY-----",
+        " RSA ",
+        "BEGIN",
+        "password",
+        "PassWord",
+        "api_key",
+        "API-KEY",
+        "secret",
+        "client.secret",
+        "token",
+        "passwd",
+        "refresh_token",
+        "=",
+        ": ",
+        ":",
+        "=>",
+        "\"",
+        "'",
+        "`",
+        ",",
+        ";",
+        "\n",
+        "\r\n",
+        " ",
+        "\t",
+        "\u{a0}",
+        "é",
+        "😀",
+        "_",
+        "-",
+        ".",
+        "/",
+        "<",
+        "${X}",
+        "your",
+        "xxxx",
+        "aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xY",
+        "x1Y2z3W4",
+        "QWERTZ1234567890",
+        "0123456789",
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+        "Aa1!Bb2?Cc3",
+    ];
+
+    fn any_text() -> impl proptest::strategy::Strategy<Value = String> {
+        use proptest::prelude::*;
+        let piece = prop_oneof![
+            9 => (0..PIECES.len()).prop_map(|place| PIECES[place].to_owned()),
+            1 => "[ -~é\n]{0,12}",
+        ];
+        proptest::collection::vec(piece, 0..16).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(20_000))]
+        #[test]
+        fn one_pass_finds_what_a_search_for_each_finds(name in any_text(), text in any_text()) {
+            let value = json!({ name.clone(): text.clone(), "list": [text, { "token": name }] });
+            proptest::prop_assert_eq!(scan(&value), reference::scan(&value));
+            proptest::prop_assert_eq!(
+                scan_members(value.as_object().unwrap()),
+                reference::scan(&value)
+            );
+        }
     }
 }

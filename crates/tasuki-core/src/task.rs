@@ -254,7 +254,7 @@ impl Task {
 
     /// Refuses words that are not the user's own.
     pub fn keeps_intent(&self, given: &str) -> Result<(), Refusal> {
-        if Intent::body(given).hash == self.intent {
+        if Intent::address(given) == self.intent {
             Ok(())
         } else {
             Err(Refusal::IntentAltered { task: self.id })

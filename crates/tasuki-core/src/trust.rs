@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::canonical::Body;
+use crate::canonical;
 use crate::envelope::{Fault, Payload};
 use crate::event::words;
 use crate::ids::Hash;
@@ -103,10 +103,8 @@ fn label<T: std::str::FromStr<Err = crate::ids::Malformed>>(
 
 /// The address of what a part holds, whatever its labels say.
 fn content(members: &Map<String, Value>) -> Hash {
-    let mut members = members.clone();
-    members.remove("kind");
-    members.remove("trust");
-    Body::of(&Value::Object(members)).hash
+    let own = members.iter().filter(|(name, _)| !matches!(name.as_str(), "kind" | "trust"));
+    canonical::address(&own.collect::<std::collections::BTreeMap<_, _>>())
 }
 
 /// Checks the parts of a payload against those of the envelope before it. What is new may be

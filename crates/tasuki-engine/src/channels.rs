@@ -203,7 +203,7 @@ impl Engine {
         for receiver in receivers {
             let task = OfferTask::New {
                 task: TaskId(derived(parent, receiver, "task")),
-                intent: Intent::body(&intent).hash,
+                intent: Intent::address(&intent),
                 correlation_id: new.correlation_id.clone(),
                 parent: Some(parent),
                 project: new.project.clone(),

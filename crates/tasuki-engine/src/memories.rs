@@ -14,7 +14,7 @@ use tasuki_core::event::{Actor, Key};
 use tasuki_core::ids::TENANT_DEFAULT;
 use tasuki_core::registry::rules::Permission;
 use tasuki_core::report::Note;
-use tasuki_core::secrets::{Finding, Policy};
+use tasuki_core::secrets::Finding;
 use tasuki_core::{AgentId, DocumentId, Position, Refusal};
 use tasuki_protocol::EditMemory;
 use tasuki_store::{COMMANDS_MAX, DocumentFilter, Done, KeptDocument};
@@ -96,11 +96,7 @@ impl Engine {
 
     /// The same for what is handed on and handed back.
     pub(crate) fn check_payload(&self, payload: &Payload) -> Result<(), Error> {
-        if self.settings.secrets == Policy::Off {
-            return Ok(());
-        }
-        let value = serde_json::Value::Object(payload.members().clone());
-        for finding in self.settings.secrets.check(&value)? {
+        for finding in self.settings.secrets.check_members(payload.members())? {
             tracing::warn!(path = %finding.path, kind = %finding.kind, "this looks like a secret");
         }
         Ok(())

@@ -227,7 +227,7 @@ impl Engine {
         Ok(Place {
             task: OfferTask::New {
                 task: self.ids.task(),
-                intent: Intent::body(intent).hash,
+                intent: Intent::address(intent),
                 correlation_id: new.correlation_id.clone(),
                 parent: None,
                 coordinator: coordinator.clone(),

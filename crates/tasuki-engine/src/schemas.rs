@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use jsonschema::Validator;
 use serde_json::{Map, Value};
 use tasuki_core::envelope::{Fault, Payload};
-use tasuki_core::{Body, Hash};
+use tasuki_core::{Hash, canonical};
 
 /// How many compiled schemas are kept; beyond it all are forgotten.
 const KEPT_MAX: usize = 4096;
@@ -24,7 +24,7 @@ pub(crate) struct Schemas {
 impl Schemas {
     /// Compiles a schema, or says what is wrong with it. References to elsewhere are not followed.
     pub(crate) fn compile(&self, schema: &Value) -> Result<Arc<Validator>, String> {
-        let hash = Body::of(schema).hash;
+        let hash = canonical::address(schema);
         let known =
             self.compiled.lock().expect("no holder of this lock panics").get(&hash).cloned();
         if let Some(known) = known {

@@ -59,11 +59,13 @@ pub(crate) async fn check(State(app): State<App>, request: Request, next: Next) 
         let digest = digest.map(str::to_owned);
         request.extensions_mut().insert(Covered(digest));
     }
-    let operation = format!("{} {}", request.method(), request.uri().path());
+    // Both are cheap to keep; the text that names the operation is made for refusals only.
+    let (method, uri) = (request.method().clone(), request.uri().clone());
     request.extensions_mut().insert(caller.clone());
     let response = next.run(request).await;
     if let Some(problem) = response.extensions().get::<std::sync::Arc<Problem>>() {
         if let Some(code) = problem.known() {
+            let operation = format!("{method} {}", uri.path());
             app.engine.note_denied(&caller, code, &operation).await;
         }
     }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::Fault;
 use super::Payload;
 use super::parts::{ExpectedOutput, Format, Parts};
-use crate::canonical::Body;
+use crate::canonical;
 use crate::ids::Hash;
 
 /// How many criteria a result can be held against.
@@ -53,7 +53,7 @@ impl ExpectedOutput {
     /// The address that a receiver repeats.
     #[must_use]
     pub fn hash(&self) -> Hash {
-        Body::of(self).hash
+        canonical::address(self)
     }
 
     /// What the broker itself checks of a result.
@@ -141,7 +141,7 @@ impl Parts {
 pub fn read_back(mut constraints: Vec<Hash>, expected_output: Option<Hash>) -> Hash {
     constraints.sort_unstable();
     constraints.dedup();
-    Body::of(&json!({ "constraints": constraints, "expected_output": expected_output })).hash
+    canonical::address(&json!({ "constraints": constraints, "expected_output": expected_output }))
 }
 
 #[cfg(test)]

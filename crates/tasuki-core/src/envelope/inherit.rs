@@ -8,7 +8,7 @@ use super::Fault;
 use super::constraint::{self, CONSTRAINTS_MAX, Constraint, Stated};
 use super::parts::{Decision, ENTRIES_MAX, Gap, Lifted, OpenDecision, Parts, Step};
 use super::said::{NewGap, Question, Said, TextOr};
-use crate::canonical::{self, Body};
+use crate::canonical;
 use crate::ids::{AgentId, Hash, Timestamp};
 
 /// Who makes a hop, and when.
@@ -319,7 +319,7 @@ fn decide(
             "key": new.key, "decision": new.decision, "by": hand.from, "hop": hand.hop,
         });
         decisions.push(Decision {
-            id: Body::of(&said).hash,
+            id: canonical::address(&said),
             key: new.key.clone(),
             decision: new.decision.clone(),
             why: new.why.clone(),

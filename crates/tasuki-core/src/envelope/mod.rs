@@ -19,7 +19,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value};
 
-use crate::canonical::{Body, Object};
+use crate::canonical::{self, Body, Object};
 use crate::ids::{
     AgentId, Capability, CorrelationId, Hash, IdempotencyKey, Malformed, NAME_BYTES_MAX, TaskId,
     TenantId, Timestamp,
@@ -131,7 +131,7 @@ pub fn authored(
         "intent": intent,
         "payload": payload,
     });
-    Body::of(&said).hash
+    canonical::address(&said)
 }
 
 /// Where something does not fit, and why.

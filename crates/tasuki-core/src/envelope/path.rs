@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Envelope, Payload, Target};
-use crate::canonical::Body;
+use crate::canonical;
 use crate::event::{DeadReason, TaintPolicy};
 use crate::ids::{AgentId, HandoffId, Hash, TaskId};
 
@@ -42,7 +42,7 @@ pub fn so_far(before: Option<&Envelope>) -> Vec<Passed> {
         hop: before.hop,
         from: before.from_agent.clone(),
         to: before.to.clone(),
-        payload: address(&before.payload),
+        payload: canonical::address(&before.payload),
     });
     path
 }
@@ -60,7 +60,11 @@ pub fn dead_end(
     if hop >= hops_max {
         return Some(DeadReason::HopLimit);
     }
-    let same = address(payload);
+    // The address of a payload costs as much as the envelope's, and a first hop cannot go in circles.
+    if path.is_empty() {
+        return None;
+    }
+    let same = canonical::address(payload);
     // Who offers again what came back to it goes in no circle.
     let again = |passed: &Passed, back: usize| back == 0 && passed.from == *from;
     let circle =
@@ -68,10 +72,6 @@ pub fn dead_end(
             passed.to == *to && passed.payload == same && !again(passed, back)
         });
     circle.then_some(DeadReason::Cycle)
-}
-
-fn address(payload: &Payload) -> Hash {
-    Body::of(payload).hash
 }
 
 /// What taints a hop of a task: what taints the tasks above it, and what taints its own.
