@@ -87,13 +87,24 @@ fn output(root: &Path, program: &str, arguments: &[&str]) -> anyhow::Result<Stri
 /// Who may depend on whom, among our own crates. Tests may reach further down.
 const DIRECTIONS: &[(&str, &[&str])] = &[
     ("tasuki-core", &[]),
+    ("tasuki-protocol", &["tasuki-core"]),
     ("tasuki-store", &["tasuki-core"]),
-    ("tasuki-engine", &["tasuki-core", "tasuki-store"]),
-    ("tasuki-http", &["tasuki-core", "tasuki-engine"]),
+    ("tasuki-engine", &["tasuki-core", "tasuki-protocol", "tasuki-store"]),
+    ("tasuki-http", &["tasuki-core", "tasuki-protocol", "tasuki-engine"]),
     // What is said over HTTP is all that a command line knows of a broker.
-    ("tasuki-cli", &["tasuki-core", "tasuki-http"]),
-    ("tasuki", &["tasuki-cli", "tasuki-core", "tasuki-store", "tasuki-engine", "tasuki-http"]),
-    ("tasuki-tools", &["tasuki-cli", "tasuki-core"]),
+    ("tasuki-cli", &["tasuki-core", "tasuki-protocol"]),
+    (
+        "tasuki",
+        &[
+            "tasuki-cli",
+            "tasuki-core",
+            "tasuki-protocol",
+            "tasuki-store",
+            "tasuki-engine",
+            "tasuki-http",
+        ],
+    ),
+    ("tasuki-tools", &["tasuki-cli", "tasuki-core", "tasuki-protocol"]),
     // A server for tests, which knows nothing of ours.
     ("scratch-postgres", &[]),
     ("tasuki-testing", &[]),

@@ -13,7 +13,7 @@ use clap::Args;
 pub use reqwest::Method;
 use reqwest::{Request, RequestBuilder, Response};
 use serde::Serialize;
-use tasuki_http::error::Problem;
+use tasuki_protocol::Problem;
 
 pub use self::exchange::Sent;
 pub use self::key_file::KeyFile;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use tasuki_http::error::Problem;
+use tasuki_protocol::Problem;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {

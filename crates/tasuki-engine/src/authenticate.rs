@@ -9,6 +9,7 @@ use tasuki_core::Timestamp;
 use tasuki_core::identity::{Fault, Presented, Request};
 use tasuki_core::ids::TokenId;
 use tasuki_core::registry::{Purpose, Standing};
+use tasuki_protocol::Code;
 use tasuki_store::{Nonce, Spent};
 
 use crate::caller::{Caller, Known, ShownBy};
@@ -38,7 +39,7 @@ pub struct Shown<'r> {
 pub struct Refused {
     pub at: Timestamp,
     pub from: String,
-    pub code: &'static str,
+    pub code: Code,
     /// The key or token that was named, whoever named it.
     pub named: Option<String>,
     pub path: String,
@@ -68,7 +69,7 @@ impl SecurityLog {
 
 impl Engine {
     /// Notes that nobody stood behind a request, as a door found out.
-    pub fn note_stranger(&self, from: &str, code: &'static str, path: &str) {
+    pub fn note_stranger(&self, from: &str, code: Code, path: &str) {
         self.security.note(Refused {
             at: self.store.clock().now(),
             from: from.to_owned(),
@@ -86,22 +87,22 @@ impl Engine {
         let found = match known.proof {
             ShownBy::Key(key) => {
                 let agent = registry.holder_of(key, now).map(|(agent, _)| (agent, None));
-                agent.ok_or(Refusal::new("signature_wrong"))
+                agent.ok_or(Refusal::new(Code::SignatureWrong))
             }
             ShownBy::Url => {
                 let agent = registry.agents.get(&known.agent).map(|agent| (agent, None));
-                agent.ok_or(Refusal::new("unauthenticated"))
+                agent.ok_or(Refusal::new(Code::Unauthenticated))
             }
             ShownBy::Token(id) => {
                 let token = registry.tokens.get(&id).filter(|token| token.counts(now));
                 let agent = registry.agents.get(&known.agent);
                 let both = agent.zip(token.map(|token| Some(token.rules.clone())));
-                both.ok_or(Refusal::new("token_invalid"))
+                both.ok_or(Refusal::new(Code::TokenInvalid))
             }
         };
         let (agent, token_rules) = found
             .and_then(|found| match found.0.standing {
-                Standing::Deregistered => Err(Refusal::new("unauthenticated")),
+                Standing::Deregistered => Err(Refusal::new(Code::Unauthenticated)),
                 Standing::Active | Standing::Draining => Ok(found),
             })
             .map_err(|refusal| Error::Unauthenticated {
@@ -115,10 +116,10 @@ impl Engine {
     pub async fn authenticate(&self, shown: Shown<'_>) -> Result<Caller, Error> {
         let found = match (shown.signature_input, shown.signature, shown.authorization) {
             (None, None, None) if self.settings.open => return Ok(Caller::Anyone),
-            (None, None, None) => Err(Refusal::new("unauthenticated")),
+            (None, None, None) => Err(Refusal::new(Code::Unauthenticated)),
             (Some(input), Some(signature), _) => self.by_signature(&shown, input, signature).await,
             (None, None, Some(authorization)) => self.by_token(authorization),
-            (Some(_), None, _) | (None, Some(_), _) => Err(Refusal::new("signature_malformed")),
+            (Some(_), None, _) | (None, Some(_), _) => Err(Refusal::new(Code::SignatureMalformed)),
         };
         found.map_err(|refusal| {
             let code = refusal.code;
@@ -150,7 +151,7 @@ impl Engine {
         checked.map_err(|fault| Refusal::from(fault).naming(&named))?;
         let registry = self.registry();
         // An unknown key and a wrong signature look the same from outside.
-        let unknown = || Refusal::new("signature_wrong").naming(&named);
+        let unknown = || Refusal::new(Code::SignatureWrong).naming(&named);
         let (agent, key) = registry.holder_of(presented.key_id(), now).ok_or_else(unknown)?;
         let verified = presented.verify(&shown.request, &key, now, SKEW_S);
         verified.map_err(|_| unknown())?;
@@ -167,19 +168,19 @@ impl Engine {
         let caller = Known::new(agent, ShownBy::Key(key.id()), None);
         match spent {
             Spent::Fresh => Ok(Caller::Known(Arc::new(caller))),
-            Spent::Replayed => Err(Refusal::new("signature_replayed").naming(&named)),
-            Spent::BeforeStart => Err(Refusal::new("signature_too_early").naming(&named)),
+            Spent::Replayed => Err(Refusal::new(Code::SignatureReplayed).naming(&named)),
+            Spent::BeforeStart => Err(Refusal::new(Code::SignatureTooEarly).naming(&named)),
         }
     }
 
     fn by_token(&self, authorization: &str) -> Result<Caller, Refusal> {
-        let unknown = || Refusal::new("token_invalid");
+        let unknown = || Refusal::new(Code::TokenInvalid);
         let (scheme, secret) = authorization.split_once(' ').ok_or_else(unknown)?;
         if !scheme.eq_ignore_ascii_case("bearer") {
             return Err(unknown());
         }
         let (id, secret): (TokenId, _) = tokens::parse(secret.trim()).ok_or_else(unknown)?;
-        let unknown = || Refusal::new("token_invalid").naming(&id.to_string());
+        let unknown = || Refusal::new(Code::TokenInvalid).naming(&id.to_string());
         let registry = self.registry();
         let token = registry.tokens.get(&id).ok_or_else(unknown)?;
         let now = self.store.clock().now();
@@ -195,20 +196,20 @@ impl Engine {
 }
 
 struct Refusal {
-    code: &'static str,
+    code: Code,
     message: String,
     named: Option<String>,
     error: Option<Box<Error>>,
 }
 
 impl Refusal {
-    fn new(code: &'static str) -> Self {
+    fn new(code: Code) -> Self {
         let message = match code {
-            "unauthenticated" => "the request does not show who it is from",
-            "signature_wrong" => "the signature is not one of a key that counts here",
-            "signature_replayed" => "the request was made before with this very signature",
-            "signature_too_early" => "the signature was made before this broker began",
-            "token_invalid" => "the token is not known here, ran out, or was revoked",
+            Code::Unauthenticated => "the request does not show who it is from",
+            Code::SignatureWrong => "the signature is not one of a key that counts here",
+            Code::SignatureReplayed => "the request was made before with this very signature",
+            Code::SignatureTooEarly => "the signature was made before this broker began",
+            Code::TokenInvalid => "the token is not known here, ran out, or was revoked",
             _ => "the signature headers do not belong together",
         };
         Self { code, message: message.into(), named: None, error: None }
@@ -219,12 +220,13 @@ impl Refusal {
     }
 
     fn by_store(error: tasuki_store::Error) -> Self {
-        Self { error: Some(Box::new(error.into())), ..Self::new("unauthenticated") }
+        Self { error: Some(Box::new(error.into())), ..Self::new(Code::Unauthenticated) }
     }
 }
 
 impl From<Fault> for Refusal {
     fn from(fault: Fault) -> Self {
-        Self { code: fault.code(), message: fault.to_string(), named: None, error: None }
+        let code = Code::named(fault.code()).unwrap_or(Code::SignatureMalformed);
+        Self { code, message: fault.to_string(), named: None, error: None }
     }
 }

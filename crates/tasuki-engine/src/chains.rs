@@ -14,15 +14,18 @@ use tasuki_core::commands::{self, Command, DocumentWish, Write};
 use tasuki_core::document::{Kind, Scope};
 use tasuki_core::envelope::Said;
 use tasuki_core::event::{BranchOf, Key};
-use tasuki_core::ids::{IdempotencyKey, Project};
+use tasuki_core::ids::Project;
+
 use tasuki_core::registry::rules::Permission;
 use tasuki_core::{AgentId, DocumentId, Envelope, Handoff, Position, Refusal, Target, TaskId};
+use tasuki_protocol::Branch;
 use tasuki_store::audit::hex;
 use tasuki_store::{DocumentFilter, HandoffFilter, KeptDocument, PAGE_MAX, TaskFilter};
 
 use crate::desk::Desk;
 use crate::engine::Engine;
 use crate::error::{Error, invalid};
+use crate::keys;
 use crate::queries::ChainEntry;
 use crate::requests::{FollowUp, Offered};
 
@@ -36,7 +39,7 @@ pub struct BranchRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Target>,
     #[serde(skip)]
-    pub idempotency_key: Option<IdempotencyKey>,
+    pub key: Option<Key>,
 }
 
 /// A chain that another broker exported.
@@ -197,18 +200,24 @@ impl Desk {
     }
 
     /// Begins anew from a hop that the caller may see.
-    pub async fn branch(&self, wish: BranchRequest) -> Result<Offered, Error> {
+    pub async fn branch(&self, id: TaskId, wish: Branch) -> Result<Offered, Error> {
         let by = self.caller.speaks_for(&wish.by)?;
-        let task = self.task(wish.task).await?;
+        let task = self.task(id).await?;
         let to = wish.to.map(|to| self.caller.target(&to));
-        let wish = BranchRequest { by, to, ..wish };
+        let wish = Branch { by, to, ..wish };
+        let key = keys::of(&wish, Some(&id.to_string()));
+        let mut wish = BranchRequest { task: id, hop: wish.hop, by: wish.by, to: wish.to, key };
         let (handoff, envelope) = self.engine.hop_of(&wish).await?;
         let to = wish.to.clone().unwrap_or_else(|| envelope.to.clone());
         if to.tenant() != self.caller.tenant().as_str() {
             return Err(Refusal::OtherTenant.into());
         }
         self.caller.must_to(Permission::Send, to.name(), task.project.as_ref())?;
-        self.engine.branch(wish, &handoff, &envelope, to).await
+        let branched = self.engine.branch(&wish, &handoff, &envelope, to.clone()).await;
+        let Err(error) = &branched else { return branched };
+        let Some(key) = keys::formerly(wish.key.as_ref(), &wish, error) else { return branched };
+        wish.key = Some(key);
+        self.engine.branch(&wish, &handoff, &envelope, to).await
     }
 }
 
@@ -251,13 +260,12 @@ impl Engine {
     /// it was; what the sender said for this hop alone is said again.
     async fn branch(
         &self,
-        wish: BranchRequest,
+        wish: &BranchRequest,
         handoff: &Handoff,
         envelope: &Envelope,
         to: Target,
     ) -> Result<Offered, Error> {
-        let request = Body::of(&wish).hash;
-        let key = wish.idempotency_key.clone().map(|key| Key { key, request });
+        let key = wish.key.clone();
         let task = self.task(wish.task).await?;
         let intent = self.intent_of(&task).await?;
         let parts = &envelope.parts;
@@ -287,8 +295,9 @@ impl Engine {
             ..FollowUp::new(to, envelope.payload.clone())
         };
         let origin = BranchOf { task_id: task.id, hop: wish.hop, envelope: handoff.envelope };
+        let idempotency_key = key.as_ref().map(|key| key.key.clone());
         let offer = self
-            .branch_offer(&task, wish.by, intent, handoff, origin, hop, wish.idempotency_key)
+            .branch_offer(&task, wish.by.clone(), intent, handoff, origin, hop, idempotency_key)
             .await?;
         let done = self.one(Command::offer(offer).with_key(key)).await?;
         let handoff = done.handoffs.into_iter().next();

@@ -8,20 +8,23 @@ use serde::Serialize;
 use tasuki_core::canonical::Body;
 use tasuki_core::commands::{self, Command, Offer, OfferTask, OpenTask, RegistryWish};
 use tasuki_core::envelope::Control;
-use tasuki_core::event::{Actor, Key};
+use tasuki_core::event::Actor;
 use tasuki_core::ids::ChannelId;
 use tasuki_core::registry::rules::Permission;
 use tasuki_core::report::Intent;
 use tasuki_core::{
     AgentId, Handoff, HandoffId, Position, Refusal, Target, Task, TaskId, TaskState,
 };
+use tasuki_protocol::Need;
 use tasuki_store::{HandoffFilter, PAGE_MAX, TaskFilter};
 
 use crate::desk::Desk;
 use crate::engine::{Engine, check_intent};
 use crate::error::{Error, invalid};
 use crate::folds::waiters::Topic;
+use crate::keys;
 use crate::offer::Place;
+use crate::operations::asked;
 use crate::requests::{FollowUp, NewOffer};
 use crate::waiting::WAIT_FOR_MAX;
 
@@ -61,17 +64,17 @@ pub struct Joined {
     pub next: Option<TaskId>,
 }
 
-/// How many answers are needed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Need {
-    All,
-    Any,
-    Quorum(u64),
-}
-
 impl Engine {
-    async fn tell_many(&self, new: Publication) -> Result<Published, Error> {
-        let Publication { channel, receivers, message } = &new;
+    async fn tell_many(&self, mut new: Publication) -> Result<Published, Error> {
+        let told = self.try_tell_many(&new).await;
+        let Err(error) = &told else { return told };
+        let Some(key) = keys::formerly(new.message.key.as_ref(), &new, error) else { return told };
+        new.message.key = Some(key);
+        self.try_tell_many(&new).await
+    }
+
+    async fn try_tell_many(&self, new: &Publication) -> Result<Published, Error> {
+        let Publication { channel, receivers, message } = new;
         let intent = message.intent.as_deref();
         let intent = intent.ok_or_else(|| invalid("intent", "expected the user's own words"))?;
         check_intent(intent)?;
@@ -87,8 +90,7 @@ impl Engine {
             let problem = format!("has {}, expected at most {RECEIVERS_MAX}", receivers.len());
             return Err(invalid("receivers", problem));
         }
-        let request = Body::of(&new).hash;
-        let key = message.idempotency_key.clone().map(|key| Key { key, request });
+        let key = message.key.clone();
         let coordinator = self.coordinator(&message.from, message.coordinator.as_ref()).await?;
         let task = self.ids.task();
         let offers = self.tellings(task, message, &receivers, coordinator.as_ref()).await?;
@@ -251,13 +253,18 @@ impl Desk {
         channel.seen_from(&self.caller.tenant())
     }
 
-    pub async fn publish_on(&self, new: Publication) -> Result<Published, Error> {
-        let from = self.caller.speaks_for(&new.message.from)?;
-        let channel = self.channel(&new.channel);
+    pub async fn publish_on(
+        &self,
+        channel: &ChannelId,
+        new: tasuki_protocol::Publication,
+    ) -> Result<Published, Error> {
+        asked::check_none(&new.more)?;
+        let from = self.caller.speaks_for(&new.from_agent)?;
+        let channel = self.channel(channel);
         if channel.tenant() != from.tenant() {
             return Err(Refusal::OtherTenant.into());
         }
-        let project = new.message.project.as_ref();
+        let project = new.project.as_ref();
         self.caller.must_to(Permission::Send, channel.name(), project)?;
         let receivers = match new.receivers {
             None => None,
@@ -272,8 +279,12 @@ impl Desk {
                 Some(named)
             }
         };
-        let message = NewOffer { from, ..new.message };
-        self.engine.tell_many(Publication { channel, receivers, message }).await
+        let coordinator = new.coordinator.map(|it| self.coordinator(it));
+        let new = tasuki_protocol::Publication { from_agent: from, receivers, coordinator, ..new };
+        let key = keys::of(&new, Some(&channel.to_string()));
+        let mut publication = asked::publication(channel, new, self.terms());
+        publication.message.key = key;
+        self.engine.tell_many(publication).await
     }
 
     pub async fn subscribe(

@@ -12,16 +12,22 @@ use tasuki_core::ids::{Project, TenantId};
 use tasuki_core::quota::Usage;
 use tasuki_core::registry::Signed;
 use tasuki_core::registry::rules::Permission;
+use tasuki_core::terms::LEASE_MS_MIN;
 use tasuki_core::{AgentId, Handoff, HandoffId, Refusal, Task, TaskId, Terms, Timestamp};
+use tasuki_protocol::{
+    Claim, Complete, Coordinator, Fail, FollowUp, Offer, OpenTask, Peek, ReadBack,
+};
 use tasuki_store::{Needs, Sight, Stats};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::held::completed;
+use crate::keys;
+use crate::operations::asked;
 use crate::requests::{
-    ClaimOneRequest, ClaimRequest, CompleteRequest, Coordinator, CounterRequest, FailRequest,
-    FollowUp, Granted, Holder, NewOffer, NewTask, Offered, PeekRequest, Proof, ReadBack,
+    ClaimOneRequest, CompleteRequest, CounterRequest, FailRequest, Granted, Holder, NewOffer,
+    NewTask, Offered, Proof,
 };
 use crate::sight::handoff_in;
 
@@ -84,17 +90,19 @@ impl Desk {
         self.caller.agent().cloned().map(|agent| Holder { agent, signed })
     }
 
-    pub async fn open_task(&self, new: NewTask) -> Result<(Arc<Task>, bool), Error> {
-        let owner = self.caller.speaks_for(&new.owner)?;
+    pub async fn open_task(&self, new: OpenTask) -> Result<(Arc<Task>, bool), Error> {
+        let from_agent = self.caller.speaks_for(&new.from_agent)?;
         let project = match new.parent_task_id {
             Some(parent) if self.caller.minds_projects() => {
-                self.engine.project_below(parent, &owner, new.project.clone()).await?
+                self.engine.project_below(parent, &from_agent, new.project.clone()).await?
             }
             _ => new.project.clone(),
         };
         self.caller.must_in(Permission::Send, project.as_ref())?;
         let coordinator = new.coordinator.map(|it| self.coordinator(it));
-        self.engine.open_task(NewTask { owner, coordinator, ..new }).await
+        let new = OpenTask { from_agent, coordinator, ..new };
+        let key = keys::of(&new, None);
+        self.engine.open_task(NewTask { key, ..asked::task(new) }).await
     }
 
     pub async fn cancel_task(
@@ -130,22 +138,25 @@ impl Desk {
         Ok(FollowUp { to, capability, fallbacks, ..hop })
     }
 
-    fn coordinator(&self, named: Coordinator) -> Coordinator {
+    pub(crate) fn coordinator(&self, named: Coordinator) -> Coordinator {
         match named {
             Coordinator::Agent(agent) => Coordinator::Agent(self.caller.agent_named(&agent)),
             role => role,
         }
     }
 
-    fn offer_of(&self, sight: &Sight, new: NewOffer) -> Result<NewOffer, Error> {
-        let from = self.caller.speaks_for(&new.from)?;
+    fn offer_of(&self, sight: &Sight, new: Offer) -> Result<NewOffer, Error> {
+        asked::check_members(&new.hop, "")?;
+        let from_agent = self.caller.speaks_for(&new.from_agent)?;
         let project = match new.task_id {
             Some(id) => self.project_in(sight, id),
             None => new.project.as_ref(),
         };
         let coordinator = new.coordinator.clone().map(|it| self.coordinator(it));
         let hop = self.hop(new.hop, project)?;
-        Ok(NewOffer { from, coordinator, hop, ..new })
+        let new = Offer { from_agent, coordinator, hop, ..new };
+        let key = keys::of(&new, None);
+        Ok(NewOffer { key, ..asked::offer(new, self.terms()) })
     }
 
     /// The project of a task in sight, where it makes a difference to the caller. What belongs to
@@ -165,32 +176,39 @@ impl Desk {
         self.engine.presence.is_live(&handoff.to, self.now())
     }
 
-    pub async fn offer(&self, new: NewOffer) -> Result<Offered, Error> {
-        let sight = self.engine.look_for(std::slice::from_ref(&new)).await?;
+    pub async fn offer(&self, new: Offer) -> Result<Offered, Error> {
+        let sight = self.engine.look_for(new.task_id).await?;
         let new = self.offer_of(&sight, new)?;
         self.engine.offer_in(sight, new).await
     }
 
+    /// Offers work that must be claimed within some time, unless its terms say otherwise.
+    pub async fn offer_within(&self, new: Offer, patience_ms: u64) -> Result<Offered, Error> {
+        let sight = self.engine.look_for(new.task_id).await?;
+        let mut new = self.offer_of(&sight, new)?;
+        let terms = new.hop.terms.unwrap_or(self.terms());
+        let ack_ms = terms.ack_ms.or(Some(patience_ms.max(LEASE_MS_MIN)));
+        new.hop.terms = Some(Terms { ack_ms, ..terms });
+        self.engine.offer_in(sight, new).await
+    }
+
     /// Offers many, each on its own.
-    pub async fn offer_many(
-        &self,
-        many: Vec<NewOffer>,
-    ) -> Result<Vec<Result<Offered, Error>>, Error> {
-        let sight = self.engine.look_for(&many).await?;
+    pub async fn offer_many(&self, many: Vec<Offer>) -> Result<Vec<Result<Offered, Error>>, Error> {
+        let sight = self.engine.look_for(many.iter().filter_map(|new| new.task_id)).await?;
         let checked = many.into_iter().map(|new| self.offer_of(&sight, new)).collect();
         let (good, slots) = part(checked);
         let mut answers = self.engine.offer_many_in(&sight, good).await?.into_iter();
         Ok(slots.into_iter().map(|slot| fill(slot, &mut answers)).collect())
     }
 
-    pub async fn claim(&self, wish: ClaimRequest) -> Result<Vec<Granted>, Error> {
+    pub async fn claim(&self, wish: Claim) -> Result<Vec<Granted>, Error> {
         self.claim_if(wish, || Ok(())).await
     }
 
     /// Claims as long as the caller may, and as long as something else holds.
     pub(crate) async fn claim_if(
         &self,
-        wish: ClaimRequest,
+        wish: Claim,
         holds: impl Fn() -> Result<(), Error>,
     ) -> Result<Vec<Granted>, Error> {
         let (agent, capabilities) = self.seeker(&wish.agent, &wish.capabilities)?;
@@ -199,7 +217,7 @@ impl Desk {
             self.renewed()?.seeker(&named, &able)?;
             holds()
         };
-        self.engine.claim_while(ClaimRequest { agent, capabilities, ..wish }, still_may).await
+        self.engine.claim_while(Claim { agent, capabilities, ..wish }, still_may).await
     }
 
     pub async fn claim_one(&self, wish: ClaimOneRequest) -> Result<Granted, Error> {
@@ -207,9 +225,9 @@ impl Desk {
         self.engine.claim_one(ClaimOneRequest { agent, capabilities, ..wish }).await
     }
 
-    pub async fn peek(&self, wish: PeekRequest) -> Result<Vec<Granted>, Error> {
+    pub async fn peek(&self, wish: Peek) -> Result<Vec<Granted>, Error> {
         let (agent, capabilities) = self.seeker(&wish.agent, &wish.capabilities)?;
-        self.engine.peek(PeekRequest { agent, capabilities, ..wish }).await
+        self.engine.peek(Peek { agent, capabilities, ..wish }).await
     }
 
     /// Whoever looks for work needs leave for its own name and for each capability.
@@ -283,33 +301,37 @@ impl Desk {
     fn completion(
         &self,
         sight: &Sight,
-        request: CompleteRequest,
+        id: HandoffId,
+        asked: Complete,
     ) -> Result<CompleteRequest, Error> {
-        self.may_report_in(sight, request.handoff)?;
-        let task = sight.handoff(request.handoff).map(|handoff| handoff.task_id);
+        asked::check_follow_ups(&asked)?;
+        self.may_report_in(sight, id)?;
+        let task = sight.handoff(id).map(|handoff| handoff.task_id);
         let project = task.and_then(|task| self.project_in(sight, task));
-        let follow_ups = request.follow_ups.into_iter().map(|hop| self.hop(hop, project));
+        let follow_ups = asked.follow_ups.into_iter().map(|hop| self.hop(hop, project));
         let follow_ups = follow_ups.collect::<Result<_, _>>()?;
-        let by = self.holder(request.signed.clone());
-        Ok(CompleteRequest { follow_ups, by, ..request })
+        let by = self.holder(asked.signed.clone());
+        let asked = Complete { follow_ups, ..asked };
+        Ok(CompleteRequest { by, ..asked::complete(id, asked, self.terms()) })
     }
 
     /// Completes handoffs, each on its own. All of them are looked at once.
     pub async fn complete(
         &self,
-        requests: Vec<CompleteRequest>,
+        many: Vec<(HandoffId, Complete)>,
     ) -> Result<Vec<Result<Arc<Handoff>, Error>>, Error> {
-        let sight = self.engine.look(completed(&requests)).await?;
-        let checked = requests.into_iter().map(|request| self.completion(&sight, request));
+        let each = many.iter().map(|(id, asked)| (*id, !asked.follow_ups.is_empty()));
+        let sight = self.engine.look(completed(each)).await?;
+        let checked = many.into_iter().map(|(id, asked)| self.completion(&sight, id, asked));
         let (good, slots) = part(checked.collect());
         let mut answers = self.engine.complete_in(&sight, good).await?.into_iter();
         Ok(slots.into_iter().map(|slot| fill(slot, &mut answers)).collect())
     }
 
-    pub async fn fail(&self, request: FailRequest) -> Result<Arc<Handoff>, Error> {
-        self.may_report(request.handoff).await?;
-        let by = self.holder(request.signed.clone());
-        self.engine.fail(FailRequest { by, ..request }).await
+    pub async fn fail(&self, id: HandoffId, asked: Fail) -> Result<Arc<Handoff>, Error> {
+        self.may_report(id).await?;
+        let by = self.holder(asked.signed.clone());
+        self.engine.fail(FailRequest { by, ..asked::fail(id, asked) }).await
     }
 
     pub async fn release(&self, id: HandoffId, proof: Proof) -> Result<Arc<Handoff>, Error> {

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tasuki_core::ids::TenantId;
 use tasuki_core::manifest::{Manifest, fits};
 use tasuki_core::observe::Track;
 use tasuki_core::registry::{Agent, Standing};
 use tasuki_core::{AgentId, Body, Capability, Refusal, Target, Timestamp};
+
+use tasuki_protocol::Search;
 
 use crate::desk::Desk;
 use crate::directory::{self, Listed};
@@ -21,28 +22,6 @@ use crate::error::{Error, invalid};
 const FOUND_MAX: usize = 1000;
 /// How long somebody who looks waits for the records.
 const CATCH_UP_MAX: Duration = Duration::from_secs(1);
-
-/// What is looked for. What is silent does not matter.
-#[derive(Debug, Clone, Default)]
-pub struct Search {
-    /// Whose agents; those of the caller's tenant without it. Only an operator looks elsewhere.
-    pub tenant: Option<TenantId>,
-    pub capability: Option<Capability>,
-    /// What would be sent: a JSON Schema that the capability's input must take.
-    pub input: Option<Value>,
-    /// What is needed back: a JSON Schema that the capability's output must fit.
-    pub output: Option<Value>,
-    pub tags: Vec<String>,
-    /// The version of the agent's software, or of the capability if one is asked for.
-    pub version: Option<String>,
-    pub role: Option<String>,
-    /// Only those who are there, or only those who are not.
-    pub live: Option<bool>,
-    /// The least share of the last attempts that ended in a result, in percent. Who has not been
-    /// tried is not held to it.
-    pub reliability: Option<u8>,
-    pub max: Option<usize>,
-}
 
 /// An agent as a caller sees it.
 #[derive(Debug, Clone)]
@@ -101,7 +80,7 @@ impl Desk {
 
     /// Everybody of the caller's tenant who is what is looked for, by name.
     pub async fn discover(&self, search: Search) -> Result<Vec<SeenAgent>, Error> {
-        let max = search.max.unwrap_or(100);
+        let max = search.limit.unwrap_or(100);
         if !(1..=FOUND_MAX).contains(&max) {
             return Err(invalid("limit", format!("is {max}, expected 1 to {FOUND_MAX}")));
         }
@@ -138,7 +117,7 @@ impl Desk {
         }
         // Who has a key and published nothing is known all the same, unless something it would have
         // to have published is asked for.
-        if search.asks_nothing() {
+        if asks_nothing(&search) {
             let registry = self.engine.registry();
             let silent = registry.agents.values().filter(|agent| {
                 agent.manifest.is_none()
@@ -205,13 +184,12 @@ impl Engine {
     }
 }
 
-impl Search {
-    fn asks_nothing(&self) -> bool {
-        self.capability.is_none()
-            && self.tags.is_empty()
-            && self.version.is_none()
-            && self.role.is_none()
-            && self.live.is_none()
-            && self.reliability.is_none()
-    }
+/// Whether nothing is asked that an agent would have to have published.
+fn asks_nothing(search: &Search) -> bool {
+    search.capability.is_none()
+        && search.tags.is_empty()
+        && search.version.is_none()
+        && search.role.is_none()
+        && search.live.is_none()
+        && search.reliability.is_none()
 }

@@ -10,7 +10,6 @@ use tasuki_core::assembly::Profiles;
 use tasuki_core::canonical::Body;
 use tasuki_core::commands::{self, Command, OpenTask, Seeker};
 use tasuki_core::envelope::{HOPS_MAX, INTENT_BYTES_MAX, version};
-use tasuki_core::event::Key;
 use tasuki_core::identity::{PublicKey, SecretKey};
 use tasuki_core::ids::TENANT_DEFAULT;
 use tasuki_core::observe::Records;
@@ -35,6 +34,7 @@ use crate::folds::presence::{Presence, Sharing};
 use crate::folds::waiters::Waiters;
 use crate::folds::waking::Waking;
 use crate::ids::IdSource;
+use crate::keys;
 use crate::pipelines::Declared;
 use crate::pool::Pool;
 use crate::rates::{Denials, Rates};
@@ -264,11 +264,18 @@ impl Engine {
     }
 
     /// Opens a task that its owner keeps for now. Tells whether it was there already.
-    pub async fn open_task(&self, new: NewTask) -> Result<(Arc<Task>, bool), Error> {
+    pub async fn open_task(&self, mut new: NewTask) -> Result<(Arc<Task>, bool), Error> {
+        let opened = self.try_open_task(new.clone()).await;
+        let Err(error) = &opened else { return opened };
+        let Some(key) = keys::formerly(new.key.as_ref(), &new, error) else { return opened };
+        new.key = Some(key);
+        self.try_open_task(new).await
+    }
+
+    async fn try_open_task(&self, new: NewTask) -> Result<(Arc<Task>, bool), Error> {
         check_intent(&new.intent)?;
-        let request = Body::of(&new).hash;
         let coordinator = self.coordinator(&new.owner, new.coordinator.as_ref()).await?;
-        let key = new.idempotency_key.map(|key| Key { key, request });
+        let key = new.key;
         let project = match new.parent_task_id {
             Some(parent) => self.project_below(parent, &new.owner, new.project).await?,
             None => new.project,

@@ -4,6 +4,7 @@
 use tasuki_core::Refusal;
 use tasuki_core::envelope::Fault;
 use tasuki_core::envelope::inherit::Breach;
+use tasuki_protocol::Code;
 use tasuki_store as store;
 
 #[derive(Debug, Clone, thiserror::Error)]
@@ -14,6 +15,12 @@ pub enum Error {
     /// A field of the request is not what it must be.
     #[error("{field}: {problem}")]
     Invalid { field: &'static str, problem: String },
+    /// Members that are not known here.
+    #[error("the request has members that are not known")]
+    Unknown(Vec<Fault>),
+    /// An envelope in a version that is not taken.
+    #[error("envelope_version is {0:?}, taken are majors 1 and 2")]
+    Version(String),
     /// A manifest is not what it must be; every fault is named.
     #[error("the manifest has {} faults", .0.len())]
     Manifest(Vec<tasuki_core::manifest::Problem>),
@@ -34,7 +41,7 @@ pub enum Error {
     OutOfRange(String),
     /// Nobody stands behind the request.
     #[error("{message}")]
-    Unauthenticated { code: &'static str, message: String },
+    Unauthenticated { code: Code, message: String },
     /// The caller may not do that.
     #[error("{0}")]
     Denied(String),

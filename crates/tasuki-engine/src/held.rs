@@ -181,7 +181,9 @@ impl Engine {
         &self,
         requests: Vec<CompleteRequest>,
     ) -> Result<Vec<Result<Arc<Handoff>, Error>>, Error> {
-        let sight = self.look(completed(&requests)).await?;
+        let sight = self
+            .look(completed(requests.iter().map(|it| (it.handoff, !it.follow_ups.is_empty()))))
+            .await?;
         self.complete_in(&sight, requests).await
     }
 
@@ -314,9 +316,10 @@ impl Engine {
 }
 
 /// What completing must see: with follow-ups, also the envelopes that they come after.
-pub(crate) fn completed(requests: &[CompleteRequest]) -> Needs {
-    let needs = Needs::handoffs(requests.iter().map(|request| request.handoff));
-    match requests.iter().any(|request| !request.follow_ups.is_empty()) {
+pub(crate) fn completed(each: impl Iterator<Item = (HandoffId, bool)>) -> Needs {
+    let (handoffs, followed): (Vec<_>, Vec<_>) = each.unzip();
+    let needs = Needs::handoffs(handoffs);
+    match followed.contains(&true) {
         true => needs.with_envelopes(),
         false => needs,
     }

@@ -19,12 +19,15 @@ mod folds;
 mod health;
 mod held;
 mod ids;
+mod keys;
 mod memories;
 mod offer;
+pub mod operations;
 mod outgoing;
 mod people;
 mod pipelines;
 mod pool;
+mod problems;
 mod queries;
 mod rates;
 mod requests;
@@ -41,26 +44,26 @@ pub use assemble::{AssembleRequest, Put};
 pub use authenticate::{Refused, Shown};
 pub use caller::{Caller, Known, ShownBy};
 pub use chains::{BranchRequest, ChainContent, ImportedChain};
-pub use channels::{Joined, Need, Publication, Published, RECEIVERS_MAX};
+pub use channels::{Joined, Publication, Published, RECEIVERS_MAX};
 pub use contracts::Route;
 pub use desk::{Desk, Page, SeenStats};
-pub use discover::{Search, SeenAgent};
+pub use discover::SeenAgent;
 pub use engine::{Engine, Settings};
 pub use error::Error;
 pub use health::TargetHealth;
 pub use ids::{IdSource, SystemIds};
-pub use memories::{MEMORIES_MAX, MemoryEdit, MemorySearch, NewMemory, SeenMemory, WrittenMemory};
+pub use memories::{MEMORIES_MAX, MemorySearch, NewMemory, SeenMemory, WrittenMemory};
 pub use outgoing::{Answer, Courier, NOT_DELIVERED, Parcel};
 pub use people::{Enrolled, Issued, NewToken};
+pub use problems::WHO_HINT;
 pub use queries::{ChainEntry, DeadLetter};
 pub use requests::{
-    ClaimOneRequest, ClaimRequest, CompleteRequest, Coordinator, CounterRequest, Delivery,
-    FailRequest, FollowUp, Granted, Holder, NewOffer, NewTask, Offered, PeekRequest, Proof,
-    ReadBack, TermsWish, Until, WaitFor, WaitMode, WaitRequest, Waited,
+    ClaimOneRequest, CompleteRequest, CounterRequest, Delivery, FailRequest, FollowUp, Granted,
+    Holder, NewOffer, NewTask, Offered, Proof, WaitFor, WaitMode, WaitRequest, Waited,
 };
-pub use reviews::{Amendment, Chosen, Group, REVIEWED_MAX, Ruling};
+pub use reviews::{Chosen, Group, REVIEWED_MAX, Ruling};
 pub use schemas::Shape;
-pub use shared_context::{ContextWrite, NewDecision, SeenContext};
+pub use shared_context::SeenContext;
 pub use tasuki_store::Error as StoreError;
 pub use tasuki_store::audit::{Finding, Verdict};
 pub use tasuki_store::{

@@ -2,7 +2,6 @@
 //! Memories: writing, finding, marking and erasing them, as one caller may. What a caller may not
 //! see is not there.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -12,24 +11,27 @@ use tasuki_core::document::ranking::{Question, rank};
 use tasuki_core::document::{Content, Document, Kind, Priority, Scope};
 use tasuki_core::envelope::Payload;
 use tasuki_core::event::{Actor, Key};
-use tasuki_core::ids::{IdempotencyKey, TENANT_DEFAULT};
+use tasuki_core::ids::TENANT_DEFAULT;
 use tasuki_core::registry::rules::Permission;
 use tasuki_core::report::Note;
 use tasuki_core::secrets::Finding;
 use tasuki_core::{AgentId, DocumentId, Position, Refusal};
+use tasuki_protocol::EditMemory;
 use tasuki_store::{COMMANDS_MAX, DocumentFilter, Done, KeptDocument};
 
 use crate::desk::Desk;
 use crate::engine::Engine;
 use crate::error::{Error, invalid};
+use crate::keys;
+use crate::operations::asked;
 
 /// How many memories one listing or search returns at most: they come with their texts.
 pub const MEMORIES_MAX: usize = 100;
 /// How often an edit that named no revision is made anew on top of somebody else's.
 const EDITS_MAX: usize = 8;
 
-/// A memory that somebody wants kept. Everything in here counts when an idempotency key is
-/// compared, but the key itself.
+/// A memory that somebody wants kept. Its serialised form is what keys stood for up to 0.1 (see
+/// [`crate::keys`]).
 #[derive(Debug, Clone, Serialize)]
 pub struct NewMemory {
     pub by: AgentId,
@@ -41,22 +43,7 @@ pub struct NewMemory {
     pub pinned: bool,
     pub priority: Priority,
     #[serde(skip)]
-    pub idempotency_key: Option<IdempotencyKey>,
-}
-
-/// What should be different in the next revision; the rest stays as it is.
-#[derive(Debug, Clone)]
-pub struct MemoryEdit {
-    pub by: AgentId,
-    /// The revision that the writer has seen: if there is another by now, nothing is written.
-    pub revision: Option<u32>,
-    /// An empty text takes the title or the summary away.
-    pub title: Option<String>,
-    pub summary: Option<String>,
-    pub text: Option<String>,
-    pub tags: Option<BTreeSet<String>>,
-    pub scope: Option<Scope>,
-    pub priority: Option<Priority>,
+    pub key: Option<Key>,
 }
 
 /// A memory as a caller sees it.
@@ -134,29 +121,37 @@ impl Engine {
 }
 
 impl Desk {
-    pub async fn remember(&self, new: NewMemory) -> Result<WrittenMemory, Error> {
+    pub async fn remember(&self, new: tasuki_protocol::NewMemory) -> Result<WrittenMemory, Error> {
         let by = self.caller.speaks_for(&new.by)?;
         let scope = new.scope.clone().unwrap_or_else(|| Scope::Agent(by.clone()));
         let scope = self.scope(scope).await?;
         self.must_write(Permission::WriteMemory, &scope)?;
-        let new = NewMemory { by: by.clone(), scope: Some(scope.clone()), ..new };
-        let request = Body::of(&new).hash;
+        let new = tasuki_protocol::NewMemory { by, scope: Some(scope), ..new };
+        let key = keys::of(&new, None);
+        let mut new = NewMemory { key, ..asked::memory(new) };
+        let written = self.try_remember(new.clone()).await;
+        let Err(error) = &written else { return written };
+        let Some(key) = keys::formerly(new.key.as_ref(), &new, error) else { return written };
+        new.key = Some(key);
+        self.try_remember(new).await
+    }
+
+    async fn try_remember(&self, new: NewMemory) -> Result<WrittenMemory, Error> {
         let content = new.content.body()?;
         let warnings = self.engine.check_secrets(&content)?;
         let id = new.id.unwrap_or_else(|| DocumentId::memory(self.engine.ids.next()));
         let write = Write {
             kind: Kind::Memory,
-            scope: Some(scope),
+            scope: new.scope,
             content,
             expected: Some(0),
             pinned: Some(new.pinned),
             priority: Some(new.priority),
             settles: None,
         };
-        let key = new.idempotency_key.map(|key| Key { key, request });
         let wish = DocumentWish::Write(Box::new(write));
         let id = id.seen_from(&self.caller.tenant());
-        let change = Command::by(by, commands::ChangeDocument { id, wish }).with_key(key);
+        let change = Command::by(new.by, commands::ChangeDocument { id, wish }).with_key(new.key);
         let (document, repeated) = self.engine.one_document(change).await?;
         Ok(WrittenMemory { document, repeated, warnings })
     }
@@ -164,14 +159,14 @@ impl Desk {
     pub async fn edit_memory(
         &self,
         id: &DocumentId,
-        edit: MemoryEdit,
+        edit: EditMemory,
     ) -> Result<WrittenMemory, Error> {
         let by = self.caller.speaks_for(&edit.by)?;
         let scope = match edit.scope.clone() {
             Some(scope) => Some(self.scope(scope).await?),
             None => None,
         };
-        let edit = MemoryEdit { by, scope, ..edit };
+        let edit = EditMemory { by, scope, ..edit };
         for _ in 0..EDITS_MAX {
             match self.try_edit(id, &edit).await {
                 // Who named no revision wants its change on top of whatever is there.
@@ -183,7 +178,7 @@ impl Desk {
         Err(Error::Store(tasuki_store::Error::Overloaded))
     }
 
-    async fn try_edit(&self, id: &DocumentId, edit: &MemoryEdit) -> Result<WrittenMemory, Error> {
+    async fn try_edit(&self, id: &DocumentId, edit: &EditMemory) -> Result<WrittenMemory, Error> {
         let known = self.writable(id).await?;
         if let Some(scope) = &edit.scope {
             self.must_write(Permission::WriteMemory, scope)?;

@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use tasuki_core::canonical::{Body, Object};
+use tasuki_core::canonical::Object;
 use tasuki_core::commands::{Command, Offer, OfferTask};
 use tasuki_core::envelope::inherit::{Hand, Inherited, inherit, still_holds};
 use tasuki_core::envelope::{Control, Envelope, Payload, VERSION, authored, path};
-use tasuki_core::event::{BranchOf, Key, TaintPolicy};
+use tasuki_core::event::{BranchOf, TaintPolicy};
 use tasuki_core::handoff::PRIORITY_DEFAULT;
 use tasuki_core::identity::statement;
 use tasuki_core::ids::{CorrelationId, IdempotencyKey, Project};
@@ -22,6 +22,7 @@ use tasuki_store::{HandoffFilter, Needs, PAGE_MAX, Sight};
 use crate::directory::Listed;
 use crate::engine::{Engine, check_intent};
 use crate::error::{Error, invalid};
+use crate::keys;
 use crate::requests::{Coordinator, FollowUp, NewOffer, Offered};
 
 /// How often an offer is made anew when its task moved on meanwhile.
@@ -106,19 +107,26 @@ impl Onward<'_> {
 
 impl Engine {
     pub async fn offer(&self, new: NewOffer) -> Result<Offered, Error> {
-        let sight = self.look_for(std::slice::from_ref(&new)).await?;
+        let sight = self.look_for(new.task_id).await?;
         self.offer_in(sight, new).await
     }
 
     /// The same, by a look that was taken already.
-    pub(crate) async fn offer_in(&self, sight: Sight, new: NewOffer) -> Result<Offered, Error> {
-        let mut sight = sight;
+    pub(crate) async fn offer_in(&self, sight: Sight, mut new: NewOffer) -> Result<Offered, Error> {
+        let offered = self.try_offer(sight, &new).await;
+        let Err(error) = &offered else { return offered };
+        let Some(key) = keys::formerly(new.key.as_ref(), &new, error) else { return offered };
+        new.key = Some(key);
+        self.try_offer(self.look_for(new.task_id).await?, &new).await
+    }
+
+    async fn try_offer(&self, mut sight: Sight, new: &NewOffer) -> Result<Offered, Error> {
         let mut last = None;
         for _ in 0..TRIES_MAX {
             if last.is_some() {
-                sight = self.look_for(std::slice::from_ref(&new)).await?;
+                sight = self.look_for(new.task_id).await?;
             }
-            let command = self.offer_command(&sight, &new).await?;
+            let command = self.offer_command(&sight, new).await?;
             match self.one(command).await {
                 Ok(done) => {
                     let repeated = done.outcome.repeated;
@@ -134,8 +142,11 @@ impl Engine {
     }
 
     /// What offers must see: the tasks that they hand on, with what is under way for them.
-    pub(crate) async fn look_for(&self, many: &[NewOffer]) -> Result<Sight, Error> {
-        let tasks: Vec<_> = many.iter().filter_map(|new| new.task_id).collect();
+    pub(crate) async fn look_for(
+        &self,
+        tasks: impl IntoIterator<Item = TaskId>,
+    ) -> Result<Sight, Error> {
+        let tasks: Vec<_> = tasks.into_iter().collect();
         if tasks.is_empty() {
             return Ok(Sight::default());
         }
@@ -147,7 +158,7 @@ impl Engine {
         &self,
         many: Vec<NewOffer>,
     ) -> Result<Vec<Result<Offered, Error>>, Error> {
-        let sight = self.look_for(&many).await?;
+        let sight = self.look_for(many.iter().filter_map(|new| new.task_id)).await?;
         self.offer_many_in(&sight, many).await
     }
 
@@ -177,7 +188,16 @@ impl Engine {
             let handoff = handoff.ok_or(Error::Store(tasuki_store::Error::Unknown))?;
             Ok(self.offered(handoff, done.outcome.repeated))
         });
-        Ok(answers.collect())
+        let mut answers: Vec<_> = answers.collect();
+        for (answer, mut new) in answers.iter_mut().zip(many) {
+            let Err(error) = answer else { continue };
+            if let Some(key) = keys::formerly(new.key.as_ref(), &new, error) {
+                new.key = Some(key);
+                let sight = self.look_for(new.task_id).await?;
+                *answer = self.try_offer(sight, &new).await;
+            }
+        }
+        Ok(answers)
     }
 
     fn offered(&self, handoff: Arc<Handoff>, repeated: bool) -> Offered {
@@ -186,13 +206,13 @@ impl Engine {
     }
 
     async fn offer_command(&self, sight: &Sight, new: &NewOffer) -> Result<Command, Error> {
-        let request = || Body::of(new).hash;
-        let key = new.idempotency_key.clone().map(|key| Key { key, request: request() });
+        let key = new.key.clone();
+        let idempotency_key = key.as_ref().map(|key| key.key.clone());
         let place = match new.task_id {
             None => self.new_chain(new).await?,
             Some(id) => self.next_in_chain(sight, new, id).await?,
         };
-        let offer = self.make_offer(place, new.hop.clone(), new.idempotency_key.clone()).await?;
+        let offer = self.make_offer(place, new.hop.clone(), idempotency_key).await?;
         Ok(Command::offer(offer).with_key(key))
     }
 

@@ -14,7 +14,8 @@ use tasuki_core::event::FailureClass;
 use tasuki_core::manifest::Delivery;
 use tasuki_core::registry::rules::Permission;
 use tasuki_core::registry::{Agent, Standing};
-use tasuki_core::{AgentId, Capability, Handoff, Terms, Timestamp};
+use tasuki_core::{AgentId, Capability, Handoff, Timestamp};
+use tasuki_protocol::{Claim, Complete, Fail};
 use tasuki_store::Until;
 use tokio::sync::{Notify, Semaphore};
 
@@ -23,7 +24,7 @@ use crate::desk::Desk;
 use crate::directory::Listed;
 use crate::engine::Engine;
 use crate::error::{Error, denied};
-use crate::requests::{ClaimRequest, CompleteRequest, FailRequest, Granted, Holder, Proof};
+use crate::requests::{FailRequest, Granted, Holder, Proof};
 
 /// How many deliveries may be under way at once, to all agents together.
 const UNDER_WAY_MAX: usize = 256;
@@ -54,8 +55,6 @@ pub struct Parcel {
     pub now: Timestamp,
     /// A text that was never used before, for the same.
     pub nonce: String,
-    /// The terms that hold where an answer's follow-ups name none.
-    pub terms: Terms,
 }
 
 /// What an agent said.
@@ -63,8 +62,8 @@ pub struct Parcel {
 pub enum Answer {
     /// It took the work and will report by itself.
     Accepted,
-    Completed(Box<CompleteRequest>),
-    Failed(Box<FailRequest>),
+    Completed(Box<Complete>),
+    Failed(Box<Fail>),
     Declined {
         reason: Option<String>,
     },
@@ -242,9 +241,8 @@ impl Office {
         let left = granted.lease_left_ms.min(granted.work_left_ms);
         let patience = ANSWER_MS_MAX.min(left - left / LEASE_KEPT);
         let nonce = format!("{:032x}", engine.ids.random());
-        let terms = engine.terms();
         let url = work.url.clone();
-        let parcel = Parcel { url, granted, proof, now, nonce, terms };
+        let parcel = Parcel { url, granted, proof, now, nonce };
         let answer = tokio::select! {
             biased;
             answer = async {
@@ -319,7 +317,7 @@ impl Work {
     async fn claim(&self, engine: &Arc<Engine>) -> Result<Vec<Granted>, Error> {
         let desk = self.desk(engine)?;
         let may = |able: &&Capability| desk.caller().may(Permission::Claim, Some(able.name()));
-        let wish = ClaimRequest {
+        let wish = Claim {
             agent: self.agent.clone(),
             capabilities: self.capabilities.iter().filter(may).cloned().collect(),
             max: 1,
@@ -348,9 +346,9 @@ impl Work {
             Answer::Declined { reason } => {
                 desk.decline(handoff.id, &self.agent, Some(proof), reason).await.map(drop)
             }
-            Answer::Failed(report) => desk.fail(*report).await.map(drop),
+            Answer::Failed(report) => desk.fail(handoff.id, *report).await.map(drop),
             Answer::Completed(result) => {
-                let refused = match desk.complete(vec![*result]).await {
+                let refused = match desk.complete(vec![(handoff.id, *result)]).await {
                     Ok(replies) => replies.into_iter().find_map(Result::err),
                     Err(error) => Some(error),
                 };

@@ -21,6 +21,7 @@ use crate::desk::Desk;
 use crate::engine::Engine;
 use crate::error::{Error, denied, invalid};
 use crate::tokens;
+use tasuki_protocol::Code;
 
 /// How long a join token counts where nothing is said, and at most.
 const JOIN_MS: u64 = 10 * 60 * 1000;
@@ -76,28 +77,28 @@ impl Engine {
     }
 
     /// Writes into the audit log that somebody known tried what it may not do.
-    pub async fn note_denied(&self, caller: &Caller, code: &str, operation: &str) {
+    pub async fn note_denied(&self, caller: &Caller, code: Code, operation: &str) {
         let Some(agent) = caller.agent() else { return };
         let telling = [
-            "not_permitted",
-            "other_tenant",
-            "handoff_not_found",
-            "task_not_found",
-            "agent_not_found",
-            "token_not_found",
-            "not_target",
-            "not_owner",
+            Code::NotPermitted,
+            Code::OtherTenant,
+            Code::HandoffNotFound,
+            Code::TaskNotFound,
+            Code::AgentNotFound,
+            Code::TokenNotFound,
+            Code::NotTarget,
+            Code::NotOwner,
         ];
-        if !telling.contains(&code) || !self.denials.first(agent, code, self.now()) {
+        if !telling.contains(&code) || !self.denials.first(agent, code.as_str(), self.now()) {
             return;
         }
         let wish = RegistryWish::NoteDenied {
             agent: agent.clone(),
-            code: code.to_owned(),
+            code: code.as_str().to_owned(),
             operation: operation.chars().take(200).collect(),
         };
         if let Err(error) = self.change(caller, vec![wish]).await {
-            tracing::warn!(%agent, code, %error, "a refusal could not be recorded");
+            tracing::warn!(%agent, %code, %error, "a refusal could not be recorded");
         }
     }
 
@@ -217,7 +218,7 @@ fn unreachable(manifest: &Manifest, guard: &Guard) -> Option<Problem> {
 
 impl Desk {
     /// Writes into the audit log that a part of a batch was refused.
-    pub async fn note_denied(&self, code: &str, operation: &str) {
+    pub async fn note_denied(&self, code: Code, operation: &str) {
         self.engine.note_denied(&self.caller, code, operation).await;
     }
 

@@ -14,10 +14,14 @@ use tasuki_core::ids::TenantId;
 use tasuki_core::pipeline::{Next, Pipeline, Pipelines, Stage, StageRef};
 use tasuki_core::registry::rules::Permission;
 
+use tasuki_protocol::StartPipeline;
+
 use crate::desk::Desk;
 use crate::engine::Engine;
 use crate::error::{Error, invalid};
+use crate::keys;
 use crate::offer::Ending;
+use crate::operations::asked;
 use crate::requests::{FollowUp, NewOffer, Offered};
 
 /// How many versions of one pipeline are remembered.
@@ -206,10 +210,14 @@ fn tenant_of(agent: &AgentId) -> Result<TenantId, Error> {
 
 impl Desk {
     /// Begins a task along a declared route.
-    pub async fn start_pipeline(&self, name: &str, new: NewOffer) -> Result<Offered, Error> {
-        let from = self.caller.speaks_for(&new.from)?;
+    pub async fn start_pipeline(&self, name: &str, new: StartPipeline) -> Result<Offered, Error> {
+        asked::check_none(&new.more)?;
+        let from_agent = self.caller.speaks_for(&new.from_agent)?;
         self.caller.must_to(Permission::Send, name, new.project.as_ref())?;
-        self.engine.start_pipeline(name, NewOffer { from, ..new }).await
+        let coordinator = new.coordinator.map(|it| self.coordinator(it));
+        let new = StartPipeline { from_agent, coordinator, ..new };
+        let key = keys::of(&new, Some(name));
+        self.engine.start_pipeline(name, NewOffer { key, ..asked::pipeline_start(new) }).await
     }
 
     #[must_use]

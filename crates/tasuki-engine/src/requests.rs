@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What doors ask of the engine, and what they get back.
+//! What the engine works with, where that is not the published form itself: after names were resolved
+//! and defaults filled in. And what it gives back.
 
 use std::sync::Arc;
 
@@ -7,19 +8,25 @@ use serde::Serialize;
 use tasuki_core::canonical::Object;
 use tasuki_core::contract::After;
 use tasuki_core::envelope::{Action, Control, CriterionReport, Payload, Said};
-use tasuki_core::event::FailureClass;
-use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey, Project, RequestId};
+use tasuki_core::event::{FailureClass, Key};
+use tasuki_core::ids::{CorrelationId, OrderingKey, Project, RequestId};
 use tasuki_core::pipeline::StageRef;
 use tasuki_core::{
-    AgentId, Body, Capability, Handoff, HandoffId, Hash, Target, Task, TaskId, Terms, Timestamp,
+    AgentId, Body, Capability, Handoff, HandoffId, Target, Task, TaskId, Terms, Timestamp,
 };
 
 use crate::contracts::Route;
 
+pub use tasuki_protocol::Mode as WaitMode;
+pub(crate) use tasuki_protocol::{
+    Claim as ClaimRequest, Coordinator, Peek as PeekRequest, ReadBack, TermsPatch, Until,
+};
+
 pub use tasuki_core::commands::{Holder, Proof};
 use tasuki_core::registry::Signed;
 
-/// Opens a task without handing it to anybody yet.
+/// Opens a task without handing it to anybody yet. Its serialised form is what keys stood for up to
+/// 0.1 (see [`crate::keys`]).
 #[derive(Debug, Clone, Serialize)]
 pub struct NewTask {
     pub owner: AgentId,
@@ -33,10 +40,10 @@ pub struct NewTask {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<Project>,
     #[serde(skip)]
-    pub idempotency_key: Option<IdempotencyKey>,
+    pub key: Option<Key>,
 }
 
-/// Offers work. Everything in here counts when an idempotency key is compared, but the key itself.
+/// Offers work. Its serialised form is what keys stood for up to 0.1 (see [`crate::keys`]).
 #[derive(Debug, Clone, Serialize)]
 pub struct NewOffer {
     pub from: AgentId,
@@ -54,15 +61,7 @@ pub struct NewOffer {
     pub project: Option<Project>,
     pub hop: FollowUp,
     #[serde(skip)]
-    pub idempotency_key: Option<IdempotencyKey>,
-}
-
-/// Who decides about a task: an agent, or one that has a role.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Coordinator {
-    Agent(AgentId),
-    Role(String),
+    pub key: Option<Key>,
 }
 
 /// One hop: to whom, what, and on which terms. A completion may carry several.
@@ -124,19 +123,6 @@ pub struct Offered {
 }
 
 #[derive(Debug, Clone)]
-pub struct ClaimRequest {
-    pub agent: AgentId,
-    pub capabilities: Vec<Capability>,
-    pub max: usize,
-    /// How long to wait for work if there is none.
-    pub wait_ms: u64,
-    pub lease_ms: Option<u64>,
-    pub request_id: Option<RequestId>,
-    /// Which majors of the envelope it takes; without any, what its manifest says.
-    pub majors: Vec<u32>,
-}
-
-#[derive(Debug, Clone)]
 pub struct ClaimOneRequest {
     pub handoff: HandoffId,
     pub agent: AgentId,
@@ -144,14 +130,6 @@ pub struct ClaimOneRequest {
     pub lease_ms: Option<u64>,
     pub request_id: Option<RequestId>,
     /// Which majors of the envelope it takes; without any, what its manifest says.
-    pub majors: Vec<u32>,
-}
-
-#[derive(Debug, Clone)]
-pub struct PeekRequest {
-    pub agent: AgentId,
-    pub capabilities: Vec<Capability>,
-    pub max: usize,
     pub majors: Vec<u32>,
 }
 
@@ -194,49 +172,15 @@ pub struct CompleteRequest {
     pub follow_ups: Vec<FollowUp>,
 }
 
-/// What a receiver repeats before its claim counts.
-#[derive(Debug, Clone, Default)]
-pub struct ReadBack {
-    /// The ids of all constraints.
-    pub constraints: Vec<Hash>,
-    /// The address of the expected output, if there is one.
-    pub expected_output: Option<Hash>,
-}
-
 /// Other terms, on which an agent would take a handoff.
 #[derive(Debug, Clone)]
 pub struct CounterRequest {
     pub handoff: HandoffId,
     pub agent: AgentId,
     pub capabilities: Vec<Capability>,
-    pub terms: TermsWish,
+    pub terms: TermsPatch,
     pub budget_tokens: Option<u32>,
     pub reason: String,
-}
-
-/// Terms that differ from others; where it is silent, the others hold.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct TermsWish {
-    pub lease_ms: Option<u64>,
-    pub work_ms: Option<u64>,
-    pub attempts: Option<u32>,
-    pub losses: Option<u32>,
-    pub backoff_ms: Option<u64>,
-    pub ack_ms: Option<u64>,
-}
-
-impl TermsWish {
-    #[must_use]
-    pub fn over(self, others: Terms) -> Terms {
-        Terms {
-            lease_ms: self.lease_ms.unwrap_or(others.lease_ms),
-            work_ms: self.work_ms.unwrap_or(others.work_ms),
-            attempts: self.attempts.unwrap_or(others.attempts),
-            losses: self.losses.unwrap_or(others.losses),
-            backoff_ms: self.backoff_ms.unwrap_or(others.backoff_ms),
-            ack_ms: self.ack_ms.or(others.ack_ms),
-        }
-    }
 }
 
 #[derive(Debug, Clone)]
@@ -263,21 +207,6 @@ pub struct FailRequest {
 pub enum WaitFor {
     Handoff(HandoffId),
     Task(TaskId),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WaitMode {
-    All,
-    Any,
-}
-
-/// How far it must have come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Until {
-    /// The receiver has accepted, or it is over.
-    Claimed,
-    /// It is at its end (a dead letter counts).
-    Settled,
 }
 
 #[derive(Debug, Clone)]

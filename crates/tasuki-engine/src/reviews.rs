@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::Serialize;
 use serde_json::json;
 use tasuki_core::canonical::{Body, Object};
 use tasuki_core::commands::{self, Act, Command, Offer, OfferTask};
@@ -17,12 +16,14 @@ use tasuki_core::ids::Resource;
 use tasuki_core::registry::rules::Permission;
 use tasuki_core::reserve::Reservation;
 use tasuki_core::{AgentId, Handoff, HandoffId, Hash, Refusal, State, Target, Task, TaskId, Terms};
+use tasuki_protocol::{Amend, Wish};
 use tasuki_store::{HandoffFilter, PAGE_MAX};
 
 use crate::desk::Desk;
 use crate::engine::Engine;
 use crate::error::{Error, invalid};
 use crate::offer::Place;
+use crate::operations::asked;
 use crate::requests::{FollowUp, Proof};
 
 /// How long somebody may keep a dead letter to itself.
@@ -37,19 +38,19 @@ pub enum Ruling {
     Retry,
     /// Again, to somebody else.
     Reroute(Target),
-    /// Again, with another envelope.
-    Amend(Box<Amendment>),
     /// No more.
     Abort { reason: String },
 }
 
 /// What is different in an envelope that takes the place of a dead letter's.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct Amendment {
-    pub to: Option<Target>,
-    pub payload: Option<Payload>,
-    pub terms: Option<Terms>,
-    pub said: Said,
+#[derive(Debug, Clone)]
+pub(crate) struct Amendment {
+    to: Option<Target>,
+    payload: Option<Payload>,
+    terms: Option<Terms>,
+    said: Said,
+    /// The address of what was asked for: the same again is the same decision.
+    changed: Hash,
 }
 
 /// Dead letters that died of the same thing.
@@ -133,7 +134,6 @@ impl Engine {
                 .await
             }
             Ruling::Abort { reason } => self.discard(id, by, reason).await,
-            Ruling::Amend(amendment) => self.amend(id, by, *amendment).await,
         }
     }
 
@@ -143,7 +143,7 @@ impl Engine {
         by: AgentId,
         amendment: Amendment,
     ) -> Result<Arc<Handoff>, Error> {
-        let changed = Body::of(&amendment).hash;
+        let changed = amendment.changed;
         let letter = self.handoff(id).await?;
         let State::DeadLettered { .. } = letter.state else {
             let state = letter.state.name();
@@ -239,10 +239,6 @@ impl Desk {
         let by = self.decides(Permission::Redrive, id, by).await?;
         let ruling = match ruling {
             Ruling::Reroute(to) => Ruling::Reroute(self.sendable(&to)?),
-            Ruling::Amend(mut amendment) => {
-                amendment.to = amendment.to.map(|to| self.sendable(&to)).transpose()?;
-                Ruling::Amend(amendment)
-            }
             other => other,
         };
         self.engine.carry_out_ruling(id, by, ruling).await
@@ -256,8 +252,29 @@ impl Desk {
         decision: NewDecision,
     ) -> Result<Arc<Handoff>, Error> {
         let said = Said { decisions: vec![decision], ..Said::default() };
-        let amendment = Amendment { said, ..Amendment::default() };
-        self.rule(id, by, Ruling::Amend(Box::new(amendment))).await
+        let by = by.clone();
+        self.amend(
+            id,
+            Amend { by, to: None, payload: None, terms: None, said, more: Object::default() },
+        )
+        .await
+    }
+
+    /// Lets a dead letter go on with another envelope.
+    pub async fn amend(&self, id: HandoffId, amend: Amend) -> Result<Arc<Handoff>, Error> {
+        asked::check_none(&amend.more)?;
+        let by = self.decides(Permission::Redrive, id, &amend.by).await?;
+        let to = amend.to.map(|to| self.sendable(&to)).transpose()?;
+        let amend = Amend { to, ..amend };
+        let changed = amend.address(None);
+        let amendment = Amendment {
+            to: amend.to,
+            payload: amend.payload,
+            terms: amend.terms.map(|patch| patch.over(self.terms())),
+            said: amend.said,
+            changed,
+        };
+        self.engine.amend(id, by, amendment).await
     }
 
     fn sendable(&self, to: &Target) -> Result<Target, Error> {

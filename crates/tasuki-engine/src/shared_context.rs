@@ -5,14 +5,13 @@
 use std::sync::Arc;
 
 use tasuki_core::commands::{self, Command, DocumentWish, Settle, Write};
-use tasuki_core::document::context::{
-    Decision, ProjectConstraint, ProjectState, without_ownership,
-};
+use tasuki_core::document::context::{Decision, without_ownership};
 use tasuki_core::document::{Context, Document, Kind, Scope};
-use tasuki_core::ids::{DecisionKey, Project};
+use tasuki_core::ids::Project;
 use tasuki_core::registry::rules::Permission;
 use tasuki_core::secrets::Finding;
 use tasuki_core::{AgentId, DocumentId, Handoff, Refusal, Task, TaskState};
+use tasuki_protocol::{NewDecision, WriteContext};
 use tasuki_store::TaskFilter;
 
 use crate::desk::Desk;
@@ -22,27 +21,6 @@ use crate::error::{Error, denied};
 const QUEUE_MAX: usize = 100;
 /// How often a write that named no revision is made anew on top of somebody else's.
 const WRITES_MAX: usize = 8;
-
-/// Changes a project's state or constraints; what is not given stays as it is.
-#[derive(Debug, Clone)]
-pub struct ContextWrite {
-    pub by: AgentId,
-    /// The revision that the writer has seen, 0 for none.
-    pub revision: Option<u32>,
-    pub state: Option<ProjectState>,
-    pub constraints: Option<Vec<ProjectConstraint>>,
-}
-
-/// Adds to the decision log.
-#[derive(Debug, Clone)]
-pub struct NewDecision {
-    pub by: AgentId,
-    pub key: DecisionKey,
-    pub decision: String,
-    pub why: Option<String>,
-    /// The decision that no longer holds.
-    pub supersedes: Option<u32>,
-}
 
 /// A shared context as it is now.
 #[derive(Debug, Clone)]
@@ -103,7 +81,7 @@ impl Desk {
     pub async fn write_context(
         &self,
         project: &Project,
-        wish: ContextWrite,
+        wish: WriteContext,
     ) -> Result<SeenContext, Error> {
         let by = self.writes_context(project, &wish.by)?;
         for _ in 0..WRITES_MAX {

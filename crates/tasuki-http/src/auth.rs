@@ -10,10 +10,11 @@ use axum::http::{Extensions, HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tasuki_core::identity::{Request as SignedRequest, message};
-use tasuki_engine::{Caller, Desk, Shown};
+use tasuki_engine::{Caller, Desk, Shown, WHO_HINT};
+use tasuki_protocol::Code;
 
 use crate::App;
-use crate::error::Problem;
+use crate::error::{Failed, Problem};
 
 /// What a signature covers of the body: its digest, or that there is none. Whoever reads the body has
 /// to check it.
@@ -24,19 +25,21 @@ pub(crate) struct Covered(pub(crate) Option<String>);
 pub(crate) struct At(pub(crate) Desk);
 
 impl FromRequestParts<App> for At {
-    type Rejection = Problem;
+    type Rejection = Failed;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failed> {
         let caller = parts.extensions.get::<Caller>().cloned();
         // Every route that is served at a desk lies behind the check below.
         let caller = caller.ok_or_else(|| {
-            Problem::new("unauthenticated", "the request does not show who it is from", HINT)
+            Problem::new(
+                Code::Unauthenticated,
+                "the request does not show who it is from",
+                WHO_HINT,
+            )
         })?;
         Ok(Self(app.engine.desk(caller)))
     }
 }
-
-pub(crate) const HINT: &str = "sign the request with an enrolled key, or send a bearer token; see /docs/errors/unauthenticated";
 
 pub(crate) async fn check(State(app): State<App>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
@@ -47,7 +50,7 @@ pub(crate) async fn check(State(app): State<App>, request: Request, next: Next) 
     if let Err(error) = app.engine.admit(&caller)
         && !finishes(parts.uri.path())
     {
-        return Problem::from(error).into_response();
+        return Failed::from(error).into_response();
     }
     let mut request = Request::from_parts(parts, body);
     if request.headers().contains_key("signature-input") {
@@ -61,23 +64,26 @@ pub(crate) async fn check(State(app): State<App>, request: Request, next: Next) 
     request.extensions_mut().insert(caller.clone());
     let response = next.run(request).await;
     if let Some(problem) = response.extensions().get::<std::sync::Arc<Problem>>() {
-        let operation = format!("{method} {}", uri.path());
-        app.engine.note_denied(&caller, &problem.code, &operation).await;
+        if let Some(code) = problem.known() {
+            let operation = format!("{method} {}", uri.path());
+            app.engine.note_denied(&caller, code, &operation).await;
+        }
     }
     response
 }
 
-async fn authenticate(app: &App, request: &Parts) -> Result<Caller, Problem> {
+async fn authenticate(app: &App, request: &Parts) -> Result<Caller, Failed> {
     let headers = &request.headers;
     let from = from(&request.extensions);
     for name in ["signature", "signature-input", "content-digest", "authorization", "host"] {
         if headers.get_all(name).iter().count() > 1 {
-            app.engine.note_stranger(&from, "signature_malformed", request.uri.path());
+            app.engine.note_stranger(&from, Code::SignatureMalformed, request.uri.path());
             return Err(Problem::new(
-                "signature_malformed",
+                Code::SignatureMalformed,
                 format!("the header {name} is there more than once"),
                 "send each header once",
-            ));
+            )
+            .into());
         }
     }
     let host = one(headers, "host").or_else(|| request.uri.authority().map(|a| a.as_str()));
@@ -96,12 +102,13 @@ async fn authenticate(app: &App, request: &Parts) -> Result<Caller, Problem> {
         from: &from,
     };
     if shown.signature.is_some() && has_body(headers) && shown.request.content_digest.is_none() {
-        app.engine.note_stranger(&from, "digest_missing", request.uri.path());
+        app.engine.note_stranger(&from, Code::DigestMissing, request.uri.path());
         return Err(Problem::new(
-            "digest_missing",
+            Code::DigestMissing,
             "a signed request with a body needs the header content-digest",
-            HINT,
-        ));
+            WHO_HINT,
+        )
+        .into());
     }
     Ok(app.engine.authenticate(shown).await?)
 }

@@ -28,7 +28,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use crate::{from_wire, json, to_wire, wire};
+use crate::{json, to_wire, wire};
 
 /// How long one attempt to connect may take.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -243,8 +243,7 @@ fn answer(status: StatusCode, retry_after_ms: Option<u64>, body: &[u8], parcel: 
                 json::typed::<wire::Fail>(&said).map_err(|problem| problem.message)
             });
             return match report {
-                Ok(report) => {
-                    let mut report = from_wire::fail(parcel.granted.handoff.id, report);
+                Ok(mut report) => {
                     report.retry_after_ms = report.retry_after_ms.or(retry_after_ms);
                     Answer::Failed(Box::new(report))
                 }
@@ -254,10 +253,6 @@ fn answer(status: StatusCode, retry_after_ms: Option<u64>, body: &[u8], parcel: 
         (None | Some("completed"), Some(said)) if status.is_success() => {
             let result = claimed(said, parcel).and_then(|said| {
                 json::typed::<wire::Complete>(&said).map_err(|problem| problem.message)
-            });
-            let handoff = parcel.granted.handoff.id;
-            let result = result.and_then(|result| {
-                from_wire::complete(handoff, result, parcel.terms).map_err(|error| error.message)
             });
             return match result {
                 Ok(result) => Answer::Completed(Box::new(result)),

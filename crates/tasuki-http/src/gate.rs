@@ -15,8 +15,9 @@ use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 
-use crate::error::Problem;
+use crate::error::{Failed, Problem};
 use crate::{App, Limits, json};
+use tasuki_protocol::Code;
 
 struct Gate {
     limits: Arc<Limits>,
@@ -47,11 +48,11 @@ async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Re
         Err(problem) => problem.into_response(),
         Ok(()) => match AssertUnwindSafe(next.run(request)).catch_unwind().await {
             Ok(response) => response,
-            Err(_) => Problem::new(
-                "internal",
+            Err(_) => Failed(Problem::new(
+                Code::Internal,
                 "the broker made a mistake",
                 "report it with the request id; the broker's log has more",
-            )
+            ))
             .into_response(),
         },
     };
@@ -63,7 +64,7 @@ fn name(mut response: Response, id: &str) -> Response {
     if let Some(problem) = response.extensions_mut().remove::<Arc<Problem>>() {
         let mut problem = Arc::unwrap_or_clone(problem);
         problem.request_id = id.to_owned();
-        if problem.status >= 500 {
+        if problem.status() >= 500 {
             tracing::warn!(request_id = id, code = problem.code, message = problem.message);
         }
         let headers = std::mem::take(response.headers_mut());
@@ -81,7 +82,7 @@ fn name(mut response: Response, id: &str) -> Response {
 impl Gate {
     /// A page in a browser can be made to reach a loopback address under a name of its own. It
     /// then names that host, which is not ours.
-    fn check_host(&self, request: &Request) -> Result<(), Problem> {
+    fn check_host(&self, request: &Request) -> Result<(), Failed> {
         let mut named = request.headers().get_all(header::HOST).iter();
         let host = match (named.next(), named.next()) {
             (None, _) => request.uri().host().unwrap_or("localhost"),
@@ -97,13 +98,14 @@ impl Gate {
             return Ok(());
         }
         Err(Problem::new(
-            "host_not_allowed",
+            Code::HostNotAllowed,
             format!("this broker does not answer for the host {name:?}"),
             "use the address it printed at its start, or add the host with --host",
-        ))
+        )
+        .into())
     }
 
-    fn check_rate(&self, request: &Request, number: u64) -> Result<(), Problem> {
+    fn check_rate(&self, request: &Request, number: u64) -> Result<(), Failed> {
         let Some(rate) = &self.rate else { return Ok(()) };
         if number.is_multiple_of(CLEAN_UP_EVERY) {
             rate.retain_recent();
@@ -112,11 +114,11 @@ impl Gate {
         let from = from.map_or(IpAddr::from([127, 0, 0, 1]), |info| info.0.ip());
         rate.check_key(&from).map_err(|_| {
             Problem::new(
-                "rate_limited",
+                Code::RateLimited,
                 format!("more than {} requests in a second", self.limits.requests_per_second),
                 "wait for the time in Retry-After and send the request again",
             )
-            .retryable()
+            .into()
         })
     }
 }

@@ -7,8 +7,8 @@
 mod attended;
 mod auth;
 mod courier;
-pub mod error;
-mod from_wire;
+mod error;
+
 mod gate;
 mod handlers;
 mod json;
@@ -17,12 +17,12 @@ mod page;
 mod routes;
 mod serve;
 mod sse;
-mod to_wire;
-pub mod wire;
 
 use std::sync::Arc;
 
 use tasuki_engine::Engine;
+pub(crate) use tasuki_engine::operations::{asked as from_wire, shown as to_wire};
+pub(crate) use tasuki_protocol as wire;
 
 pub use courier::{Poster, Resolver, SystemResolver};
 pub use openapi::{document, text as document_text};

@@ -8,7 +8,8 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use crate::error::{Problem, status_of};
+use tasuki_protocol::{Code, Problem};
+
 use crate::routes::{self, BODY_ERRORS, COMMON_ERRORS, Response, Route};
 
 /// The document as it is committed and served.
@@ -126,10 +127,10 @@ fn responses(route: &Route, generator: &mut SchemaGenerator) -> Value {
         again["description"] = "the same request was carried out before; this is its reply".into();
         responses.insert("200".into(), again);
     }
-    let body: &[&str] = if route.request.is_some() { BODY_ERRORS } else { &[] };
+    let body: &[Code] = if route.request.is_some() { BODY_ERRORS } else { &[] };
     let mut by_status: std::collections::BTreeMap<u16, Vec<&str>> = Default::default();
     for code in route.errors.iter().chain(body).chain(COMMON_ERRORS) {
-        by_status.entry(status_of(code)).or_default().push(code);
+        by_status.entry(code.status()).or_default().push(code.as_str());
     }
     for (status, mut codes) in by_status {
         codes.sort_unstable();

@@ -6,7 +6,8 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use crate::error::CODES;
+use tasuki_protocol::Code;
+
 use crate::openapi;
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;\
@@ -60,8 +61,9 @@ pub(crate) fn api() -> String {
         fields(&mut body, schema);
     }
     body.push_str("<h2 id=\"errors\">errors</h2><table>");
-    for (code, status, text) in CODES {
-        let summary = text.lines().skip(1).find(|line| !line.is_empty()).unwrap_or_default();
+    for code in Code::ALL {
+        let status = code.status();
+        let summary = code.page().lines().skip(1).find(|line| !line.is_empty()).unwrap_or_default();
         let _ = write!(
             body,
             "<tr><td><a href=\"/docs/errors/{code}\"><code>{code}</code></a><td>{status}<td>{}",
@@ -105,7 +107,7 @@ fn operation(body: &mut String, path: &str, method: &str, operation: &Value) {
     body.push_str("<details><summary>errors</summary>");
     for (status, response) in errors.iter().filter(|(status, _)| !status.starts_with('2')) {
         let codes = response["description"].as_str().unwrap_or_default();
-        let has_page = |code: &str| CODES.iter().any(|(known, ..)| *known == code);
+        let has_page = |code: &str| Code::named(code).is_some();
         let links = codes.split(", ").map(|code| match has_page(code) {
             true => format!("<a href=\"/docs/errors/{code}\">{code}</a>"),
             false => escape(code),

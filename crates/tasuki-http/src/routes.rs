@@ -16,6 +16,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::handlers::{agents, assemble, audit, claims, dead_letters, handoffs, system, tasks};
 use crate::{App, auth, sse, wire};
+use tasuki_protocol::Code;
 
 pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
@@ -32,7 +33,7 @@ pub(crate) struct Route {
     /// The one status that is no success and no [`crate::error::Problem`] either.
     pub(crate) other: Option<(u16, SchemaOf)>,
     /// The codes of its own, besides those that any route may answer with.
-    pub(crate) errors: Vec<&'static str>,
+    pub(crate) errors: Vec<Code>,
     handler: MethodRouter<App>,
     /// Whether anybody is served, whoever it is.
     public: bool,
@@ -44,37 +45,37 @@ pub(crate) enum Response {
 }
 
 /// Any route may answer with these.
-pub(crate) const COMMON_ERRORS: &[&str] = &[
-    "not_permitted",
-    "unauthenticated",
-    "signature_missing",
-    "signature_malformed",
-    "signature_expired",
-    "signature_not_yet_valid",
-    "signature_components",
-    "signature_algorithm",
-    "signature_wrong",
-    "signature_replayed",
-    "signature_too_early",
-    "digest_missing",
-    "digest_wrong",
-    "token_invalid",
-    "quota_exceeded",
-    "host_not_allowed",
-    "rate_limited",
-    "internal",
-    "shutting_down",
-    "overloaded",
-    "store_unavailable",
+pub(crate) const COMMON_ERRORS: &[Code] = &[
+    Code::NotPermitted,
+    Code::Unauthenticated,
+    Code::SignatureMissing,
+    Code::SignatureMalformed,
+    Code::SignatureExpired,
+    Code::SignatureNotYetValid,
+    Code::SignatureComponents,
+    Code::SignatureAlgorithm,
+    Code::SignatureWrong,
+    Code::SignatureReplayed,
+    Code::SignatureTooEarly,
+    Code::DigestMissing,
+    Code::DigestWrong,
+    Code::TokenInvalid,
+    Code::QuotaExceeded,
+    Code::HostNotAllowed,
+    Code::RateLimited,
+    Code::Internal,
+    Code::ShuttingDown,
+    Code::Overloaded,
+    Code::StoreUnavailable,
 ];
 /// Any route that takes a body may answer with these.
-pub(crate) const BODY_ERRORS: &[&str] = &[
-    "invalid_json",
-    "invalid_request",
-    "body_too_large",
-    "unsupported_media_type",
-    "request_timeout",
-    "outcome_unknown",
+pub(crate) const BODY_ERRORS: &[Code] = &[
+    Code::InvalidJson,
+    Code::InvalidRequest,
+    Code::BodyTooLarge,
+    Code::UnsupportedMediaType,
+    Code::RequestTimeout,
+    Code::OutcomeUnknown,
 ];
 
 fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
@@ -176,44 +177,44 @@ impl Route {
     fn text(self, kind: &'static str) -> Self {
         Self { response: Response::Text(kind), ..self }
     }
-    fn errors(mut self, errors: &[&'static str]) -> Self {
+    fn errors(mut self, errors: &[Code]) -> Self {
         self.errors.extend(errors);
         self
     }
 }
 
 /// Whoever makes an envelope fails in the same ways.
-const ENVELOPE_ERRORS: &[&str] = &[
-    "invalid_payload",
-    "secret_found",
-    "not_permitted",
-    "other_tenant",
-    "terms_out_of_range",
-    "trust_raised",
-    "constraint_altered",
-    "constraint_dropped",
-    "constraint_not_yours",
-    "decision_settled",
-    "invalid_envelope",
-    "version_not_supported",
-    "invalid_terms",
-    "deadline_passed",
-    "disk_full",
+const ENVELOPE_ERRORS: &[Code] = &[
+    Code::InvalidPayload,
+    Code::SecretFound,
+    Code::NotPermitted,
+    Code::OtherTenant,
+    Code::TermsOutOfRange,
+    Code::TrustRaised,
+    Code::ConstraintAltered,
+    Code::ConstraintDropped,
+    Code::ConstraintNotYours,
+    Code::DecisionSettled,
+    Code::InvalidEnvelope,
+    Code::VersionNotSupported,
+    Code::InvalidTerms,
+    Code::DeadlinePassed,
+    Code::DiskFull,
 ];
 /// Besides, whoever offers it on a task.
-const OFFER_ERRORS: &[&str] = &[
-    "task_not_found",
-    "idempotency_conflict",
-    "not_owner",
-    "handoff_open",
-    "task_finished",
-    "task_moved",
-    "intent_altered",
-    "target_unavailable",
+const OFFER_ERRORS: &[Code] = &[
+    Code::TaskNotFound,
+    Code::IdempotencyConflict,
+    Code::NotOwner,
+    Code::HandoffOpen,
+    Code::TaskFinished,
+    Code::TaskMoved,
+    Code::IntentAltered,
+    Code::TargetUnavailable,
 ];
 
 /// Calls of a claim's holder fail in the same ways.
-const HELD_ERRORS: &[&str] = &["handoff_not_found", "stale_claim"];
+const HELD_ERRORS: &[Code] = &[Code::HandoffNotFound, Code::StaleClaim];
 
 pub(crate) fn all() -> Vec<Route> {
     let mut routes = task_routes();
@@ -239,11 +240,11 @@ fn task_routes() -> Vec<Route> {
         )
         .creates()
         .errors(&[
-            "task_not_found",
-            "not_owner",
-            "task_finished",
-            "idempotency_conflict",
-            "disk_full",
+            Code::TaskNotFound,
+            Code::NotOwner,
+            Code::TaskFinished,
+            Code::IdempotencyConflict,
+            Code::DiskFull,
         ]),
         reads::<wire::Tasks, _, _>(
             "/v1/tasks",
@@ -252,28 +253,28 @@ fn task_routes() -> Vec<Route> {
             tasks::list,
         )
         .query::<tasks::List>()
-        .errors(&["invalid_request"]),
+        .errors(&[Code::InvalidRequest]),
         reads::<wire::TaskWithParts, _, _>(
             "/v1/tasks/{id}",
             "task_show",
             "Show a task, its owner, its handoffs and the tasks below it",
             tasks::show,
         )
-        .errors(&["task_not_found", "invalid_request"]),
+        .errors(&[Code::TaskNotFound, Code::InvalidRequest]),
         reads::<wire::Events, _, _>(
             "/v1/tasks/{id}/events",
             "task_events",
             "Show everything that happened to a task",
             tasks::events,
         )
-        .errors(&["task_not_found", "invalid_request"]),
+        .errors(&[Code::TaskNotFound, Code::InvalidRequest]),
         reads::<tasuki_core::chain::ChainFile, _, _>(
             "/v1/tasks/{id}/export",
             "task_export",
             "Export a task and those below it as one file that can be verified anywhere",
             tasks::export,
         )
-        .errors(&["task_not_found", "invalid_request"]),
+        .errors(&[Code::TaskNotFound, Code::InvalidRequest]),
         does::<wire::Branch, wire::Offered, _, _>(
             "/v1/tasks/{id}/branch",
             "task_branch",
@@ -282,14 +283,14 @@ fn task_routes() -> Vec<Route> {
         )
         .creates()
         .errors(ENVELOPE_ERRORS)
-        .errors(&["task_not_found", "idempotency_conflict"]),
+        .errors(&[Code::TaskNotFound, Code::IdempotencyConflict]),
         does::<wire::Decide, wire::Task, _, _>(
             "/v1/tasks/{id}/cancel",
             "task_cancel",
             "Cancel a task and the handoff under way",
             tasks::cancel,
         )
-        .errors(&["task_not_found", "task_finished", "not_permitted"]),
+        .errors(&[Code::TaskNotFound, Code::TaskFinished, Code::NotPermitted]),
         does::<wire::LiftConstraint, wire::Task, _, _>(
             "/v1/tasks/{id}/lift",
             "task_lift",
@@ -297,11 +298,11 @@ fn task_routes() -> Vec<Route> {
             tasks::lift,
         )
         .errors(&[
-            "task_not_found",
-            "task_finished",
-            "task_moved",
-            "constraint_not_yours",
-            "invalid_envelope",
+            Code::TaskNotFound,
+            Code::TaskFinished,
+            Code::TaskMoved,
+            Code::ConstraintNotYours,
+            Code::InvalidEnvelope,
         ]),
     ]
 }
@@ -331,14 +332,14 @@ fn handoff_routes() -> Vec<Route> {
             assemble::assemble,
         )
         .errors(&[
-            "budget_too_small",
-            "task_not_found",
-            "intent_altered",
-            "constraint_altered",
-            "constraint_dropped",
-            "constraint_not_yours",
-            "decision_settled",
-            "invalid_envelope",
+            Code::BudgetTooSmall,
+            Code::TaskNotFound,
+            Code::IntentAltered,
+            Code::ConstraintAltered,
+            Code::ConstraintDropped,
+            Code::ConstraintNotYours,
+            Code::DecisionSettled,
+            Code::InvalidEnvelope,
         ]),
         reads::<wire::Prompt, _, _>(
             "/v1/handoffs/{id}/prompt",
@@ -347,7 +348,7 @@ fn handoff_routes() -> Vec<Route> {
             assemble::prompt,
         )
         .query::<assemble::Rendering>()
-        .errors(&["handoff_not_found", "invalid_request", "budget_too_small"]),
+        .errors(&[Code::HandoffNotFound, Code::InvalidRequest, Code::BudgetTooSmall]),
         reads::<wire::Handoffs, _, _>(
             "/v1/handoffs",
             "handoff_list",
@@ -355,7 +356,7 @@ fn handoff_routes() -> Vec<Route> {
             handoffs::list,
         )
         .query::<handoffs::List>()
-        .errors(&["invalid_request"]),
+        .errors(&[Code::InvalidRequest]),
         reads::<wire::HandoffWithResult, _, _>(
             "/v1/handoffs/{id}",
             "handoff_show",
@@ -363,28 +364,28 @@ fn handoff_routes() -> Vec<Route> {
             handoffs::show,
         )
         .query::<handoffs::Show>()
-        .errors(&["handoff_not_found", "invalid_request"]),
+        .errors(&[Code::HandoffNotFound, Code::InvalidRequest]),
         reads::<tasuki_core::Envelope, _, _>(
             "/v1/handoffs/{id}/envelope",
             "handoff_envelope",
             "Read the envelope of a handoff, exactly as it was stored",
             handoffs::envelope,
         )
-        .errors(&["handoff_not_found", "body_erased", "invalid_request"]),
+        .errors(&[Code::HandoffNotFound, Code::BodyErased, Code::InvalidRequest]),
         does::<wire::Claim, wire::Claims, _, _>(
             "/v1/claims",
             "handoff_claim",
             "Claim the next work for an agent, waiting for it if there is none",
             claims::claim,
         )
-        .errors(&["other_tenant"]),
+        .errors(&[Code::OtherTenant]),
         does::<wire::Peek, wire::Peeked, _, _>(
             "/v1/claims/peek",
             "handoff_peek",
             "Look at what waits for an agent without claiming it",
             claims::peek,
         )
-        .errors(&["other_tenant"]),
+        .errors(&[Code::OtherTenant]),
         does::<wire::ClaimOne, wire::Claimed, _, _>(
             "/v1/handoffs/{id}/claim",
             "handoff_claim_one",
@@ -392,14 +393,14 @@ fn handoff_routes() -> Vec<Route> {
             claims::claim_one,
         )
         .errors(&[
-            "handoff_not_found",
-            "other_tenant",
-            "already_claimed",
-            "wrong_state",
-            "not_target",
-            "already_declined",
-            "deadline_passed",
-            "out_of_turn",
+            Code::HandoffNotFound,
+            Code::OtherTenant,
+            Code::AlreadyClaimed,
+            Code::WrongState,
+            Code::NotTarget,
+            Code::AlreadyDeclined,
+            Code::DeadlinePassed,
+            Code::OutOfTurn,
         ]),
         does::<wire::Wait, wire::Waited, _, _>(
             "/v1/wait",
@@ -407,7 +408,7 @@ fn handoff_routes() -> Vec<Route> {
             "Wait for many handoffs and tasks at once",
             handoffs::wait,
         )
-        .errors(&["handoff_not_found", "task_not_found"]),
+        .errors(&[Code::HandoffNotFound, Code::TaskNotFound]),
     ]
 }
 
@@ -420,10 +421,10 @@ fn held_routes() -> Vec<Route> {
             handoffs::start,
         )
         .errors(&[
-            "handoff_not_found",
-            "stale_claim",
-            "read_back_needed",
-            "invalid_envelope",
+            Code::HandoffNotFound,
+            Code::StaleClaim,
+            Code::ReadBackNeeded,
+            Code::InvalidEnvelope,
         ]),
         does::<wire::Held, wire::Beat, _, _>(
             "/v1/handoffs/{id}/heartbeat",
@@ -438,7 +439,7 @@ fn held_routes() -> Vec<Route> {
             "Report progress, which also extends the lease",
             handoffs::progress,
         )
-        .errors(&["handoff_not_found", "stale_claim", "read_back_needed"]),
+        .errors(&[Code::HandoffNotFound, Code::StaleClaim, Code::ReadBackNeeded]),
         does::<wire::Complete, wire::Moved, _, _>(
             "/v1/handoffs/{id}/complete",
             "handoff_complete",
@@ -448,10 +449,10 @@ fn held_routes() -> Vec<Route> {
         .errors(HELD_ERRORS)
         .errors(ENVELOPE_ERRORS)
         .errors(&[
-            "read_back_needed",
-            "already_completed",
-            "invalid_follow_ups",
-            "task_moved",
+            Code::ReadBackNeeded,
+            Code::AlreadyCompleted,
+            Code::InvalidFollowUps,
+            Code::TaskMoved,
         ]),
         does::<wire::CompleteBatch, wire::Batch<wire::Moved>, _, _>(
             "/v1/completions",
@@ -472,7 +473,12 @@ fn held_routes() -> Vec<Route> {
             "Decline a handoff, claimed or not",
             handoffs::decline,
         )
-        .errors(&["handoff_not_found", "stale_claim", "wrong_state", "not_target"]),
+        .errors(&[
+            Code::HandoffNotFound,
+            Code::StaleClaim,
+            Code::WrongState,
+            Code::NotTarget,
+        ]),
         does::<wire::Counter, wire::Handoff, _, _>(
             "/v1/handoffs/{id}/counter",
             "handoff_counter",
@@ -480,14 +486,14 @@ fn held_routes() -> Vec<Route> {
             handoffs::counter,
         )
         .errors(&[
-            "handoff_not_found",
-            "other_tenant",
-            "wrong_state",
-            "not_target",
-            "already_declined",
-            "invalid_terms",
-            "too_many_counters",
-            "not_permitted",
+            Code::HandoffNotFound,
+            Code::OtherTenant,
+            Code::WrongState,
+            Code::NotTarget,
+            Code::AlreadyDeclined,
+            Code::InvalidTerms,
+            Code::TooManyCounters,
+            Code::NotPermitted,
         ]),
         does::<wire::Settle, wire::Handoff, _, _>(
             "/v1/handoffs/{id}/settle",
@@ -495,7 +501,12 @@ fn held_routes() -> Vec<Route> {
             "Accept or refuse an agent's counter-offer",
             handoffs::settle,
         )
-        .errors(&["handoff_not_found", "wrong_state", "no_counter", "not_permitted"]),
+        .errors(&[
+            Code::HandoffNotFound,
+            Code::WrongState,
+            Code::NoCounter,
+            Code::NotPermitted,
+        ]),
         does::<wire::Held, wire::Moved, _, _>(
             "/v1/handoffs/{id}/release",
             "handoff_release",
@@ -514,28 +525,28 @@ fn review_routes() -> Vec<Route> {
             "Cancel a handoff that is not at its end",
             handoffs::cancel,
         )
-        .errors(&["handoff_not_found", "wrong_state", "not_permitted"]),
+        .errors(&[Code::HandoffNotFound, Code::WrongState, Code::NotPermitted]),
         does::<wire::Decide, wire::Moved, _, _>(
             "/v1/handoffs/{id}/abort",
             "handoff_abort",
             "End a handoff and its task as failed",
             handoffs::abort,
         )
-        .errors(&["handoff_not_found", "wrong_state", "not_permitted"]),
+        .errors(&[Code::HandoffNotFound, Code::WrongState, Code::NotPermitted]),
         does::<wire::Approve, wire::Moved, _, _>(
             "/v1/handoffs/{id}/approve",
             "handoff_approve",
             "Approve a handoff that waits for it",
             handoffs::approve,
         )
-        .errors(&["handoff_not_found", "wrong_state", "not_permitted"]),
+        .errors(&[Code::HandoffNotFound, Code::WrongState, Code::NotPermitted]),
         does::<wire::Approve, wire::Moved, _, _>(
             "/v1/handoffs/{id}/reject",
             "handoff_reject",
             "Reject a handoff that waits for approval",
             handoffs::reject,
         )
-        .errors(&["handoff_not_found", "wrong_state", "not_permitted"]),
+        .errors(&[Code::HandoffNotFound, Code::WrongState, Code::NotPermitted]),
         reads::<wire::Handoffs, _, _>(
             "/v1/dead-letters",
             "dead_letter_list",
@@ -543,14 +554,14 @@ fn review_routes() -> Vec<Route> {
             dead_letters::list,
         )
         .query::<dead_letters::List>()
-        .errors(&["invalid_request"]),
+        .errors(&[Code::InvalidRequest]),
         reads::<wire::DeadLetter, _, _>(
             "/v1/dead-letters/{id}",
             "dead_letter_show",
             "Show a dead letter with its envelope and what its attempts reported",
             dead_letters::show,
         )
-        .errors(&["handoff_not_found", "not_dead_lettered", "invalid_request"]),
+        .errors(&[Code::HandoffNotFound, Code::NotDeadLettered, Code::InvalidRequest]),
         does::<wire::Approve, wire::Offered, _, _>(
             "/v1/dead-letters/{id}/redrive",
             "dead_letter_redrive",
@@ -559,14 +570,14 @@ fn review_routes() -> Vec<Route> {
         )
         .creates()
         .errors(&[
-            "handoff_not_found",
-            "not_dead_lettered",
-            "already_reviewed",
-            "review_taken",
-            "not_owner",
-            "handoff_open",
-            "task_finished",
-            "disk_full",
+            Code::HandoffNotFound,
+            Code::NotDeadLettered,
+            Code::AlreadyReviewed,
+            Code::ReviewTaken,
+            Code::NotOwner,
+            Code::HandoffOpen,
+            Code::TaskFinished,
+            Code::DiskFull,
         ]),
         does::<wire::Decide, wire::Moved, _, _>(
             "/v1/dead-letters/{id}/discard",
@@ -575,15 +586,15 @@ fn review_routes() -> Vec<Route> {
             dead_letters::discard,
         )
         .errors(&[
-            "handoff_not_found",
-            "not_dead_lettered",
-            "already_reviewed",
-            "review_taken",
+            Code::HandoffNotFound,
+            Code::NotDeadLettered,
+            Code::AlreadyReviewed,
+            Code::ReviewTaken,
         ]),
     ]
 }
 
-const AGENT_ERRORS: &[&str] = &["agent_not_found", "not_permitted"];
+const AGENT_ERRORS: &[Code] = &[Code::AgentNotFound, Code::NotPermitted];
 
 fn agent_routes() -> Vec<Route> {
     vec![
@@ -594,7 +605,7 @@ fn agent_routes() -> Vec<Route> {
             agents::publish,
         )
         .creates()
-        .errors(&["agent_not_found", "invalid_manifest", "manifest_moved"]),
+        .errors(&[Code::AgentNotFound, Code::InvalidManifest, Code::ManifestMoved]),
         reads::<wire::Agents, _, _>(
             "/v1/agents",
             "agent_list",
@@ -602,7 +613,7 @@ fn agent_routes() -> Vec<Route> {
             agents::list,
         )
         .query::<agents::List>()
-        .errors(&["invalid_request"]),
+        .errors(&[Code::InvalidRequest]),
         does::<wire::Search, wire::Agents, _, _>(
             "/v1/discover",
             "agent_search",
@@ -621,7 +632,7 @@ fn agent_routes() -> Vec<Route> {
             "Show an agent, its manifest and its keys",
             agents::show,
         )
-        .errors(&["agent_not_found", "invalid_request"]),
+        .errors(&[Code::AgentNotFound, Code::InvalidRequest]),
         does::<wire::Nothing, wire::Agent, _, _>(
             "/v1/agents/{id}/drain",
             "agent_drain",
@@ -649,7 +660,7 @@ fn agent_routes() -> Vec<Route> {
             "Say what an agent may do",
             agents::set_rules,
         )
-        .errors(&["agent_not_found", "not_permitted", "invalid_rules"]),
+        .errors(&[Code::AgentNotFound, Code::NotPermitted, Code::InvalidRules]),
         does::<wire::Enroll, wire::Agent, _, _>(
             "/v1/agents/{id}/keys",
             "key_enroll",
@@ -658,11 +669,11 @@ fn agent_routes() -> Vec<Route> {
         )
         .creates()
         .errors(&[
-            "agent_not_found",
-            "not_permitted",
-            "key_taken",
-            "too_many_keys",
-            "invalid_rules",
+            Code::AgentNotFound,
+            Code::NotPermitted,
+            Code::KeyTaken,
+            Code::TooManyKeys,
+            Code::InvalidRules,
         ]),
         does::<wire::Rotate, wire::Agent, _, _>(
             "/v1/agents/{id}/keys/rotate",
@@ -670,14 +681,19 @@ fn agent_routes() -> Vec<Route> {
             "Replace a key; the old one still counts for a while",
             agents::rotate,
         )
-        .errors(&["agent_not_found", "key_not_found", "key_taken", "too_many_keys"]),
+        .errors(&[
+            Code::AgentNotFound,
+            Code::KeyNotFound,
+            Code::KeyTaken,
+            Code::TooManyKeys,
+        ]),
         does::<wire::Nothing, wire::Agent, _, _>(
             "/v1/agents/{id}/keys/{key}/revoke",
             "key_revoke",
             "Revoke a key at once; with its last key an agent loses what it holds",
             agents::revoke,
         )
-        .errors(&["agent_not_found", "not_permitted", "key_not_found"]),
+        .errors(&[Code::AgentNotFound, Code::NotPermitted, Code::KeyNotFound]),
         does::<wire::Join, wire::Agent, _, _>(
             "/v1/join",
             "agent_join",
@@ -685,7 +701,7 @@ fn agent_routes() -> Vec<Route> {
             agents::join,
         )
         .creates()
-        .errors(&["token_refused", "key_taken", "too_many_keys"])
+        .errors(&[Code::TokenRefused, Code::KeyTaken, Code::TooManyKeys])
         .public(),
     ]
 }
@@ -699,7 +715,7 @@ fn token_routes() -> Vec<Route> {
             agents::issue_token,
         )
         .creates()
-        .errors(&["agent_not_found", "not_permitted", "invalid_rules"]),
+        .errors(&[Code::AgentNotFound, Code::NotPermitted, Code::InvalidRules]),
         reads::<wire::Tokens, _, _>(
             "/v1/tokens",
             "token_list",
@@ -712,28 +728,28 @@ fn token_routes() -> Vec<Route> {
             "Revoke a token at once",
             agents::revoke_token,
         )
-        .errors(&["token_not_found"]),
+        .errors(&[Code::TokenNotFound]),
         reads::<wire::Tenants, _, _>(
             "/v1/tenants",
             "tenant_list",
             "List tenants and what they may use",
             agents::tenants,
         )
-        .errors(&["not_permitted"]),
+        .errors(&[Code::NotPermitted]),
         does::<tasuki_core::registry::Quotas, wire::TenantInfo, _, _>(
             "/v1/tenants/{id}",
             "tenant_set",
             "Say what a tenant may use",
             agents::set_quotas,
         )
-        .errors(&["not_permitted"]),
+        .errors(&[Code::NotPermitted]),
         reads::<wire::Refusals, _, _>(
             "/v1/security",
             "security_show",
             "Show requests that nobody stood behind",
             agents::refusals,
         )
-        .errors(&["not_permitted"]),
+        .errors(&[Code::NotPermitted]),
     ]
 }
 
@@ -747,7 +763,7 @@ fn log_routes() -> Vec<Route> {
         )
         .query::<sse::Follow>()
         .text("text/event-stream")
-        .errors(&["invalid_request"]),
+        .errors(&[Code::InvalidRequest]),
         reads::<wire::Verdict, _, _>(
             "/v1/audit/verify",
             "audit_verify",
@@ -762,7 +778,7 @@ fn log_routes() -> Vec<Route> {
         )
         .query::<audit::Export>()
         .text("application/jsonl")
-        .errors(&["invalid_request"]),
+        .errors(&[Code::InvalidRequest]),
         reads::<wire::Stats, _, _>(
             "/v1/stats",
             "stats_show",

@@ -17,7 +17,7 @@ use tasuki_core::{HandoffId, Hash, Position, TaskId};
 use tasuki_engine::{Desk, Entry, Sight};
 
 use crate::auth::At;
-use crate::error::Problem;
+use crate::error::{Failed, Problem};
 use crate::json::Params;
 use crate::{to_wire, wire};
 
@@ -40,7 +40,7 @@ pub(crate) async fn events(
     At(desk): At,
     headers: HeaderMap,
     Params(wish): Params<Follow>,
-) -> Result<Response, Problem> {
+) -> Result<Response, Failed> {
     let after = start(&desk, &headers, wish.after).await?;
     let wanted = move |entry: &Entry| {
         let record = &entry.sealed.record;

@@ -23,6 +23,7 @@ use super::{Flow, Fold, GO_ON};
 use crate::caller::BROKER;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::keys;
 use crate::requests::{FollowUp, NewOffer};
 
 /// How long to leave alone what could not be done.
@@ -234,7 +235,7 @@ impl Engine {
             coordinator: None,
             project: task.project.clone(),
             hop,
-            idempotency_key: format!("failure:{id}").parse().ok(),
+            key: keys::told(&format!("failure:{id}")),
         };
         match self.offer(offer).await {
             // It was told before, with other words.

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use tasuki_engine::{Error, StoreError, Until, WaitFor, WaitMode, WaitRequest};
+use tasuki_engine::{Error, StoreError, WaitFor, WaitMode, WaitRequest};
+use tasuki_protocol::Until;
 use tasuki_store::ManualClock;
 
 use crate::support::{BEGIN, Ids, MINUTE, Stage, new_offer, soon, to, wish};

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 
 use tasuki_core::envelope::Control;
 use tasuki_core::{HandoffId, TaskId, TaskState};
-use tasuki_engine::{NewOffer, TaskFilter, Until, WaitFor, WaitMode, WaitRequest, Waited};
+use tasuki_engine::{NewOffer, TaskFilter, WaitFor, WaitMode, WaitRequest, Waited};
+use tasuki_protocol::Until;
 
 use crate::support::{
-    INTENT, MINUTE, Stage, agent, code, hop, json_of, new_offer, soon, to, to_any,
+    INTENT, MINUTE, Stage, agent, code, hop, json_of, keyed, new_offer, soon, to, to_any,
 };
 
 /// The coder holds a task and has called ten others for parts of it.
@@ -24,15 +25,15 @@ async fn fan_out() -> FanOut {
     offer.correlation_id = Some("order 7".parse().unwrap());
     let id = stage.engine.offer(offer).await.unwrap().handoff.id;
     let parent = stage.claim_one(id, "coder").await.handoff.task_id;
-    let call = |number: usize| NewOffer {
-        from: agent("coder"),
-        task_id: Some(parent),
-        intent: None,
-        correlation_id: None,
-        coordinator: None,
-        project: None,
-        hop: hop(to_any("review"), Control::Awaited),
-        idempotency_key: Some(format!("part {number}").parse().unwrap()),
+    let call = |number: usize| {
+        let call = NewOffer {
+            from: agent("coder"),
+            task_id: Some(parent),
+            intent: None,
+            hop: hop(to_any("review"), Control::Awaited),
+            ..new_offer(to("nobody"))
+        };
+        keyed(call, &format!("part {number}"))
     };
     let calls = stage.engine.offer_many((0..10).map(call).collect()).await.unwrap();
     let calls = calls.into_iter().map(|call| call.unwrap().handoff.id).collect();
@@ -114,7 +115,7 @@ async fn only_the_owner_calls_below_a_task() {
         coordinator: None,
         project: None,
         hop: hop(to_any("review"), Control::Awaited),
-        idempotency_key: None,
+        key: None,
     };
     assert_eq!(code(stage.engine.offer(call).await), "not_owner");
 }

@@ -142,8 +142,8 @@ async fn altered_words_are_refused_and_the_own_words_accepted() {
 #[tokio::test]
 async fn a_task_that_was_opened_first_keeps_its_words_too() {
     let stage = Stage::volatile();
-    let new = tasuki_engine::NewTask {
-        owner: agent("planner"),
+    let new = tasuki_protocol::OpenTask {
+        from_agent: agent("planner"),
         intent: INTENT.into(),
         correlation_id: None,
         coordinator: None,
@@ -151,8 +151,9 @@ async fn a_task_that_was_opened_first_keeps_its_words_too() {
         parent_task_id: None,
         idempotency_key: Some("k-1".parse().unwrap()),
     };
-    let (task, repeated) = stage.engine.open_task(new.clone()).await.unwrap();
-    assert!(!repeated && stage.engine.open_task(new).await.unwrap().1);
+    let desk = stage.engine.desk(tasuki_engine::Caller::Anyone);
+    let (task, repeated) = desk.open_task(new.clone()).await.unwrap();
+    assert!(!repeated && desk.open_task(new).await.unwrap().1);
     let offer = NewOffer { task_id: Some(task.id), intent: None, ..new_offer(to("coder")) };
     let id = stage.engine.offer(offer).await.unwrap().handoff.id;
     let sash = envelope(&stage.claim_one(id, "coder").await);

@@ -4,23 +4,23 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use serde::de::DeserializeOwned;
 use serde_json::json;
-use tasuki_core::Position;
 use tasuki_core::envelope::Control;
 use tasuki_core::identity::SecretKey;
 use tasuki_core::identity::message::Request;
 use tasuki_core::pipeline::Pipelines;
 use tasuki_core::registry::Purpose;
 use tasuki_core::registry::rules::Rule;
+use tasuki_core::{HandoffId, Position};
 use tasuki_engine::{
-    AssembleRequest, Caller, Desk, Error, HandoffFilter, NewOffer, NewToken, Shown, TaskFilter,
-    Until, WaitFor, WaitMode, WaitRequest,
+    AssembleRequest, Caller, Desk, Error, Granted, HandoffFilter, NewToken, Shown, TaskFilter,
+    WaitFor, WaitMode, WaitRequest,
 };
+use tasuki_protocol::{Complete, Until};
 use tasuki_store::{ManualClock, Volatile};
 
-use crate::support::{
-    BEGIN, Ids, Stage, agent, completion, hop, new_offer, payload, proof, to, wish,
-};
+use crate::support::{BEGIN, Ids, Stage, agent, hop, new_offer, proof, to, wish};
 use crate::watched::Watched;
 
 fn watched() -> (Stage, Arc<Watched>) {
@@ -54,6 +54,20 @@ async fn restricted(stage: &Stage, name: &str, rules: serde_json::Value) -> Desk
         from: "here",
     };
     stage.engine.desk(stage.engine.authenticate(shown).await.unwrap())
+}
+
+/// A request, as it is published.
+fn asked<T: DeserializeOwned>(request: serde_json::Value) -> T {
+    serde_json::from_value(request).unwrap()
+}
+
+fn completed(granted: &Granted, follow_ups: serde_json::Value) -> (HandoffId, Complete) {
+    let proof = proof(granted);
+    let request = json!({
+        "claim_id": proof.claim_id, "fence": proof.fence, "follow_ups": follow_ups,
+        "payload": { "type": "patch", "files": [] },
+    });
+    (granted.handoff.id, asked(request))
 }
 
 fn coder_rules() -> serde_json::Value {
@@ -120,14 +134,11 @@ async fn an_offer_looks_once_at_a_task_that_is_there_and_never_at_a_new_one() {
     assert_eq!(store.calls(), ["execute"]);
     let task = stage.claim_one(id, "coder").await.handoff.task_id;
     store.calls();
-    let below = NewOffer {
-        from: agent("coder"),
-        task_id: Some(task),
-        intent: None,
-        hop: hop(to("reviewer"), Control::Awaited),
-        ..new_offer(to("reviewer"))
-    };
-    known.offer(below).await.unwrap();
+    let below = json!({
+        "from_agent": "coder", "task_id": task, "to": { "agent": "reviewer" },
+        "control": "awaited", "payload": { "type": "job" },
+    });
+    known.offer(asked(below)).await.unwrap();
     assert_eq!(store.calls(), ["look", "execute"]);
 }
 
@@ -154,7 +165,7 @@ async fn a_completion_looks_once_and_a_second_time_for_what_was_agreed() {
     stage.engine.declare_pipelines(Pipelines::read(pipeline).unwrap()).unwrap();
     let desk = restricted(&stage, "coder", coder_rules()).await;
     let schema = json!({ "type": "object", "required": ["files"] });
-    let follow_up = || hop(to("reviewer"), Control::Passed);
+    let follow_up = || json!({ "to": { "agent": "reviewer" }, "payload": { "type": "job" } });
     for (agreed, follow_ups, calls) in [
         (false, vec![], vec!["look", "execute"]),
         (false, vec![follow_up()], vec!["look", "execute"]),
@@ -165,17 +176,17 @@ async fn a_completion_looks_once_and_a_second_time_for_what_was_agreed() {
         new.hop.output_schema = agreed.then(|| schema.clone());
         let id = stage.engine.offer(new).await.unwrap().handoff.id;
         let granted = stage.claim_one(id, "coder").await;
-        let mut request = completion(id, proof(&granted), follow_ups);
-        request.payload = payload(json!({ "type": "patch", "files": [] }));
+        let request = completed(&granted, json!(follow_ups));
         store.calls();
         desk.complete(vec![request]).await.unwrap().pop().unwrap().unwrap();
         assert_eq!(store.calls(), calls);
     }
-    let started = stage.engine.desk(Caller::Anyone).start_pipeline("p", new_offer(to("x"))).await;
+    let start = json!({ "from_agent": "boss", "intent": "Do it.", "payload": { "type": "job" } });
+    let started = stage.engine.desk(Caller::Anyone).start_pipeline("p", asked(start)).await;
     let id = started.unwrap().handoff.id;
     let granted = stage.claim_one(id, "coder").await;
     store.calls();
-    let request = completion(id, proof(&granted), Vec::new());
+    let request = completed(&granted, json!([]));
     desk.complete(vec![request]).await.unwrap().pop().unwrap().unwrap();
     assert_eq!(store.calls(), ["look", "look", "execute"]);
     let task = stage.engine.task(granted.handoff.task_id).await.unwrap();

@@ -5,10 +5,10 @@ use tasuki_core::Terms;
 use tasuki_engine::{Error, NewOffer};
 use tokio::task::JoinSet;
 
-use crate::support::{BEGIN, HOUR, MINUTE, Stage, code, json_of, new_offer, to};
+use crate::support::{BEGIN, HOUR, MINUTE, Stage, code, json_of, keyed, new_offer, to};
 
-fn keyed(key: &str) -> NewOffer {
-    NewOffer { idempotency_key: Some(key.parse().unwrap()), ..new_offer(to("coder")) }
+fn first() -> NewOffer {
+    keyed(new_offer(to("coder")), "k-1")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -17,7 +17,7 @@ async fn a_hundred_sends_of_one_request_make_one_handoff() {
     let mut senders = JoinSet::new();
     for _ in 0..100 {
         let stage = stage.clone();
-        senders.spawn(async move { stage.engine.offer(keyed("k-1")).await.unwrap() });
+        senders.spawn(async move { stage.engine.offer(first()).await.unwrap() });
     }
     let offered = senders.join_all().await;
     assert_eq!(offered.iter().filter(|offered| !offered.repeated).count(), 1);
@@ -28,16 +28,18 @@ async fn a_hundred_sends_of_one_request_make_one_handoff() {
 #[tokio::test]
 async fn a_key_stands_for_every_part_of_its_request() {
     let stage = Stage::volatile();
-    stage.engine.offer(keyed("k-1")).await.unwrap();
-    let mut other = keyed("k-1");
+    stage.engine.offer(first()).await.unwrap();
+    let mut other = new_offer(to("coder"));
     other.intent = Some("something else".into());
+    let other = keyed(other, "k-1");
     assert_eq!(code(stage.engine.offer(other).await), "idempotency_conflict");
-    let mut other = keyed("k-1");
+    let mut other = new_offer(to("coder"));
     other.hop.priority = Some(9);
+    let other = keyed(other, "k-1");
     assert_eq!(code(stage.engine.offer(other).await), "idempotency_conflict");
     // A minute later it is still the same request, though its envelope would not be the same.
     stage.clock.advance_ms(MINUTE);
-    assert!(stage.engine.offer(keyed("k-1")).await.unwrap().repeated);
+    assert!(stage.engine.offer(first()).await.unwrap().repeated);
 }
 
 #[tokio::test]

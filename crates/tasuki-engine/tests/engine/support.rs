@@ -11,12 +11,13 @@ use serde_json::{Value, json};
 use tasuki_core::canonical::Object;
 use tasuki_core::commands::Proof;
 use tasuki_core::envelope::{Action, Control, Payload, Target};
-use tasuki_core::event::FailureClass;
+use tasuki_core::event::{FailureClass, Key};
 use tasuki_core::{AgentId, Body, Handoff, HandoffId, Timestamp};
 use tasuki_engine::{
-    ClaimOneRequest, ClaimRequest, CompleteRequest, Engine, Error, FailRequest, FollowUp, Granted,
-    IdSource, NewOffer, Settings,
+    ClaimOneRequest, CompleteRequest, Engine, Error, FailRequest, FollowUp, Granted, IdSource,
+    NewOffer, Settings,
 };
+use tasuki_protocol::Claim;
 use tasuki_store::{ManualClock, Sqlite, SqliteOptions, Store, Sync, Volatile};
 
 pub(crate) const SECOND: u64 = 1000;
@@ -191,12 +192,18 @@ pub(crate) fn new_offer(to: Target) -> NewOffer {
         coordinator: None,
         project: None,
         hop: hop(to, Control::Passed),
-        idempotency_key: None,
+        key: None,
     }
 }
 
-pub(crate) fn wish(name: &str, capabilities: &[&str], wait_ms: u64) -> ClaimRequest {
-    ClaimRequest {
+/// An offer that stands for itself under a key.
+pub(crate) fn keyed(offer: NewOffer, key: &str) -> NewOffer {
+    let request = Body::of(&offer).hash;
+    NewOffer { key: Some(Key { key: key.parse().unwrap(), request }), ..offer }
+}
+
+pub(crate) fn wish(name: &str, capabilities: &[&str], wait_ms: u64) -> Claim {
+    Claim {
         majors: Vec::new(),
         agent: agent(name),
         capabilities: capabilities.iter().map(|name| name.parse().unwrap()).collect(),

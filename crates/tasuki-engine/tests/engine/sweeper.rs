@@ -108,7 +108,7 @@ async fn more_than_one_sweep_takes_is_all_done() {
     }
     let mut claimed = 0;
     while claimed < MANY {
-        let wish = tasuki_engine::ClaimRequest { max: 100, ..wish("coder", &[], 0) };
+        let wish = tasuki_protocol::Claim { max: 100, ..wish("coder", &[], 0) };
         claimed += stage.engine.claim(wish).await.unwrap().len();
     }
     assert_eq!(stage.engine.stats().waiting_handoffs, 0);

@@ -2,7 +2,8 @@
 //! Waiting for a receiver's acceptance and for results.
 
 use tasuki_core::{HandoffId, TaskId};
-use tasuki_engine::{Error, Until, WaitFor, WaitMode, WaitRequest, Waited};
+use tasuki_engine::{Error, WaitFor, WaitMode, WaitRequest, Waited};
+use tasuki_protocol::Until;
 use tokio::task::JoinHandle;
 
 use crate::support::{MINUTE, SECOND, Stage, code, soon, to};

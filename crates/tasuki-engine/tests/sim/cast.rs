@@ -6,10 +6,11 @@ use tasuki_core::commands::Proof;
 use tasuki_core::envelope::Control;
 use tasuki_core::event::FailureClass;
 use tasuki_core::{AgentId, HandoffId, Terms, Timestamp};
-use tasuki_engine::{ClaimRequest, FailRequest, FollowUp, NewOffer};
+use tasuki_engine::{FailRequest, FollowUp, NewOffer};
+use tasuki_protocol::Claim;
 
 use crate::random::Random;
-use crate::support::{MINUTE, SECOND, agent, hop, new_offer, to, to_any};
+use crate::support::{MINUTE, SECOND, agent, hop, keyed, new_offer, to, to_any};
 
 pub(crate) const NAMES: [&str; 5] = ["ada", "bob", "cyd", "dee", "eve"];
 
@@ -18,7 +19,7 @@ pub(crate) const NAMES: [&str; 5] = ["ada", "bob", "cyd", "dee", "eve"];
 #[allow(clippy::large_enum_variant, reason = "there are few of them")]
 pub(crate) enum Request {
     Offer(NewOffer),
-    Claim(ClaimRequest),
+    Claim(Claim),
     Held { handoff: HandoffId, proof: Proof, wish: Wish },
 }
 
@@ -53,7 +54,7 @@ impl Agent {
             Some((handoff, proof)) if random.percent(85) => {
                 Request::Held { handoff, proof, wish: self.wish(random) }
             }
-            _ => Request::Claim(ClaimRequest {
+            _ => Request::Claim(Claim {
                 majors: Vec::new(),
                 agent: agent(self.name),
                 capabilities: vec!["review".parse().unwrap()],
@@ -112,12 +113,8 @@ fn some_hop(random: &mut Random, control: Control) -> FollowUp {
 /// A new task from one of two senders.
 pub(crate) fn some_offer(random: &mut Random, number: u64) -> NewOffer {
     let hop = some_hop(random, Control::Passed);
-    NewOffer {
-        from: agent(if random.percent(50) { "planner" } else { "boss" }),
-        hop,
-        idempotency_key: Some(format!("offer {number}").parse().unwrap()),
-        ..new_offer(to("nobody"))
-    }
+    let from = agent(if random.percent(50) { "planner" } else { "boss" });
+    keyed(NewOffer { from, hop, ..new_offer(to("nobody")) }, &format!("offer {number}"))
 }
 
 pub(crate) fn failure(handoff: HandoffId, proof: Proof, class: FailureClass) -> FailRequest {

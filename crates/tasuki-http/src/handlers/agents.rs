@@ -14,7 +14,8 @@ use super::Answer;
 use crate::auth::{self, At};
 use crate::error::Problem;
 use crate::json::{Json, Params, PathId, ok, reply};
-use crate::{App, from_wire, to_wire, wire};
+use crate::{App, to_wire, wire};
+use tasuki_protocol::Code;
 
 pub(crate) async fn publish(At(desk): At, Json(body): Json<wire::Publish>) -> Answer {
     let agent = desk.publish(body.manifest, body.signed, body.version).await?;
@@ -62,13 +63,13 @@ pub(crate) async fn search(At(desk): At, Json(body): Json<wire::Search>) -> Answ
 }
 
 async fn found(desk: &Desk, search: wire::Search) -> Answer {
-    let found = desk.discover(from_wire::search(search)).await?;
+    let found = desk.discover(search).await?;
     Ok(ok(&wire::Agents { agents: found.iter().map(to_wire::agent).collect() }))
 }
 
 pub(crate) async fn catalogue(At(desk): At) -> Answer {
     let search = wire::Search { limit: Some(1000), ..wire::Search::default() };
-    let found = desk.discover(from_wire::search(search)).await?;
+    let found = desk.discover(search).await?;
     Ok(ok(&to_wire::catalogue(&found, desk.broker_key())))
 }
 
@@ -128,9 +129,9 @@ pub(crate) async fn join(
     let joined = app.engine.join(&body.token, body.agent_id, body.key, &body.proof).await;
     let enrolled = joined.map_err(|error| {
         let problem = Problem::from(error);
-        if problem.code == "token_refused" {
+        if problem.known() == Some(Code::TokenRefused) {
             let from = auth::from(&extensions);
-            app.engine.note_stranger(&from, "token_refused", "/v1/join");
+            app.engine.note_stranger(&from, Code::TokenRefused, "/v1/join");
         }
         problem
     })?;
@@ -220,7 +221,7 @@ pub(crate) async fn refusals(At(desk): At) -> Answer {
         .map(|refused| wire::Refusal {
             at: refused.at,
             from: refused.from,
-            code: refused.code.into(),
+            code: refused.code.to_string(),
             named: refused.named,
             path: refused.path,
         })

@@ -4,23 +4,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tasuki_core::HandoffId;
 use tasuki_core::assembly::Tokenizer;
-use tasuki_core::envelope::{Fault, VERSION};
+use tasuki_core::envelope::VERSION;
 use tasuki_engine::AssembleRequest;
 
 use super::Answer;
 use crate::auth::At;
-use crate::error::{Problem, faults};
 use crate::json::{Json, Params, PathId, ok};
-use crate::wire;
+use crate::{from_wire, wire};
 
 pub(crate) async fn assemble(At(desk): At, Json(body): Json<wire::Assemble>) -> Answer {
-    let unknown = body.more.0.keys();
-    let unknown: Vec<_> =
-        unknown.map(|name| Fault::new(format!("/{name}"), "is not known")).collect();
-    if let Some(first) = unknown.first() {
-        let problem = Problem::invalid(&first.path[1..], "is not known");
-        return Err(problem.detail("faults", faults(&unknown)));
-    }
+    from_wire::check_none(&body.more)?;
     let wish = AssembleRequest {
         to: body.to_agent,
         task_id: body.task_id,

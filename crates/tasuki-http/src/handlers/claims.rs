@@ -10,7 +10,7 @@ use crate::{from_wire, to_wire, wire};
 
 pub(crate) async fn claim(At(desk): At, Json(body): Json<wire::Claim>) -> Answer {
     check_capabilities(body.capabilities.len())?;
-    let granted = desk.claim(from_wire::claim(body)).await?;
+    let granted = desk.claim(body).await?;
     let claims = granted.iter().map(to_wire::claimed).collect::<Result<_, _>>()?;
     Ok(ok(&wire::Claims { claims }))
 }
@@ -27,7 +27,7 @@ pub(crate) async fn claim_one(
 
 pub(crate) async fn peek(At(desk): At, Json(body): Json<wire::Peek>) -> Answer {
     check_capabilities(body.capabilities.len())?;
-    let granted = desk.peek(from_wire::peek(body)).await?;
+    let granted = desk.peek(body).await?;
     let waiting = granted.iter().map(to_wire::waiting).collect::<Result<_, _>>()?;
     Ok(ok(&wire::Peeked { waiting }))
 }

@@ -7,7 +7,7 @@ use tasuki_core::ids::Project;
 use super::Answer;
 use crate::auth::At;
 use crate::json::{self, Json, PathId, ok, reply};
-use crate::{from_wire, to_wire, wire};
+use crate::{to_wire, wire};
 
 pub(crate) async fn show(At(desk): At, PathId(project): PathId<Project>) -> Answer {
     Ok(ok(&to_wire::context(&desk.context(&project).await?)))
@@ -20,7 +20,7 @@ pub(crate) async fn write(
 ) -> Answer {
     desk.shares_no_ownership(&body)?;
     let body: wire::WriteContext = json::typed(&body)?;
-    let seen = desk.write_context(&project, from_wire::context(body)).await?;
+    let seen = desk.write_context(&project, body).await?;
     Ok(ok(&to_wire::context(&seen)))
 }
 
@@ -31,6 +31,6 @@ pub(crate) async fn decide(
 ) -> Answer {
     desk.shares_no_ownership(&body)?;
     let body: wire::NewDecision = json::typed(&body)?;
-    let seen = desk.decide(&project, from_wire::decision(body)).await?;
+    let seen = desk.decide(&project, body).await?;
     Ok(reply(StatusCode::CREATED, &to_wire::context(&seen)))
 }

@@ -16,16 +16,15 @@ use crate::json::{Json, Params, PathId, ok, reply};
 use crate::{from_wire, to_wire, wire};
 
 pub(crate) async fn offer(At(desk): At, Json(body): Json<wire::Offer>) -> Answer {
-    let offered = desk.offer(from_wire::offer(body, desk.terms())?).await?;
+    let offered = desk.offer(body).await?;
     let status = if offered.repeated { StatusCode::OK } else { StatusCode::CREATED };
     Ok(reply(status, &to_wire::offered(&offered.handoff, offered.listening)))
 }
 
 pub(crate) async fn offer_batch(At(desk): At, Json(body): Json<wire::OfferBatch>) -> Answer {
     check_batch("offers", body.offers.len())?;
-    let terms = desk.terms();
-    let offers = body.offers.into_iter().map(|offer| from_wire::offer(offer, terms));
-    let results = desk.offer_many(offers.collect::<Result<_, _>>()?).await?;
+    body.offers.iter().try_for_each(|offer| from_wire::check_members(&offer.hop, ""))?;
+    let results = desk.offer_many(body.offers).await?;
     let results: Vec<_> = results
         .into_iter()
         .map(|result| result.map(|offered| to_wire::offered(&offered.handoff, offered.listening)))
@@ -39,7 +38,9 @@ pub(crate) async fn offer_batch(At(desk): At, Json(body): Json<wire::OfferBatch>
 async fn note_refused<T>(desk: &Desk, results: &[wire::Part<T>], operation: &str) {
     for part in results {
         if let wire::Part::Failed { error } = part {
-            desk.note_denied(&error.code, operation).await;
+            if let Some(code) = error.known() {
+                desk.note_denied(code, operation).await;
+            }
         }
     }
 }
@@ -73,7 +74,8 @@ pub(crate) struct List {
 pub(crate) async fn list(At(desk): At, Params(wish): Params<List>) -> Answer {
     let to = match (wish.to_agent, wish.to_capability) {
         (Some(_), Some(_)) => {
-            return Err(Problem::invalid("query", "give to_agent or to_capability, not both"));
+            let problem = "give to_agent or to_capability, not both";
+            return Err(Problem::invalid("query", problem).into());
         }
         (Some(agent), None) => Some(Target::Agent(agent)),
         (None, Some(capability)) => Some(Target::Capability(capability)),
@@ -114,7 +116,7 @@ pub(crate) async fn show(
     Params(wish): Params<Show>,
 ) -> Answer {
     if let Some(timeout_ms) = wish.wait_ms.filter(|ms| *ms > 0) {
-        let until = from_wire::until(wish.until.unwrap_or_default());
+        let until = wish.until.unwrap_or_default();
         let these = vec![WaitFor::Handoff(id)];
         desk.wait(WaitRequest { these, mode: WaitMode::All, until, timeout_ms }).await?;
     }
@@ -210,7 +212,7 @@ pub(crate) async fn start(
     Json(body): Json<wire::Start>,
 ) -> Answer {
     let proof = Proof { claim_id: body.claim_id, fence: body.fence };
-    let read_back = body.read_back.map(from_wire::read_back);
+    let read_back = body.read_back;
     let handoff = desk.start_work(id, proof, body.signed, read_back).await?;
     Ok(ok(&to_wire::moved(&handoff)))
 }
@@ -243,21 +245,19 @@ pub(crate) async fn complete(
     PathId(id): PathId<HandoffId>,
     Json(body): Json<wire::Complete>,
 ) -> Answer {
-    let request = from_wire::complete(id, body, desk.terms())?;
-    let mut results = desk.complete(vec![request]).await?;
+    let mut results = desk.complete(vec![(id, body)]).await?;
     let handoff = results.pop().ok_or_else(to_wire::missing)??;
     Ok(ok(&to_wire::moved(&handoff)))
 }
 
 pub(crate) async fn complete_batch(At(desk): At, Json(body): Json<wire::CompleteBatch>) -> Answer {
     check_batch("completions", body.completions.len())?;
-    let terms = desk.terms();
-    let requests = body
-        .completions
-        .into_iter()
-        .map(|one| from_wire::complete(one.handoff_id, one.complete, terms))
-        .collect::<Result<_, _>>()?;
-    let results = desk.complete(requests).await?;
+    let mut asked = Vec::with_capacity(body.completions.len());
+    for one in body.completions {
+        from_wire::check_follow_ups(&one.complete)?;
+        asked.push((one.handoff_id, one.complete));
+    }
+    let results = desk.complete(asked).await?;
     let results: Vec<_> = results
         .into_iter()
         .map(|result| result.map(|handoff| to_wire::moved(&handoff)))
@@ -272,7 +272,7 @@ pub(crate) async fn fail(
     PathId(id): PathId<HandoffId>,
     Json(body): Json<wire::Fail>,
 ) -> Answer {
-    let handoff = desk.fail(from_wire::fail(id, body)).await?;
+    let handoff = desk.fail(id, body).await?;
     Ok(ok(&to_wire::moved(&handoff)))
 }
 

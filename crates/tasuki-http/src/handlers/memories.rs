@@ -15,7 +15,7 @@ use crate::json::{Json, Params, PathId, ok, reply};
 use crate::{from_wire, to_wire, wire};
 
 pub(crate) async fn add(At(desk): At, Json(body): Json<wire::NewMemory>) -> Answer {
-    let written = desk.remember(from_wire::memory(body)).await?;
+    let written = desk.remember(body).await?;
     let status = if written.repeated { StatusCode::OK } else { StatusCode::CREATED };
     Ok(reply(status, &shown(&desk, &written.document.id, written.warnings).await?))
 }
@@ -105,7 +105,7 @@ pub(crate) async fn edit(
     PathId(id): PathId<DocumentId>,
     Json(body): Json<wire::EditMemory>,
 ) -> Answer {
-    let written = desk.edit_memory(&id, from_wire::memory_edit(body)).await?;
+    let written = desk.edit_memory(&id, body).await?;
     Ok(ok(&shown(&desk, &written.document.id, written.warnings).await?))
 }
 

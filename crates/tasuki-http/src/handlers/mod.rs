@@ -16,6 +16,6 @@ pub(crate) mod tasks;
 
 use axum::response::Response;
 
-use crate::error::Problem;
+use crate::error::Failed;
 
-pub(crate) type Answer = Result<Response, Problem>;
+pub(crate) type Answer = Result<Response, Failed>;

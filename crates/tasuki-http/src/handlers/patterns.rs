@@ -11,7 +11,8 @@ use tasuki_core::ids::{ChannelId, OrderingKey};
 use tasuki_core::reserve::Reservation;
 use tasuki_core::{AgentId, Handoff, HandoffId, Position, State, TaskId};
 use tasuki_engine::{Chosen, Desk, Proof, Published, Ruling, WaitFor, WaitMode, WaitRequest};
-use tasuki_engine::{Joined, Until, Waited};
+use tasuki_engine::{Joined, Waited};
+use tasuki_protocol::Until;
 
 use super::Answer;
 use crate::auth::At;
@@ -21,12 +22,8 @@ use crate::{from_wire, to_wire, wire};
 
 /// Offers, and waits until the receiver has it or has done it.
 pub(crate) async fn send(At(desk): At, Json(body): Json<wire::Send>) -> Answer {
-    let mut offer = from_wire::offer(body.offer, desk.terms())?;
-    let until = from_wire::until(body.until);
-    let mut terms = offer.hop.terms.unwrap_or(desk.terms());
-    terms.ack_ms = terms.ack_ms.or(Some(body.timeout_ms.max(tasuki_core::terms::LEASE_MS_MIN)));
-    offer.hop.terms = Some(terms);
-    let offered = desk.offer(offer).await?;
+    let until = body.until;
+    let offered = desk.offer_within(body.offer, body.timeout_ms).await?;
     let waited = desk
         .wait(WaitRequest {
             these: vec![WaitFor::Handoff(offered.handoff.id)],
@@ -36,7 +33,7 @@ pub(crate) async fn send(At(desk): At, Json(body): Json<wire::Send>) -> Answer {
         })
         .await?;
     let Some(Waited::Handoff { handoff, .. }) = waited.into_iter().next() else {
-        return Err(to_wire::missing());
+        return Err(to_wire::missing().into());
     };
     let output = desk.results(std::slice::from_ref(&handoff)).await?.pop().flatten();
     let sent = wire::Sent {
@@ -92,12 +89,11 @@ pub(crate) async fn publish(
     PathId(channel): PathId<ChannelId>,
     Json(body): Json<wire::Publication>,
 ) -> Answer {
-    let publication = from_wire::publication(channel.clone(), body, desk.terms());
-    let Published { task, mut handoffs, repeated } = desk.publish_on(publication).await?;
+    let Published { task, mut handoffs, repeated } = desk.publish_on(&channel, body).await?;
     if repeated {
         let mut before = None;
         loop {
-            let all = tasuki_engine::Need::All;
+            let all = wire::Need::All;
             let page = desk.join_answers(task.id, all, 0, before, tasuki_engine::PAGE_MAX).await?;
             handoffs.extend(page.members.into_iter().filter_map(|(_, last)| last));
             before = page.next;
@@ -164,7 +160,7 @@ pub(crate) async fn join(
     PathId(id): PathId<TaskId>,
     Json(body): Json<wire::Gather>,
 ) -> Answer {
-    let need = from_wire::need(body.need);
+    let need = body.need;
     let limit = body.limit.unwrap_or(100);
     let joined = desk.join_answers(id, need, body.wait_ms, body.before, limit).await?;
     let Joined { need, receivers, completed, failed, satisfied, members, next, .. } = joined;
@@ -205,7 +201,7 @@ pub(crate) async fn start_pipeline(
     PathId(name): PathId<OrderingKey>,
     Json(body): Json<wire::StartPipeline>,
 ) -> Answer {
-    let offered = desk.start_pipeline(name.as_str(), from_wire::pipeline_start(body)).await?;
+    let offered = desk.start_pipeline(name.as_str(), body).await?;
     let status = if offered.repeated { StatusCode::OK } else { StatusCode::CREATED };
     Ok(reply(status, &to_wire::offered(&offered.handoff, offered.listening)))
 }
@@ -223,9 +219,8 @@ pub(crate) async fn amend(
     PathId(id): PathId<HandoffId>,
     Json(body): Json<wire::Amend>,
 ) -> Answer {
-    let by = body.by.clone();
-    let amendment = from_wire::amendment(body, desk.terms());
-    again(&desk, id, &by, Ruling::Amend(Box::new(amendment))).await
+    let handoff = desk.amend(id, body).await?;
+    Ok(reply(StatusCode::CREATED, &to_wire::offered(&handoff, desk.listening(&handoff))))
 }
 
 async fn again(desk: &Desk, id: HandoffId, by: &AgentId, ruling: Ruling) -> Answer {

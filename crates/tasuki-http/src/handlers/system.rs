@@ -7,9 +7,10 @@ use axum::response::{Html, IntoResponse, Response};
 
 use super::Answer;
 use crate::auth::At;
-use crate::error::{CODES, Problem};
+use crate::error::{Failed, Problem};
 use crate::json::{ok, reply};
 use crate::{App, openapi, page, wire};
+use tasuki_protocol::Code;
 
 pub(crate) async fn health() -> Response {
     ok(&wire::Health { status: "ok".into(), reason: None })
@@ -71,24 +72,23 @@ pub(crate) async fn docs() -> Html<String> {
 }
 
 pub(crate) async fn error_page(code: Result<Path<String>, PathRejection>) -> Answer {
-    let Ok(Path(code)) = code else { return Err(no_such_route()) };
-    let page = CODES.iter().find(|(known, ..)| *known == code);
-    let Some((_, _, text)) = page else { return Err(no_such_route()) };
-    Ok(Html(page::markdown(text)).into_response())
+    let Ok(Path(code)) = code else { return Err(no_such_route().into()) };
+    let Some(code) = Code::named(&code) else { return Err(no_such_route().into()) };
+    Ok(Html(page::markdown(code.page())).into_response())
 }
 
 pub(crate) fn no_such_route() -> Problem {
-    Problem::new("route_not_found", "nothing is served here", "see /docs for what is")
+    Problem::new(Code::RouteNotFound, "nothing is served here", "see /docs for what is")
 }
 
-pub(crate) async fn not_found() -> Problem {
-    no_such_route()
+pub(crate) async fn not_found() -> Failed {
+    no_such_route().into()
 }
 
-pub(crate) async fn wrong_method() -> Problem {
-    Problem::new(
-        "method_not_allowed",
+pub(crate) async fn wrong_method() -> Failed {
+    Failed(Problem::new(
+        Code::MethodNotAllowed,
         "this path does not take that method",
         "see /docs for the methods of each path",
-    )
+    ))
 }

@@ -5,16 +5,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tasuki_core::ids::Project;
 use tasuki_core::{AgentId, TaskId, TaskState};
-use tasuki_engine::{BranchRequest, HandoffFilter, PAGE_MAX, TaskFilter};
+use tasuki_engine::{HandoffFilter, PAGE_MAX, TaskFilter};
 
 use super::Answer;
 use crate::auth::At;
 use crate::error::Problem;
 use crate::json::{Json, Params, PathId, ok, reply};
-use crate::{from_wire, to_wire, wire};
+use crate::{to_wire, wire};
 
 pub(crate) async fn open(At(desk): At, Json(body): Json<wire::OpenTask>) -> Answer {
-    let (task, repeated) = desk.open_task(from_wire::task(body)).await?;
+    let (task, repeated) = desk.open_task(body).await?;
     let status = if repeated { StatusCode::OK } else { StatusCode::CREATED };
     Ok(reply(status, &to_wire::task(&task)))
 }
@@ -110,14 +110,7 @@ pub(crate) async fn branch(
     PathId(id): PathId<TaskId>,
     Json(body): Json<wire::Branch>,
 ) -> Answer {
-    let wish = BranchRequest {
-        task: id,
-        hop: body.hop,
-        by: body.by,
-        to: body.to,
-        idempotency_key: body.idempotency_key,
-    };
-    let offered = desk.branch(wish).await?;
+    let offered = desk.branch(id, body).await?;
     let status = if offered.repeated { StatusCode::OK } else { StatusCode::CREATED };
     Ok(reply(status, &to_wire::offered(&offered.handoff, offered.listening)))
 }

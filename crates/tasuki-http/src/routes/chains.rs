@@ -3,6 +3,8 @@
 
 use super::{Route, does, reads};
 use crate::handlers::chains;
+use tasuki_protocol::Code;
+
 use crate::wire;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -14,7 +16,7 @@ pub(super) fn routes() -> Vec<Route> {
             chains::import,
         )
         .creates()
-        .errors(&["invalid_document", "secret_found", "disk_full"]),
+        .errors(&[Code::InvalidDocument, Code::SecretFound, Code::DiskFull]),
         reads::<wire::ImportedChains, _, _>(
             "/v1/chains",
             "chain_list",
@@ -22,13 +24,13 @@ pub(super) fn routes() -> Vec<Route> {
             chains::list,
         )
         .query::<chains::List>()
-        .errors(&["invalid_request"]),
+        .errors(&[Code::InvalidRequest]),
         reads::<wire::ImportedChainWithFile, _, _>(
             "/v1/chains/{id}",
             "chain_show",
             "Show an imported chain with its file, and whether it is whole",
             chains::show,
         )
-        .errors(&["chain_not_found", "invalid_request"]),
+        .errors(&[Code::ChainNotFound, Code::InvalidRequest]),
     ]
 }

@@ -3,11 +3,13 @@
 
 use super::{Route, changes, deletes, does, puts, reads};
 use crate::handlers::{contexts, handoffs, memories};
+use tasuki_protocol::Code;
+
 use crate::wire;
 
 /// Whoever changes a memory fails in the same ways.
-const CHANGE_ERRORS: &[&str] =
-    &["memory_not_found", "memory_deleted", "memory_superseded", "not_permitted"];
+const CHANGE_ERRORS: &[Code] =
+    &[Code::MemoryNotFound, Code::MemoryDeleted, Code::MemorySuperseded, Code::NotPermitted];
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -19,16 +21,16 @@ pub(super) fn routes() -> Vec<Route> {
         )
         .creates()
         .errors(&[
-            "memory_not_found",
-            "memory_deleted",
-            "memory_superseded",
-            "revision_conflict",
-            "invalid_document",
-            "secret_found",
-            "other_tenant",
-            "task_not_found",
-            "idempotency_conflict",
-            "disk_full",
+            Code::MemoryNotFound,
+            Code::MemoryDeleted,
+            Code::MemorySuperseded,
+            Code::RevisionConflict,
+            Code::InvalidDocument,
+            Code::SecretFound,
+            Code::OtherTenant,
+            Code::TaskNotFound,
+            Code::IdempotencyConflict,
+            Code::DiskFull,
         ]),
         reads::<wire::Memories, _, _>(
             "/v1/memories",
@@ -37,7 +39,7 @@ pub(super) fn routes() -> Vec<Route> {
             memories::list,
         )
         .query::<memories::List>()
-        .errors(&["invalid_request"]),
+        .errors(&[Code::InvalidRequest]),
         reads::<wire::Memory, _, _>(
             "/v1/memories/{id}",
             "memory_show",
@@ -45,7 +47,7 @@ pub(super) fn routes() -> Vec<Route> {
             memories::show,
         )
         .query::<memories::Show>()
-        .errors(&["memory_not_found", "handoff_not_found", "invalid_request"]),
+        .errors(&[Code::MemoryNotFound, Code::HandoffNotFound, Code::InvalidRequest]),
         changes::<wire::EditMemory, wire::Memory, _, _>(
             "/v1/memories/{id}",
             "memory_edit",
@@ -53,15 +55,15 @@ pub(super) fn routes() -> Vec<Route> {
             memories::edit,
         )
         .errors(&[
-            "memory_not_found",
-            "memory_deleted",
-            "memory_superseded",
-            "revision_conflict",
-            "invalid_document",
-            "secret_found",
-            "other_tenant",
-            "task_not_found",
-            "disk_full",
+            Code::MemoryNotFound,
+            Code::MemoryDeleted,
+            Code::MemorySuperseded,
+            Code::RevisionConflict,
+            Code::InvalidDocument,
+            Code::SecretFound,
+            Code::OtherTenant,
+            Code::TaskNotFound,
+            Code::DiskFull,
         ]),
         deletes::<wire::Delete, wire::Memory, _, _>(
             "/v1/memories/{id}",
@@ -91,10 +93,10 @@ pub(super) fn routes() -> Vec<Route> {
             memories::supersede,
         )
         .errors(&[
-            "memory_not_found",
-            "memory_deleted",
-            "memory_superseded",
-            "invalid_document",
+            Code::MemoryNotFound,
+            Code::MemoryDeleted,
+            Code::MemorySuperseded,
+            Code::InvalidDocument,
         ]),
         does::<wire::EraseMemory, wire::Memory, _, _>(
             "/v1/memories/{id}/erase",
@@ -102,21 +104,26 @@ pub(super) fn routes() -> Vec<Route> {
             "Remove the text of a revision, or of all of them, for good",
             memories::erase,
         )
-        .errors(&["memory_not_found", "body_not_found", "not_permitted"]),
+        .errors(&[Code::MemoryNotFound, Code::BodyNotFound, Code::NotPermitted]),
         does::<wire::Delete, wire::Moved, _, _>(
             "/v1/handoffs/{id}/erase",
             "handoff_erase",
             "Remove everything that a handoff carried, for good",
             handoffs::erase,
         )
-        .errors(&["handoff_not_found", "still_needed", "body_not_found", "not_permitted"]),
+        .errors(&[
+            Code::HandoffNotFound,
+            Code::StillNeeded,
+            Code::BodyNotFound,
+            Code::NotPermitted,
+        ]),
         reads::<wire::SharedContext, _, _>(
             "/v1/projects/{project}/context",
             "context_show",
             "Show the shared context of a project, with the tasks that are open",
             contexts::show,
         )
-        .errors(&["not_permitted", "invalid_request"]),
+        .errors(&[Code::NotPermitted, Code::InvalidRequest]),
         puts::<wire::WriteContext, wire::SharedContext, _, _>(
             "/v1/projects/{project}/context",
             "context_write",
@@ -124,11 +131,11 @@ pub(super) fn routes() -> Vec<Route> {
             contexts::write,
         )
         .errors(&[
-            "revision_conflict",
-            "ownership_not_shared",
-            "invalid_document",
-            "secret_found",
-            "disk_full",
+            Code::RevisionConflict,
+            Code::OwnershipNotShared,
+            Code::InvalidDocument,
+            Code::SecretFound,
+            Code::DiskFull,
         ]),
         does::<wire::NewDecision, wire::SharedContext, _, _>(
             "/v1/projects/{project}/decisions",
@@ -138,11 +145,11 @@ pub(super) fn routes() -> Vec<Route> {
         )
         .creates()
         .errors(&[
-            "decision_settled",
-            "ownership_not_shared",
-            "invalid_document",
-            "secret_found",
-            "disk_full",
+            Code::DecisionSettled,
+            Code::OwnershipNotShared,
+            Code::InvalidDocument,
+            Code::SecretFound,
+            Code::DiskFull,
         ]),
     ]
 }

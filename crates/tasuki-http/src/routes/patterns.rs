@@ -5,28 +5,30 @@ use tasuki_core::pipeline::Pipelines;
 
 use super::{ENVELOPE_ERRORS, HELD_ERRORS, OFFER_ERRORS, Route, does, reads};
 use crate::handlers::patterns;
+use tasuki_protocol::Code;
+
 use crate::wire;
 
 /// Whoever decides on a dead letter fails in the same ways.
-const REVIEW_ERRORS: &[&str] = &[
-    "handoff_not_found",
-    "not_dead_lettered",
-    "already_reviewed",
-    "review_taken",
-    "handoff_open",
-    "not_owner",
-    "task_finished",
-    "task_moved",
-    "other_tenant",
-    "constraint_altered",
-    "constraint_dropped",
-    "constraint_not_yours",
-    "decision_settled",
-    "invalid_envelope",
-    "invalid_payload",
-    "secret_found",
-    "target_unavailable",
-    "disk_full",
+const REVIEW_ERRORS: &[Code] = &[
+    Code::HandoffNotFound,
+    Code::NotDeadLettered,
+    Code::AlreadyReviewed,
+    Code::ReviewTaken,
+    Code::HandoffOpen,
+    Code::NotOwner,
+    Code::TaskFinished,
+    Code::TaskMoved,
+    Code::OtherTenant,
+    Code::ConstraintAltered,
+    Code::ConstraintDropped,
+    Code::ConstraintNotYours,
+    Code::DecisionSettled,
+    Code::InvalidEnvelope,
+    Code::InvalidPayload,
+    Code::SecretFound,
+    Code::TargetUnavailable,
+    Code::DiskFull,
 ];
 
 pub(super) fn routes() -> Vec<Route> {
@@ -52,21 +54,21 @@ fn sending() -> Vec<Route> {
             "Show who hears what is told on a channel",
             patterns::channel,
         )
-        .errors(&["invalid_request"]),
+        .errors(&[Code::InvalidRequest]),
         does::<wire::Subscribe, wire::Channel, _, _>(
             "/v1/channels/{name}/subscribe",
             "channel_subscribe",
             "Hear what is told on a channel from now on",
             patterns::subscribe,
         )
-        .errors(&["other_tenant", "too_many_subscribers"]),
+        .errors(&[Code::OtherTenant, Code::TooManySubscribers]),
         does::<wire::Subscribe, wire::Channel, _, _>(
             "/v1/channels/{name}/unsubscribe",
             "channel_unsubscribe",
             "Hear no longer what is told on a channel",
             patterns::unsubscribe,
         )
-        .errors(&["other_tenant"]),
+        .errors(&[Code::OtherTenant]),
         does::<wire::Publication, wire::Published, _, _>(
             "/v1/channels/{name}/publish",
             "channel_publish",
@@ -83,14 +85,14 @@ fn sending() -> Vec<Route> {
             patterns::messages,
         )
         .query::<patterns::After>()
-        .errors(&["invalid_request", "task_not_found"]),
+        .errors(&[Code::InvalidRequest, Code::TaskNotFound]),
         does::<wire::Gather, wire::Gathered, _, _>(
             "/v1/tasks/{id}/join",
             "task_join",
             "Collect what the tasks below one have come to, waiting for enough of them",
             patterns::join,
         )
-        .errors(&["task_not_found"]),
+        .errors(&[Code::TaskNotFound]),
         reads::<Pipelines, _, _>(
             "/v1/pipelines",
             "pipeline_list",
@@ -123,7 +125,7 @@ fn deciding() -> Vec<Route> {
             "Decide on many dead letters at once, or see which ones it would be",
             patterns::decide_many,
         )
-        .errors(&["handoff_not_found"]),
+        .errors(&[Code::HandoffNotFound]),
         does::<wire::Reroute, wire::Offered, _, _>(
             "/v1/dead-letters/{id}/reroute",
             "dead_letter_reroute",
@@ -155,10 +157,10 @@ fn deciding() -> Vec<Route> {
             patterns::take_review,
         )
         .errors(&[
-            "handoff_not_found",
-            "not_dead_lettered",
-            "already_reviewed",
-            "review_taken",
+            Code::HandoffNotFound,
+            Code::NotDeadLettered,
+            Code::AlreadyReviewed,
+            Code::ReviewTaken,
         ]),
         does::<wire::Retract, wire::Handoff, _, _>(
             "/v1/handoffs/{id}/retract",
@@ -166,14 +168,14 @@ fn deciding() -> Vec<Route> {
             "Take back what a completed handoff produced; what is built on it is tainted",
             patterns::retract,
         )
-        .errors(&["handoff_not_found", "wrong_state", "task_not_found"]),
+        .errors(&[Code::HandoffNotFound, Code::WrongState, Code::TaskNotFound]),
         does::<wire::ClearTaint, wire::Task, _, _>(
             "/v1/tasks/{id}/clear-taint",
             "task_clear_taint",
             "Say that a task may go on although something that it is built on no longer holds",
             patterns::clear_taint,
         )
-        .errors(&["task_not_found", "not_tainted"]),
+        .errors(&[Code::TaskNotFound, Code::NotTainted]),
         does::<wire::Reserve, wire::Reservations, _, _>(
             "/v1/handoffs/{id}/reserve",
             "handoff_reserve",
@@ -181,11 +183,11 @@ fn deciding() -> Vec<Route> {
             patterns::reserve,
         )
         .errors(&[
-            "handoff_not_found",
-            "stale_claim",
-            "read_back_needed",
-            "resource_reserved",
-            "invalid_resource",
+            Code::HandoffNotFound,
+            Code::StaleClaim,
+            Code::ReadBackNeeded,
+            Code::ResourceReserved,
+            Code::InvalidResource,
         ]),
         does::<wire::Reserve, wire::Reservations, _, _>(
             "/v1/handoffs/{id}/unreserve",

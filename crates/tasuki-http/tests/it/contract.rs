@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use jsonschema::Validator;
 use serde_json::{Value, json};
-use tasuki_http::error::{CODES, status_of};
+use tasuki_protocol::Code;
 
 use crate::support::Reply;
 
@@ -108,8 +108,9 @@ fn is_problem(reply: &Reply) {
     assert!(body["retryable"].is_boolean() && body["details"].is_object(), "{body}");
     assert_eq!(body["request_id"], reply.headers["x-request-id"].to_str().unwrap());
     let code = body["code"].as_str().unwrap();
-    assert!(CODES.iter().any(|(known, ..)| *known == code), "{code} has no page");
-    assert_eq!(status_of(code), reply.status, "{code}");
+    let known = Code::named(code).unwrap_or_else(|| panic!("{code} has no page"));
+    assert_eq!(known.status(), reply.status, "{code}");
+    assert_eq!(body["retryable"], known.is_retryable(), "{code}");
 }
 
 /// Every operation: its method, its path and its id.

@@ -8,7 +8,7 @@ use serde_json::json;
 use tasuki_core::handoff::StateName;
 use tasuki_core::ids::{KeyId, TokenId};
 use tasuki_core::{HandoffId, Position, Refusal, TaskId, TaskState};
-use tasuki_http::error::{CODES, status_of};
+use tasuki_protocol::Code;
 
 use crate::support::{Stage, failure, merged};
 
@@ -21,13 +21,13 @@ fn pages() -> BTreeSet<String> {
 
 #[test]
 fn every_code_has_a_page_and_every_page_a_code() {
-    let codes: BTreeSet<_> = CODES.iter().map(|(code, ..)| (*code).to_owned()).collect();
+    let codes: BTreeSet<_> = Code::ALL.iter().map(|code| code.as_str().to_owned()).collect();
     let pages: BTreeSet<_> = pages().into_iter().filter(|page| page != "README").collect();
     assert_eq!(codes, pages);
-    assert_eq!(codes.len(), CODES.len(), "no code stands there twice");
-    for (code, status, page) in CODES {
-        assert_eq!(page.lines().next(), Some(&*format!("# {code}")));
-        assert!((400..=599).contains(status), "{code}");
+    assert_eq!(codes.len(), Code::ALL.len(), "no code stands there twice");
+    for code in Code::ALL {
+        assert_eq!(code.page().lines().next(), Some(&*format!("# {code}")));
+        assert_eq!(Code::named(code.as_str()), Some(*code));
     }
 }
 
@@ -161,8 +161,9 @@ fn every_refusal() -> Vec<Refusal> {
 fn every_refusal_has_a_code_with_a_client_error_and_a_hint() {
     for refusal in every_refusal() {
         let code = refusal.code();
-        assert!(CODES.iter().any(|(known, ..)| *known == code), "{code}");
-        assert!((400..=499).contains(&status_of(code)), "{code}");
+        let known = Code::named(code).unwrap_or_else(|| panic!("{code} has no page"));
+        assert!((400..=499).contains(&known.status()), "{code}");
+        assert_eq!(refusal.is_retryable(), known.is_retryable(), "{code}");
         assert!(!refusal.hint().is_empty(), "{code}");
     }
 }
@@ -219,5 +220,22 @@ async fn a_broken_rule_names_its_place_as_a_shape_that_does_not_fit_does() {
         let problem = stage.act(&held, "fail", merged(failure("permanent"), change)).await;
         let problem = problem.refused(400, "invalid_request");
         assert_eq!(problem["details"]["faults"][0]["path"], path, "{problem}");
+    }
+}
+
+#[tokio::test]
+async fn a_member_that_is_not_known_is_refused_where_nothing_is_passed_on() {
+    let stage = Stage::volatile().await;
+    let told = json!({ "from_agent": "planner", "intent": "i", "payload": { "type": "x" } });
+    let id = HandoffId(1);
+    for (path, body) in [
+        ("/v1/channels/news/publish".to_owned(), told.clone()),
+        ("/v1/pipelines/none/start".to_owned(), told),
+        (format!("/v1/dead-letters/{id}/amend"), json!({ "by": "boss" })),
+        ("/v1/assemble".to_owned(), json!({ "from_agent": "planner", "intent": "i" })),
+    ] {
+        let problem = stage.post(&path, merged(body, json!({ "moood": 1 }))).await;
+        let problem = problem.refused(400, "invalid_request");
+        assert_eq!(problem["details"]["faults"][0]["path"], "/moood", "{path}");
     }
 }

@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tasuki_core::{Body, canonical};
+use tasuki_core::event::Key;
+use tasuki_core::{Body, Terms, canonical};
+use tasuki_engine::operations::asked;
 
 use crate::support::{Stage, merged, offer, on_both_stores, text, texts};
 
@@ -188,4 +190,20 @@ fn every_number_arrives_as_it_was_sent() {
         let arrived: Vec<f64> = numbers.split(',').map(|n| n.parse().unwrap()).collect();
         prop_assert_eq!(arrived, sent);
     });
+}
+
+#[tokio::test]
+async fn a_key_that_was_stored_by_the_version_before_is_no_conflict() {
+    let stage = Stage::volatile().await;
+    let sent = offer("coder", json!({ "terms": { "attempts": 2 }, "idempotency_key": "order-7" }));
+    let body: tasuki_protocol::Offer = serde_json::from_value(sent.clone()).unwrap();
+    // As it was hashed up to 0.1: with the broker's defaults, in the engine's own form.
+    let mut before = asked::offer(body, Terms::default());
+    let request = Body::of(&before).hash;
+    before.key = Some(Key { key: "order-7".parse().unwrap(), request });
+    let first = stage.engine.offer(before).await.unwrap().handoff.id;
+    let again = stage.post("/v1/handoffs", sent.clone()).await;
+    assert_eq!((again.status, text(&again.body["handoff_id"])), (200, first.to_string()));
+    let batch = stage.post("/v1/handoffs/batch", json!({ "offers": [sent] })).await.done();
+    assert_eq!(batch["results"][0]["handoff_id"], first.to_string());
 }

@@ -2,12 +2,15 @@
 //! Stories that span two requests, with a restart of the broker in between.
 
 use serde_json::{Value, json};
+use tasuki_core::Terms;
 use tasuki_core::pipeline::Pipelines;
+use tasuki_engine::Settings;
 
-use crate::support::{Held, Stage, on_durable_stores, text};
+use crate::support::{Held, Stage, merged, offer, on_durable_stores, text};
 
 on_durable_stores! {
     a_pipeline_goes_on_after_a_restart
+    a_repeated_offer_is_the_same_although_the_brokers_defaults_changed_meanwhile
     a_pipeline_fans_out_after_a_restart
     a_result_is_held_against_its_schema_after_a_restart
     a_result_is_held_against_what_was_expected_after_a_restart
@@ -96,4 +99,24 @@ async fn a_result_is_held_against_what_was_expected_after_a_restart(stage: Stage
     let bad = json!({ "payload": { "type": "done", "text": "far too long" } });
     let good = json!({ "payload": { "type": "done", "text": "short" } });
     held_to_its_word(stage, wish, bad, good).await;
+}
+
+async fn a_repeated_offer_is_the_same_although_the_brokers_defaults_changed_meanwhile(
+    stage: Stage,
+) {
+    let change = json!({ "terms": { "attempts": 2 }, "idempotency_key": "order-7" });
+    let sent = offer("coder", change);
+    let first = stage.post("/v1/handoffs", sent.clone()).await;
+    assert_eq!(first.status, 201);
+    stage.engine.close().await;
+    let terms = Terms { lease_ms: 77_000, ..Terms::default() };
+    let stage = stage.reopened_with(Settings { terms, ..Settings::default() }).await;
+    let again = stage.post("/v1/handoffs", sent.clone()).await;
+    assert_eq!((again.status, &again.body["handoff_id"]), (200, &first.body["handoff_id"]));
+    // Said with a default, by a client that traces: the same wish.
+    let spelled = json!({ "control": "passed", "metadata": { "traceparent": "00-1-2-01" } });
+    let again = stage.post("/v1/handoffs", merged(sent.clone(), spelled)).await;
+    assert_eq!((again.status, &again.body["handoff_id"]), (200, &first.body["handoff_id"]));
+    let other = merged(sent, json!({ "terms": { "attempts": 3 } }));
+    stage.post("/v1/handoffs", other).await.refused(409, "idempotency_conflict");
 }

@@ -137,7 +137,13 @@ impl Stage {
 
     /// The same data again, after the store was closed.
     pub(crate) async fn reopened(self) -> Self {
-        let Self { clock, dir, settings, backend, .. } = self;
+        let settings = self.settings.clone();
+        self.reopened_with(settings).await
+    }
+
+    /// The same data again, under other settings.
+    pub(crate) async fn reopened_with(self, settings: Settings) -> Self {
+        let Self { clock, dir, backend, .. } = self;
         Self::start(backend, dir, clock, settings, Limits::default()).await
     }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use tasuki_core::chain::{self, ChainFile, ChainVerdict};
 use tasuki_core::ids::Project;
 use tasuki_core::{AgentId, DocumentId, Record};
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 use crate::client::{Client, Connect, escaped};
 use crate::exit::{Exit, Failure};

@@ -4,7 +4,7 @@
 use clap::{Args, Subcommand};
 use tasuki_core::ids::{ChannelId, IdempotencyKey};
 use tasuki_core::{AgentId, Position};
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 use crate::args::{json, millis};
 use crate::client::{Client, Connect, escaped};

@@ -4,7 +4,7 @@
 use clap::{Args, Subcommand};
 use tasuki_core::AgentId;
 use tasuki_core::ids::{DecisionKey, Project};
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 use crate::args::json;
 use crate::client::{Client, Connect, Method, escaped};

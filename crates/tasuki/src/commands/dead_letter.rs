@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tasuki_core::envelope::Said;
 use tasuki_core::{AgentId, Capability, HandoffId, Hash, Target};
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 use super::handoff::{attempts_of, details, moved, pretty};
 use crate::args::{self, millis};
@@ -345,6 +345,7 @@ impl Amend {
             payload: self.payload.map(|text| args::json("--payload", &text)).transpose()?,
             terms: None,
             said,
+            more: Default::default(),
         })
     }
 }

@@ -6,7 +6,7 @@ use tasuki_core::assembly::Tokenizer;
 use tasuki_core::envelope::diff::{Change, Diff, diff};
 use tasuki_core::envelope::{Envelope, chain};
 use tasuki_core::{Body, HandoffId, TaskId};
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 use crate::client::{Client, Connect};
 use crate::exit::Exit;

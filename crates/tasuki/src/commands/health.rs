@@ -2,7 +2,7 @@
 //! `tasuki health`: how targets fare.
 
 use clap::Args;
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 use super::handoff::target;
 use crate::client::Connect;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use tasuki_core::AgentId;
 use tasuki_core::identity::PublicKey;
 use tasuki_core::ids::KeyId;
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 use super::agent;
 use crate::args::millis;

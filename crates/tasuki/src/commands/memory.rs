@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use tasuki_core::document::{Priority, Scope};
 use tasuki_core::ids::{IdempotencyKey, Project};
 use tasuki_core::{AgentId, DocumentId, HandoffId, TaskId};
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 use crate::args::{text, words};
 use crate::client::{Client, Connect, Method, escaped};

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use tasuki_core::AgentId;
 use tasuki_core::ids::IdempotencyKey;
 use tasuki_core::pipeline::{Pipelines, Then};
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 use super::handoff::target;
 use crate::args::json;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 use clap::Args;
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 use crate::client::Connect;
 use crate::exit::{Exit, Failure};

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 use tasuki_core::ids::{CorrelationId, IdempotencyKey, Project};
 use tasuki_core::{AgentId, Capability, HandoffId, Hash, Target, TaskId, TaskState};
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 use super::{audit, chain, envelope, handoff};
 use crate::args::{millis, words};

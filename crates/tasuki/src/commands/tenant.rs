@@ -4,7 +4,7 @@
 use clap::{Args, Subcommand};
 use tasuki_core::ids::TenantId;
 use tasuki_core::registry::Quotas;
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 use crate::client::{Client, Connect};
 use crate::exit::Exit;

@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use tasuki_core::AgentId;
 use tasuki_core::ids::TokenId;
 use tasuki_core::registry::Purpose;
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 use crate::args::millis;
 use crate::client::{Client, Connect};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use tasuki_core::AgentId;
 use tasuki_core::registry::Purpose;
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 use super::text;
 use crate::args::millis;

@@ -5,7 +5,7 @@ use clap::Args;
 use serde_json::Value;
 use tasuki_core::Capability;
 use tasuki_core::ids::TenantId;
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 use crate::client::Client;
 use crate::commands::handoff::pretty;

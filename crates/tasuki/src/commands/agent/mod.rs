@@ -8,7 +8,7 @@ mod publish;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use tasuki_core::AgentId;
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 pub(super) use look::text;
 

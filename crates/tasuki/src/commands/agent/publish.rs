@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::Value;
 use tasuki_core::canonical::Body;
 use tasuki_core::identity::statement;
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 use super::post;
 use crate::args::json;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 use tasuki_store::maintenance;
 
 use crate::client::Connect;

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 use tasuki_store::audit::{Verdict, verify_lines};
 use tasuki_store::maintenance;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a running broker says of itself.
 
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 use super::{CLOCK_MS_OFF_MAX, Check, wall_clock};
 use crate::client::{Client, Connect};

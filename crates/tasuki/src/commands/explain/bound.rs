@@ -10,7 +10,7 @@ use tasuki_core::envelope::chain::{self, HopReport};
 use tasuki_core::envelope::diff::diff;
 use tasuki_core::envelope::parts::Lifted;
 use tasuki_core::{Body, Hash};
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 use crate::client::Client;
 use crate::exit::{Exit, Failure};

@@ -12,7 +12,7 @@ use std::str::FromStr;
 use clap::Args;
 use serde::Serialize;
 use tasuki_core::{AgentId, HandoffId, TaskId};
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 use self::bound::Bound;
 use self::happened::Happening;

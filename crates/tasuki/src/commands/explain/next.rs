@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tasuki_core::event::DeadReason;
 use tasuki_core::{Envelope, Target};
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 use super::happened::why_dead;
 use crate::client::Client;

@@ -8,7 +8,7 @@ use tasuki_core::envelope::parts::{
 };
 use tasuki_core::envelope::{Constraint, Envelope, Payload, Taint};
 use tasuki_core::{DocumentId, Hash};
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 use crate::output::Facts;
 

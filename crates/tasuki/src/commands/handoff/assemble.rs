@@ -5,7 +5,7 @@ use tasuki_core::assembly::Strategy;
 use tasuki_core::envelope::Said;
 use tasuki_core::ids::Project;
 use tasuki_core::{AgentId, TaskId};
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 use crate::args::{json, words};
 use crate::client::Client;

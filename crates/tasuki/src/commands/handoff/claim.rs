@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use tasuki_core::envelope::brief::brief;
 use tasuki_core::ids::RequestId;
 use tasuki_core::{AgentId, Capability, Envelope, HandoffId};
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 use crate::args::millis;
 use crate::client::{self, Client};

@@ -5,7 +5,7 @@ use clap::Args;
 use tasuki_core::envelope::{Action, CriterionReport, Envelope, ExpectedOutput};
 use tasuki_core::event::FailureClass;
 use tasuki_core::{AgentId, ClaimId, Fence, HandoffId};
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 use super::act;
 use crate::args::{json, millis, words};

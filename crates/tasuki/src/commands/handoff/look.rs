@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tasuki_core::handoff::StateName;
 use tasuki_core::{AgentId, Capability, HandoffId, TaskId};
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 use super::text::{Shown, listed, pretty};
 use crate::args::{millis, words};

@@ -12,7 +12,7 @@ mod text;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use tasuki_core::HandoffId;
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 pub(super) use look::wait;
 pub(super) use text::{attempts_of, details, listed, pretty, target};

@@ -6,7 +6,7 @@ use tasuki_core::identity::statement;
 use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey, Project};
 use tasuki_core::route::Policy;
 use tasuki_core::{AgentId, Capability, Target, TaskId, Timestamp};
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 use super::{look, text};
 use crate::args::{json, millis, words};

@@ -3,7 +3,7 @@
 
 use clap::Args;
 use tasuki_core::{AgentId, HandoffId};
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 use super::act;
 use crate::client::Client;

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 use tasuki_core::Target;
-use tasuki_http::wire;
+use tasuki_protocol as wire;
 
 use crate::client::Client;
 use crate::output::{Facts, printable, span, table};

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Agents, keys, tokens and tenants on the wire.
+//! Agents, their manifests and their keys.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tasuki_core::identity::{PublicKey, Signature};
-use tasuki_core::ids::{KeyId, TenantId, TokenId};
+use tasuki_core::ids::{KeyId, TenantId};
 use tasuki_core::registry::rules::Rule;
-use tasuki_core::registry::{AgentKey, Purpose, Quotas, Signed, Standing};
+use tasuki_core::registry::{AgentKey, Signed, Standing};
 use tasuki_core::{AgentId, Capability, Hash, Timestamp};
 
 /// Publishes an agent's manifest, its first or a new one.
@@ -122,80 +122,6 @@ pub struct SetRules {
     pub rules: Vec<Rule>,
 }
 
-/// Issues a token.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct IssueToken {
-    /// What it is for: to join, or to act.
-    pub purpose: Purpose,
-    /// For whom a bearer token speaks; who may enroll with a join token.
-    pub agent_id: AgentId,
-    /// What it allows at most; for a join token, what the agent may do once it is enrolled.
-    pub rules: Vec<Rule>,
-    /// The same, from now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires_in_ms: Option<u64>,
-}
-
-/// A token without its secret.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct TokenInfo {
-    pub token_id: TokenId,
-    pub purpose: Purpose,
-    pub agent_id: AgentId,
-    pub rules: Vec<Rule>,
-    pub issued_at: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<Timestamp>,
-    /// When it was spent or revoked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended_at: Option<Timestamp>,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct IssuedToken {
-    #[serde(flatten)]
-    pub token: TokenInfo,
-    /// The token itself. It is shown this once.
-    pub text: String,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct Tokens {
-    pub tokens: Vec<TokenInfo>,
-}
-
-/// A tenant and what it may use.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct TenantInfo {
-    pub tenant_id: TenantId,
-    pub quotas: Quotas,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct Tenants {
-    pub tenants: Vec<TenantInfo>,
-}
-
-/// A request that nobody stood behind.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct Refusal {
-    pub at: Timestamp,
-    pub from: String,
-    pub code: String,
-    /// The key or token that was named, whoever named it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub named: Option<String>,
-    pub path: String,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct Refusals {
-    /// How many there were since the broker began; the last of them are listed.
-    pub count: u64,
-    pub refusals: Vec<Refusal>,
-}
-
 /// Looks for agents. What is silent does not matter.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -275,4 +201,33 @@ pub struct CatalogueEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discovery_endpoint: Option<String>,
     pub live: bool,
+}
+
+/// Which agents are listed.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListAgents {
+    /// Whose agents; those of one's own tenant without it. Only an administrator of the default
+    /// tenant looks elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<TenantId>,
+    /// Only agents that can do this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capability: Option<Capability>,
+    /// Only agents with this tag.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Only agents that are there, or only those that are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<bool>,
+    /// The least share of the last attempts that ended in a result, in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reliability: Option<u8>,
+    /// How many at most, up to 1000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
 }

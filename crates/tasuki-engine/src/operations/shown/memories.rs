@@ -2,14 +2,14 @@
 //! Memories and shared contexts, as they are sent.
 
 use tasuki_core::secrets::Finding;
-use tasuki_engine as engine;
+use tasuki_protocol as wire;
 
-use crate::wire;
+use crate as engine;
 
 /// How much of a text stands in for a summary that nobody wrote.
 const SUMMARY_CHARS_MAX: usize = 400;
 
-pub(crate) fn memory(seen: &engine::SeenMemory, detail: wire::Detail) -> wire::Memory {
+pub fn memory(seen: &engine::SeenMemory, detail: wire::Detail) -> wire::Memory {
     let (document, revision) = (&seen.kept.document, &seen.kept.revision);
     let content = seen.content.as_ref();
     let summarised = content.filter(|_| detail != wire::Detail::Stub);
@@ -54,7 +54,7 @@ fn first_words(text: &str) -> String {
     }
 }
 
-pub(crate) fn warnings(findings: &[Finding]) -> Vec<wire::Warning> {
+pub fn warnings(findings: &[Finding]) -> Vec<wire::Warning> {
     let warning = |finding: &Finding| wire::Warning {
         path: finding.path.clone(),
         kind: finding.kind.to_string(),
@@ -62,7 +62,7 @@ pub(crate) fn warnings(findings: &[Finding]) -> Vec<wire::Warning> {
     findings.iter().map(warning).collect()
 }
 
-pub(crate) fn context(seen: &engine::SeenContext) -> wire::SharedContext {
+pub fn context(seen: &engine::SeenContext) -> wire::SharedContext {
     let document = seen.document.as_ref();
     let queue = seen.queue.iter().map(|(task, handoff)| wire::QueuedTask {
         task_id: task.id,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From what the engine says to what is sent.
+//! What the engine knows, in the published form.
 
 mod memories;
 
@@ -9,18 +9,19 @@ use tasuki_core::identity::PublicKey;
 use tasuki_core::manifest::Manifest;
 use tasuki_core::observe::Track;
 use tasuki_core::{Body, Capability, Handoff, State, Task, Timestamp};
-use tasuki_engine as engine;
 
-use crate::error::Problem;
-use crate::wire;
+use tasuki_protocol as wire;
+use tasuki_protocol::{Code, Problem};
 
-pub(crate) use memories::{context, memory, warnings};
+use crate as engine;
 
-pub(crate) fn raw(body: &Body) -> Box<RawValue> {
+pub use memories::{context, memory, warnings};
+
+pub fn raw(body: &Body) -> Box<RawValue> {
     body.json()
 }
 
-pub(crate) fn offered(handoff: &Handoff, listening: bool) -> wire::Offered {
+pub fn offered(handoff: &Handoff, listening: bool) -> wire::Offered {
     wire::Offered {
         handoff_id: handoff.id,
         task_id: handoff.task_id,
@@ -36,7 +37,7 @@ pub(crate) fn offered(handoff: &Handoff, listening: bool) -> wire::Offered {
 }
 
 /// A granted claim. An envelope that is gone or a claim that is not there would be our fault.
-pub(crate) fn claimed(granted: &engine::Granted) -> Result<wire::Claimed, Problem> {
+pub fn claimed(granted: &engine::Granted) -> Result<wire::Claimed, Problem> {
     let handoff = &granted.handoff;
     let (Some(claim), Some(envelope)) = (handoff.state.claim(), &granted.envelope) else {
         return Err(missing());
@@ -60,7 +61,7 @@ pub(crate) fn claimed(granted: &engine::Granted) -> Result<wire::Claimed, Proble
     })
 }
 
-pub(crate) fn waiting(granted: &engine::Granted) -> Result<wire::Waiting, Problem> {
+pub fn waiting(granted: &engine::Granted) -> Result<wire::Waiting, Problem> {
     Ok(wire::Waiting {
         handoff_id: granted.handoff.id,
         task_id: granted.handoff.task_id,
@@ -69,23 +70,23 @@ pub(crate) fn waiting(granted: &engine::Granted) -> Result<wire::Waiting, Proble
     })
 }
 
-pub(crate) fn erased() -> Problem {
+pub fn erased() -> Problem {
     Problem::new(
-        "body_erased",
+        Code::BodyErased,
         "what this handoff carried was erased",
         "the task's events say who erased it and why",
     )
 }
 
-pub(crate) fn missing() -> Problem {
+pub fn missing() -> Problem {
     Problem::new(
-        "internal",
+        Code::Internal,
         "the body of this handoff is missing from the store",
         "run `tasuki audit verify` and restore a backup",
     )
 }
 
-pub(crate) fn moved(handoff: &Handoff) -> wire::Moved {
+pub fn moved(handoff: &Handoff) -> wire::Moved {
     wire::Moved {
         handoff_id: handoff.id,
         task_id: handoff.task_id,
@@ -94,7 +95,7 @@ pub(crate) fn moved(handoff: &Handoff) -> wire::Moved {
     }
 }
 
-pub(crate) fn beat(granted: &engine::Granted) -> wire::Beat {
+pub fn beat(granted: &engine::Granted) -> wire::Beat {
     wire::Beat {
         handoff_id: granted.handoff.id,
         lease_left_ms: granted.lease_left_ms,
@@ -102,14 +103,14 @@ pub(crate) fn beat(granted: &engine::Granted) -> wire::Beat {
     }
 }
 
-pub(crate) fn part<T>(result: Result<T, Problem>) -> wire::Part<T> {
+pub fn part<T>(result: Result<T, Problem>) -> wire::Part<T> {
     match result {
         Ok(done) => wire::Part::Done(done),
         Err(error) => wire::Part::Failed { error },
     }
 }
 
-pub(crate) fn handoff(handoff: &Handoff, now: Timestamp) -> wire::Handoff {
+pub fn handoff(handoff: &Handoff, now: Timestamp) -> wire::Handoff {
     let (due_at, ended_at) = match &handoff.state {
         State::Scheduled { due } => (Some(*due), None),
         State::Completed { at, .. }
@@ -208,7 +209,7 @@ fn attempt(attempt: &tasuki_core::handoff::Attempt) -> wire::Attempt {
     }
 }
 
-pub(crate) fn task(task: &Task) -> wire::Task {
+pub fn task(task: &Task) -> wire::Task {
     wire::Task {
         task_id: task.id,
         state: task.state.to_string(),
@@ -233,7 +234,7 @@ pub(crate) fn task(task: &Task) -> wire::Task {
     }
 }
 
-pub(crate) fn event(entry: &engine::Entry, body: Option<&Body>) -> wire::Event {
+pub fn event(entry: &engine::Entry, body: Option<&Body>) -> wire::Event {
     let record = RawValue::from_string(entry.encoded.clone());
     wire::Event {
         position: entry.sealed.position,
@@ -243,7 +244,7 @@ pub(crate) fn event(entry: &engine::Entry, body: Option<&Body>) -> wire::Event {
     }
 }
 
-pub(crate) fn dead_letter(letter: &engine::DeadLetter, now: Timestamp) -> wire::DeadLetter {
+pub fn dead_letter(letter: &engine::DeadLetter, now: Timestamp) -> wire::DeadLetter {
     wire::DeadLetter {
         handoff: handoff(&letter.handoff, now),
         envelope_content: letter.envelope.as_ref().map(raw),
@@ -272,7 +273,7 @@ fn note(body: &Body) -> Option<String> {
     Some(note.text)
 }
 
-pub(crate) fn verdict(verdict: engine::Verdict) -> wire::Verdict {
+pub fn verdict(verdict: engine::Verdict) -> wire::Verdict {
     wire::Verdict {
         intact: verdict.first_bad.is_none(),
         events: verdict.events,
@@ -291,7 +292,7 @@ pub(crate) fn verdict(verdict: engine::Verdict) -> wire::Verdict {
 }
 
 /// An agent as its own self sees it, where there is no desk to ask.
-pub(crate) fn own_agent(agent: &tasuki_core::registry::Agent) -> wire::Agent {
+pub fn own_agent(agent: &tasuki_core::registry::Agent) -> wire::Agent {
     let published = agent.manifest.as_ref();
     wire::Agent {
         agent_id: agent.id.clone(),
@@ -314,7 +315,7 @@ pub(crate) fn own_agent(agent: &tasuki_core::registry::Agent) -> wire::Agent {
     }
 }
 
-pub(crate) fn agent(seen: &tasuki_engine::SeenAgent) -> wire::Agent {
+pub fn agent(seen: &crate::SeenAgent) -> wire::Agent {
     let value = seen.manifest.as_ref().and_then(|body| serde_json::from_str(body.text()).ok());
     let own = own_agent(&seen.agent);
     wire::Agent {
@@ -361,11 +362,8 @@ fn observed(
     }
 }
 
-pub(crate) fn catalogue(
-    found: &[tasuki_engine::SeenAgent],
-    broker_key: Option<PublicKey>,
-) -> wire::Catalogue {
-    let entry = |seen: &tasuki_engine::SeenAgent| {
+pub fn catalogue(found: &[crate::SeenAgent], broker_key: Option<PublicKey>) -> wire::Catalogue {
+    let entry = |seen: &crate::SeenAgent| {
         let manifest = seen.declared.as_ref()?;
         Some(wire::CatalogueEntry {
             agent_id: seen.agent.id.clone(),
@@ -378,7 +376,7 @@ pub(crate) fn catalogue(
     wire::Catalogue { broker_key, agents: found.iter().filter_map(entry).collect() }
 }
 
-pub(crate) fn token(token: &tasuki_core::registry::Token) -> wire::TokenInfo {
+pub fn token(token: &tasuki_core::registry::Token) -> wire::TokenInfo {
     wire::TokenInfo {
         token_id: token.id,
         purpose: token.purpose,
@@ -390,6 +388,6 @@ pub(crate) fn token(token: &tasuki_core::registry::Token) -> wire::TokenInfo {
     }
 }
 
-pub(crate) fn tenant(tenant: tasuki_core::registry::Tenant) -> wire::TenantInfo {
+pub fn tenant(tenant: tasuki_core::registry::Tenant) -> wire::TenantInfo {
     wire::TenantInfo { tenant_id: tenant.id, quotas: tenant.quotas }
 }

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Memories and shared contexts on the wire.
+//! Memories.
 
 use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tasuki_core::document::context::{Decision, ProjectConstraint, ProjectState};
 use tasuki_core::document::{Priority, Scope};
 use tasuki_core::event::Actor;
-use tasuki_core::ids::{DecisionKey, IdempotencyKey, Project};
-use tasuki_core::{AgentId, DocumentId, HandoffId, Hash, Position, Target, TaskId, Timestamp};
+use tasuki_core::ids::{IdempotencyKey, Project};
+use tasuki_core::{AgentId, DocumentId, HandoffId, Hash, Position, TaskId, Timestamp};
 
 /// Keeps a memory.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -178,73 +177,55 @@ pub struct Memories {
     pub next: Option<Position>,
 }
 
-/// Changes what a project's shared context says of its state or its constraints.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+/// Which memories are listed or searched.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct WriteContext {
-    pub by: AgentId,
-    /// The revision that the writer has seen, 0 for none: if there is another by now, nothing is
-    /// written.
+pub struct ListMemories {
+    /// Words to be found; the best answers come first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub q: Option<String>,
+    /// Only memories of this project, of this task, or of this agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<Project>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+    /// Only memories with this tag.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+    /// Only pinned ones, or only those that are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<bool>,
+    /// Also those that another memory has replaced.
+    #[serde(default)]
+    pub superseded: bool,
+    /// Also tombstones.
+    #[serde(default)]
+    pub deleted: bool,
+    /// How much of each is wanted; a stub without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Detail>,
+    /// Where the page before ended; not for searches, which have one page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<u64>,
+    /// How many at most, up to 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+}
+
+/// Which revision of a memory is shown.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShowMemory {
+    /// A revision; the last one without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<u32>,
-    /// Where the project stands; as before if nothing is said.
+    /// How much of it is wanted; all of it without this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub state: Option<ProjectState>,
-    /// What holds for all work of the project; as before if nothing is said.
+    pub detail: Option<Detail>,
+    /// The handoff in whose envelope the reader found it: if that passed less of it, the fetch is
+    /// counted there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub constraints: Option<Vec<ProjectConstraint>>,
-}
-
-/// Adds to a project's decision log.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewDecision {
-    pub by: AgentId,
-    /// The question that it settles.
-    pub key: DecisionKey,
-    /// What was decided.
-    pub decision: String,
-    /// What speaks for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
-    /// The number of the decision that no longer holds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub supersedes: Option<u32>,
-}
-
-/// What all agents of a project read.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct SharedContext {
-    pub project: Project,
-    /// 0 if nobody has written it yet.
-    pub revision: u32,
-    pub state: ProjectState,
-    pub constraints: Vec<ProjectConstraint>,
-    pub decisions: Vec<Decision>,
-    /// Whether the text of the last revision was erased.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub erased: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub changed_by: Option<Actor>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub changed_at: Option<Timestamp>,
-    /// Open tasks that the reader may see, newest first. This is a view: tasks change hands by
-    /// handoffs only.
-    pub task_queue: Vec<QueuedTask>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub warnings: Vec<Warning>,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct QueuedTask {
-    pub task_id: TaskId,
-    pub owner: AgentId,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub handoff_id: Option<HandoffId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<Target>,
-    /// Where the handoff under way is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status: Option<String>,
-    pub opened_at: Timestamp,
+    pub handoff: Option<HandoffId>,
 }

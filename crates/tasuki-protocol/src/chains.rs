@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Imported chains on the wire.
+//! Chains of other brokers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -54,4 +54,16 @@ pub struct ImportedChains {
     /// Give this as `before` to get the next page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Position>,
+}
+
+/// Which imported chains are listed.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListChains {
+    /// Only what was imported before this: where the page before ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<u64>,
+    /// How many at most, up to 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
 }

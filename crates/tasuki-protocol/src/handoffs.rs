@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Handoffs as they are shown, and what is decided about one from outside.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tasuki_core::contract::Contract;
+use tasuki_core::envelope::Control;
+use tasuki_core::ids::OrderingKey;
+use tasuki_core::{
+    AgentId, Capability, DocumentId, Fence, HandoffId, Hash, Target, TaskId, Terms, Timestamp,
+};
+
+use crate::{DeadReason, Until};
+
+/// Where a handoff is after a call.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Moved {
+    pub handoff_id: HandoffId,
+    pub task_id: TaskId,
+    pub state: String,
+    pub status: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Handoff {
+    pub handoff_id: HandoffId,
+    pub task_id: TaskId,
+    pub state: String,
+    /// `stored`, `delivered`, `claimed`, `in_progress` or `done`: what the sender may rely on.
+    pub status: String,
+    pub from_agent: AgentId,
+    pub to: Target,
+    pub control: Control,
+    pub envelope: Hash,
+    pub hop: u32,
+    pub priority: u8,
+    pub terms: Terms,
+    /// What was agreed besides the terms.
+    #[serde(default, skip_serializing_if = "Contract::is_empty")]
+    pub contract: Contract,
+    /// On which other terms agents would take it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counters: Vec<CounterOffer>,
+    pub offered_at: Timestamp,
+    pub expires_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivered_at: Option<Timestamp>,
+    /// When a scheduled handoff becomes claimable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ordering_key: Option<OrderingKey>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redrive_of: Option<HandoffId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<Holder>,
+    /// The address of the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Hash>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dead_letter: Option<DeadReason>,
+    /// Attempts that ended in a declared failure.
+    pub failures: u32,
+    /// Leases that were lost.
+    pub losses: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub declined_by: Vec<AgentId>,
+    /// Targets that could not or would not do it, the first one first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<Target>,
+    /// How much time is left for somebody to claim it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ack_left_ms: Option<u64>,
+    /// Who decides on this dead letter just now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reviewer: Option<AgentId>,
+    /// Whether its result was taken back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub retracted: bool,
+    /// Constraints that were lifted since the envelope was made; they do not bind the next one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lifted: Vec<LiftedConstraint>,
+    /// Memories that the receiver fetched because the envelope had passed less of them: what was
+    /// trimmed and missed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trim_regret: Vec<DocumentId>,
+    pub attempts: Vec<Attempt>,
+}
+
+/// A constraint that does not bind the next envelope any more.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct LiftedConstraint {
+    pub constraint: Hash,
+    pub by: AgentId,
+}
+
+/// On which other terms an agent would take a handoff.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct CounterOffer {
+    pub agent: AgentId,
+    pub terms: Terms,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_tokens: Option<u32>,
+}
+
+/// Who holds the claim. The claim id is the holder's secret.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Holder {
+    pub agent: AgentId,
+    pub fence: Fence,
+    pub lease_left_ms: u64,
+    pub work_left_ms: u64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Attempt {
+    pub number: u32,
+    pub agent: AgentId,
+    pub fence: Fence,
+    pub claimed_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+    /// A report came after the end: refused, and kept in the audit log.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub late: bool,
+}
+
+/// A handoff, and its result if it has one.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct HandoffWithResult {
+    #[serde(flatten)]
+    pub handoff: Handoff,
+    /// The result itself. Where many would be too much for one reply, the later ones are left out:
+    /// `result` is there without it, and the handoff by itself shows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<tasuki_core::report::ResultReport>")]
+    pub output: Option<Box<RawValue>>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Handoffs {
+    pub handoffs: Vec<Handoff>,
+    /// Give this as `before` to get the next page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<HandoffId>,
+}
+
+/// Who decides, and why.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Decide {
+    pub by: AgentId,
+    /// Why; it stands in the log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Who decides.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Approve {
+    pub by: AgentId,
+}
+
+/// Which handoffs are listed.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListHandoffs {
+    /// Only handoffs in this state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    /// Only those addressed to this agent by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_agent: Option<AgentId>,
+    /// Only those that ask for this capability.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_capability: Option<Capability>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_agent: Option<AgentId>,
+    /// Only handoffs before this one: where the page before ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<HandoffId>,
+    /// How many at most, up to 1000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+}
+
+/// How long to wait for a handoff before it is shown.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShowHandoff {
+    /// Wait up to this long until it has come far enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u64>,
+    /// How far: `claimed` or `settled`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Until>,
+}
+
+/// For whom an envelope is rendered.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RenderPrompt {
+    /// The reader's tokenizer or model; `o200k_base` without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokenizer: Option<String>,
+    /// How many tokens it may have; what may be left out is left out until it fits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The broker itself.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tasuki_core::ids::TenantId;
+use tasuki_core::{Position, Target, Timestamp};
+
+/// How much there is: of the whole store for whoever looks after all of it, and otherwise of the
+/// caller's tenant.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Stats {
+    pub version: String,
+    pub now: Timestamp,
+    /// Whose figures these are; absent if they are those of the whole store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<TenantId>,
+    pub live_handoffs: u64,
+    /// Bytes of bodies that the tenant has stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored_bytes: Option<u64>,
+    pub disk_full: bool,
+    #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<StoreStats>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct StoreStats {
+    /// The position of the last event.
+    pub head: Position,
+    pub commits: u64,
+    pub commands: u64,
+    pub events: u64,
+    /// Events for each commit since the start: above 1 where commits are shared.
+    pub mean_batch: f64,
+    /// About how much memory the live handoffs take.
+    pub live_bytes: u64,
+    pub waiting_handoffs: u64,
+    pub idempotency_keys: u64,
+    pub projection_lag: u64,
+    /// How much memory the process takes, where the system can say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resident_bytes: Option<u64>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Health {
+    pub status: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// How targets fare.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct TargetsHealth {
+    pub targets: Vec<TargetHealth>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct TargetHealth {
+    pub target: Target,
+    pub live: bool,
+    /// `closed`, `open` or `half_open`.
+    pub breaker: String,
+    /// Handoffs in a row that used up their tries.
+    pub exhausted_in_row: u32,
+    /// When something is sent there again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reset_in_ms: Option<u64>,
+    /// Attempts in a row that failed or were lost.
+    pub failures_in_row: u32,
+    pub offers: u64,
+    /// How many offers came after 0, 1, 2 … hops; the last number is for all beyond.
+    pub hops: Vec<u64>,
+    /// How much of the budgets was used, in thousandths, where senders said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub utilisation_per_mille: Option<u64>,
+    /// How complete what was passed was on average, in thousandths, where senders said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completeness_per_mille: Option<u64>,
+}
+
+/// A request that nobody stood behind.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Refusal {
+    pub at: Timestamp,
+    pub from: String,
+    pub code: String,
+    /// The key or token that was named, whoever named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub named: Option<String>,
+    pub path: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Refusals {
+    /// How many there were since the broker began; the last of them are listed.
+    pub count: u64,
+    pub refusals: Vec<Refusal>,
+}
