@@ -127,10 +127,13 @@ impl Contract {
             // Nothing follows one of several stages at once; their join does.
             stage: self.stage.clone().filter(|stage| !stage.branch),
         };
-        let any = agreement.output_schema.is_some()
-            || agreement.expected_output.is_some()
-            || agreement.stage.is_some();
-        any.then_some(agreement)
+        (self.names_output() || agreement.stage.is_some()).then_some(agreement)
+    }
+
+    /// Whether the envelope says what the result must be.
+    #[must_use]
+    pub fn names_output(&self) -> bool {
+        self.output_schema.is_some() || self.expected_output.is_some()
     }
 
     /// Whether it says anything at all.

@@ -89,8 +89,6 @@ struct UnderWay {
 pub struct Records {
     pub tracks: BTreeMap<(AgentId, Option<Capability>), Track>,
     pub targets: BTreeMap<Target, Facts>,
-    /// Whether any task was ever tainted.
-    pub tainted: bool,
     pub at: Position,
     offered: BTreeMap<HandoffId, Option<Capability>>,
     under_way: BTreeMap<HandoffId, UnderWay>,
@@ -142,7 +140,6 @@ impl Records {
         declared_ms: impl Fn(&AgentId, &Capability) -> Option<u64>,
     ) {
         self.at = sealed.position;
-        self.tainted |= matches!(sealed.record.event, Event::Tainted { .. });
         let Some(id) = sealed.record.handoff_id else { return };
         let now = sealed.record.at;
         match &sealed.record.event {

@@ -3,6 +3,11 @@
 //! moves to the receiver when it claims, and back to the sender of that hop when the claim ends
 //! without a result.
 
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::envelope::Target;
 use crate::event::{Event, Opened, Sealed, TaintPolicy, words};
 use crate::handoff::Handoff;
 use crate::ids::{
@@ -35,12 +40,37 @@ pub struct Task {
     pub live: Option<HandoffId>,
     /// The last envelope of the chain and its hop.
     pub envelope: Option<(Hash, u32)>,
+    /// The handoff that this envelope came with. Not known of tasks from before this was noted.
+    pub last: Option<HandoffId>,
     /// What it is built on that no longer holds, and what becomes of that.
     pub taints: Vec<(HandoffId, TaintPolicy)>,
+    /// Who took part in its handoffs that are at their end, so that nobody has to list them to tell
+    /// who may see the task. Not known of tasks from before this was noted.
+    pub past: Option<Arc<Vec<Parties>>>,
     /// How many events there are, and the last one's hash and position.
     pub events: u32,
     pub head: Hash,
     pub at: Position,
+}
+
+/// Who took part in a handoff: whom it was for, and the agents that sent or held it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parties {
+    pub to: Target,
+    pub agents: Vec<AgentId>,
+}
+
+impl Parties {
+    #[must_use]
+    pub fn of(handoff: &Handoff) -> Self {
+        let mut agents = vec![handoff.from.clone()];
+        for attempt in &handoff.attempts {
+            if !agents.contains(&attempt.agent) {
+                agents.push(attempt.agent.clone());
+            }
+        }
+        Self { to: handoff.to.clone(), agents }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -91,7 +121,9 @@ impl Task {
             ended_at: None,
             live: None,
             envelope: None,
+            last: None,
             taints: Vec::new(),
+            past: Some(Arc::default()),
             events: 0,
             head: Hash::ZERO,
             at: sealed.position,
@@ -127,6 +159,7 @@ impl Task {
                 self.state = TaskState::Open;
                 self.live = record.handoff_id;
                 self.envelope = Some((offered.envelope, offered.hop));
+                self.last = record.handoff_id;
             }
             // A claim that must be read back counts when it was.
             Event::Claimed(claimed) => {
@@ -140,7 +173,7 @@ impl Task {
                 }
             }
             Event::Completed { next, .. } => {
-                self.live = None;
+                self.leave(handoff);
                 if next.is_none() {
                     self.end(TaskState::Completed, record.at);
                 }
@@ -154,19 +187,19 @@ impl Task {
             Event::TaintCleared { source, .. } => self.taints.retain(|(it, _)| it != source),
             Event::DeadLettered { .. } => {
                 self.give_back(handoff);
-                self.live = None;
+                self.leave(handoff);
                 self.state = TaskState::DeadLettered;
             }
             Event::Cancelled { .. } => {
                 self.give_back(handoff);
-                self.live = None;
+                self.leave(handoff);
                 if handoff.is_some_and(|handoff| handoff.opened_task) {
                     self.end(TaskState::Cancelled, record.at);
                 }
             }
             Event::Aborted { .. } => {
                 self.give_back(handoff);
-                self.live = None;
+                self.leave(handoff);
                 self.end(TaskState::Failed, record.at);
             }
             Event::Discarded { .. } => {
@@ -231,6 +264,17 @@ impl Task {
     fn give_back(&mut self, handoff: Option<&Handoff>) {
         if let Some(handoff) = handoff {
             self.owner = handoff.from.clone();
+        }
+    }
+
+    /// No handoff is under way any more.
+    fn leave(&mut self, handoff: Option<&Handoff>) {
+        self.live = None;
+        let Some(past) = &mut self.past else { return };
+        match handoff.map(Parties::of) {
+            Some(parties) if past.contains(&parties) => {}
+            Some(parties) => Arc::make_mut(past).push(parties),
+            None => self.past = None,
         }
     }
 

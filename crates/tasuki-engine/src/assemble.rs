@@ -18,6 +18,7 @@ use tasuki_core::envelope::{Envelope, Parts, Said};
 use tasuki_core::ids::Project;
 use tasuki_core::registry::rules::Permission;
 use tasuki_core::{AgentId, Document, DocumentId, HandoffId, TaskId, Timestamp};
+use tasuki_store::Needs;
 
 use crate::desk::Desk;
 use crate::engine::check_intent;
@@ -107,6 +108,31 @@ impl Ready {
     }
 }
 
+impl Ready {
+    /// What may be passed, and what is missing of it.
+    fn candidates(
+        &self,
+        found: &BTreeMap<DocumentId, SeenMemory>,
+        words: &BTreeMap<String, Item>,
+        mut unresolved: Vec<Gap>,
+        tokenizer: Tokenizer,
+    ) -> (Vec<Candidate>, Vec<Gap>) {
+        let passed = words.values().map(|item| Prepared::new(item.clone(), tokenizer));
+        let mut candidates: Vec<_> = passed.map(Candidate::from).collect();
+        unresolved.retain(|gap| !words.contains_key(&gap.id));
+        for memory in found.values() {
+            match self.prepare(memory, tokenizer) {
+                Some(prepared) => candidates.push(Candidate { prepared, carried: None }),
+                None => unresolved.push(Gap {
+                    id: memory.kept.document.id.name().to_owned(),
+                    reason: "its text was erased".into(),
+                }),
+            }
+        }
+        (candidates, unresolved)
+    }
+}
+
 fn item(memory: &SeenMemory) -> Option<Item> {
     let Document { id, pinned, priority, .. } = &*memory.kept.document;
     let content = memory.content.as_ref()?;
@@ -151,48 +177,39 @@ impl Desk {
         self.caller.must(Permission::Send, None)?;
         let (intent, before, hop, coordinator) = self.place(&wish, &from).await?;
         let hand = Hand { from: &from, coordinator: Some(&coordinator), hop, now: self.now() };
-        let before = before.as_ref();
+        let before = before.as_deref();
         let parts = before.map(|before| &before.parts);
         let inherited = inherit(parts, &wish.said, hand).map_err(Error::Envelope)?;
         let receiver = self.receiver(&wish, inherited.budget_tokens).await?;
-        let (found, mut unresolved) = self.gather(&wish, &from, &inherited.parts, parts).await;
-        let mut candidates = Vec::new();
+        let (found, unresolved) = self.gather(&wish, &from, &inherited.parts, parts).await?;
         // What the sender was passed and cannot look up, it passes on in the words that it has.
         let words = before.map(|before| only_passed(before, &found)).unwrap_or_default();
-        for item in words.values() {
-            let prepared = Prepared::new(item.clone(), receiver.tokenizer);
-            candidates.push(Candidate::from(prepared));
-        }
-        unresolved.retain(|gap| !words.contains_key(&gap.id));
-        for memory in found.values() {
-            match self.engine.ready.prepare(memory, receiver.tokenizer) {
-                Some(prepared) => candidates.push(Candidate { prepared, carried: None }),
-                None => unresolved.push(Gap {
-                    id: memory.kept.document.id.name().to_owned(),
-                    reason: "its text was erased".into(),
-                }),
-            }
-        }
         let profiles = &self.engine.settings.profiles;
-        let profile = receiver.role.as_deref().and_then(|role| profiles.of(role));
-        let mut brief = brief(&intent, &inherited.parts);
-        // What is missing is said too, and takes room like everything that is said.
-        let known = |gap: &&Gap| inherited.parts.gaps.iter().any(|it| it.reference == gap.id);
-        let missing = unresolved.iter().filter(|gap| !known(gap));
-        brief.gaps.extend(missing.map(|gap| format!("{} ({})", gap.id, gap.reason)));
-        let request = assembly::Request {
-            brief,
-            items: candidates,
-            unresolved: unresolved.clone(),
-            inherited: Vec::new(),
-            profile: profile.cloned(),
-            strategy: wish.strategy,
-            tokenizer: receiver.tokenizer,
-            budget: receiver.budget,
-            reserved_system_prompt: receiver.system_prompt,
-            reserved_work: receiver.work,
+        let profile = receiver.role.as_deref().and_then(|role| profiles.of(role)).cloned();
+        let work = || {
+            let (items, unresolved) =
+                self.engine.ready.candidates(&found, &words, unresolved, receiver.tokenizer);
+            let mut brief = brief(&intent, &inherited.parts);
+            // What is missing is said too, and takes room like everything that is said.
+            let known = |gap: &&Gap| inherited.parts.gaps.iter().any(|it| it.reference == gap.id);
+            let missing = unresolved.iter().filter(|gap| !known(gap));
+            brief.gaps.extend(missing.map(|gap| format!("{} ({})", gap.id, gap.reason)));
+            let request = assembly::Request {
+                brief,
+                items,
+                unresolved,
+                inherited: Vec::new(),
+                profile,
+                strategy: wish.strategy,
+                tokenizer: receiver.tokenizer,
+                budget: receiver.budget,
+                reserved_system_prompt: receiver.system_prompt,
+                reserved_work: receiver.work,
+            };
+            (assembly::assemble(&request), request.unresolved)
         };
-        let assembled = assembly::assemble(&request).map_err(Error::TooSmall)?;
+        let (assembled, unresolved) = self.engine.pool.run(work).await;
+        let assembled = assembled.map_err(Error::TooSmall)?;
         let said = said(wish.said, &assembled, &found, &words, &unresolved);
         let parts = inherit(parts, &said, hand).map_err(Error::Envelope)?.parts;
         Ok(Put { intent, parts, said, assembled })
@@ -206,32 +223,34 @@ impl Desk {
         tokenizer: &str,
         budget: Option<u64>,
     ) -> Result<Assembled, Error> {
-        let (handoff, _) = self.envelope(id).await?;
-        let envelope = self.engine.envelope_at(handoff.envelope_at).await?;
-        let Some(envelope) = envelope else {
+        let sight = self.engine.look(Needs::handoff(id).with_envelopes()).await?;
+        let handoff = self.handoff_in(&sight, id)?;
+        let Some(envelope) = self.engine.envelope_of(&sight, handoff).await? else {
             return Err(invalid("id", "the envelope was erased"));
         };
         let tokenizer = Tokenizer::named(tokenizer);
-        let items = envelope.parts.context.iter().map(|item| {
-            let item = carried_item(item, envelope.created_at);
-            Candidate::from(Prepared::new(item, tokenizer))
-        });
-        let request = assembly::Request {
-            brief: brief(&envelope.intent, &envelope.parts),
-            items: items.collect(),
-            strategy: if budget.is_some() { Strategy::Priority } else { Strategy::Full },
-            tokenizer,
-            budget,
-            ..assembly::Request::default()
+        let work = || {
+            let items = envelope.parts.context.iter().map(|item| {
+                let item = carried_item(item, envelope.created_at);
+                Candidate::from(Prepared::new(item, tokenizer))
+            });
+            assembly::assemble(&assembly::Request {
+                brief: brief(&envelope.intent, &envelope.parts),
+                items: items.collect(),
+                strategy: if budget.is_some() { Strategy::Priority } else { Strategy::Full },
+                tokenizer,
+                budget,
+                ..assembly::Request::default()
+            })
         };
-        assembly::assemble(&request).map_err(Error::TooSmall)
+        self.engine.pool.run(work).await.map_err(Error::TooSmall)
     }
 
     async fn place(
         &self,
         wish: &AssembleRequest,
         from: &AgentId,
-    ) -> Result<(String, Option<Envelope>, u32, AgentId), Error> {
+    ) -> Result<(String, Option<Arc<Envelope>>, u32, AgentId), Error> {
         let Some(id) = wish.task_id else {
             let Some(intent) = &wish.intent else {
                 return Err(invalid("intent", "a new task needs the user's own words"));
@@ -239,15 +258,14 @@ impl Desk {
             check_intent(intent)?;
             return Ok((intent.clone(), None, 0, from.clone()));
         };
-        let task = self.task(id).await?;
+        let sight = self.engine.look(Needs::task(id).with_envelopes()).await?;
+        let task = self.task_in(&sight, id).await?;
         if let Some(given) = &wish.intent {
             task.keeps_intent(given)?;
         }
-        let intent = self.engine.intent_of(&task).await?.to_string();
-        let (before, hop) = match task.envelope {
-            Some((hash, hop)) => (self.engine.last_envelope(&task, hash).await?, hop + 1),
-            None => (None, 0),
-        };
+        let before = self.engine.last_envelope(&sight, task).await?;
+        let intent = self.engine.intent_before(task, before.as_ref()).await?.to_string();
+        let hop = task.envelope.map_or(0, |(_, hop)| hop + 1);
         let before = before.map(|before| before.envelope);
         Ok((intent, before, hop, task.decider().clone()))
     }
@@ -290,7 +308,7 @@ impl Desk {
         from: &AgentId,
         parts: &Parts,
         before: Option<&Parts>,
-    ) -> (BTreeMap<DocumentId, SeenMemory>, Vec<Gap>) {
+    ) -> Result<(BTreeMap<DocumentId, SeenMemory>, Vec<Gap>), Error> {
         let mut found = BTreeMap::new();
         let mut gaps = Vec::new();
         let mut refs = parts.memory_refs.clone();
@@ -299,25 +317,25 @@ impl Desk {
                 refs.push(earlier);
             }
         }
-        self.follow(&refs, &mut found, &mut gaps).await;
+        self.follow(&refs, &mut found, &mut gaps).await?;
         let own = [Some(Scope::Agent(from.clone())), wish.task_id.map(Scope::Task)];
         let scopes = own.into_iter().flatten().chain(wish.project.clone().map(Scope::Project));
         for scope in scopes {
             let search = MemorySearch { scope: Some(scope.clone()), ..MemorySearch::default() };
             if wish.pins {
                 let pinned = MemorySearch { pinned: Some(true), ..search.clone() };
-                self.pages(pinned, PINS_MAX, &mut found, &mut gaps).await;
+                self.pages(pinned, PINS_MAX, &mut found, &mut gaps).await?;
             }
-            self.pages(search.clone(), wish.recent.min(RECENT_MAX), &mut found, &mut gaps).await;
+            self.pages(search.clone(), wish.recent.min(RECENT_MAX), &mut found, &mut gaps).await?;
             if let Some(ask) = parts.ask.clone().filter(|_| wish.recent > 0) {
                 let search = MemorySearch { question: Some(ask), max: RELEVANT, ..search };
                 match self.find_memories(search).await {
                     Ok((memories, _)) => add(memories, &mut found),
-                    Err(error) => gaps.push(unread("memories by what they say", &error)),
+                    Err(error) => gaps.push(unread("memories by what they say", error)?),
                 }
             }
         }
-        (found, gaps)
+        Ok((found, gaps))
     }
 
     /// Memories that are named: what is missing is a gap.
@@ -326,7 +344,7 @@ impl Desk {
         refs: &[MemoryRef],
         found: &mut BTreeMap<DocumentId, SeenMemory>,
         gaps: &mut Vec<Gap>,
-    ) {
+    ) -> Result<(), Error> {
         let mut wanted = Vec::new();
         for reference in refs {
             match reference.id.parse::<DocumentId>() {
@@ -360,10 +378,13 @@ impl Desk {
                     }
                 }
                 Err(error) => {
-                    gaps.extend(some.iter().map(|(id, _)| unread(id.name(), &error)));
+                    for (id, _) in some {
+                        gaps.push(unread(id.name(), error.clone())?);
+                    }
                 }
             }
         }
+        Ok(())
     }
 
     async fn pages(
@@ -372,7 +393,7 @@ impl Desk {
         mut left: usize,
         found: &mut BTreeMap<DocumentId, SeenMemory>,
         gaps: &mut Vec<Gap>,
-    ) {
+    ) -> Result<(), Error> {
         let mut before = None;
         while left > 0 {
             let max = left.min(MEMORIES_MAX);
@@ -382,15 +403,16 @@ impl Desk {
                     before = next;
                 }
                 Err(error) => {
-                    gaps.push(unread("memories that changed last", &error));
-                    return;
+                    gaps.push(unread("memories that changed last", error)?);
+                    return Ok(());
                 }
             }
             if before.is_none() {
-                return;
+                return Ok(());
             }
             left -= max;
         }
+        Ok(())
     }
 }
 
@@ -422,8 +444,20 @@ fn add(memories: Vec<SeenMemory>, found: &mut BTreeMap<DocumentId, SeenMemory>) 
     }
 }
 
-fn unread(what: &str, error: &Error) -> Gap {
-    Gap { id: what.to_owned(), reason: format!("could not be read: {error}") }
+/// What cannot be read is missing, and the chain is told so. What could be read a moment later is not
+/// missing: whoever asks again gets it.
+fn unread(what: &str, error: Error) -> Result<Gap, Error> {
+    use tasuki_store::Error as Store;
+    match error {
+        Error::Store(
+            Store::Overloaded
+            | Store::Unavailable
+            | Store::Closed
+            | Store::Unknown
+            | Store::DiskFull,
+        ) => Err(error),
+        error => Ok(Gap { id: what.to_owned(), reason: format!("could not be read: {error}") }),
+    }
 }
 
 /// What to say in the offer: what was kept, where the rest is, and what could not be read.

@@ -2,6 +2,7 @@
 //! Whole chains: taken out as one file, and begun anew from one of their hops.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -206,7 +207,7 @@ impl Desk {
             return Err(Refusal::OtherTenant.into());
         }
         self.caller.must_to(Permission::Send, to.name(), task.project.as_ref())?;
-        self.engine.branch(wish, &handoff, envelope, to).await
+        self.engine.branch(wish, &handoff, &envelope, to).await
     }
 }
 
@@ -227,7 +228,7 @@ fn event(link: &ChainEntry) -> ChainEvent {
 
 impl Engine {
     /// The last handoff of a hop, and what it carries.
-    async fn hop_of(&self, wish: &BranchRequest) -> Result<(Handoff, Envelope), Error> {
+    async fn hop_of(&self, wish: &BranchRequest) -> Result<(Arc<Handoff>, Arc<Envelope>), Error> {
         let task = Some(wish.task);
         let mut filter = HandoffFilter { task, max: PAGE_MAX, ..HandoffFilter::default() };
         loop {
@@ -235,7 +236,7 @@ impl Engine {
             if let Some(found) = handoffs.iter().find(|handoff| handoff.hop == wish.hop) {
                 let erased = || invalid("hop", "what this hop carried was erased");
                 let envelope = self.envelope_at(found.envelope_at).await?.ok_or_else(erased)?;
-                return Ok(((**found).clone(), envelope));
+                return Ok((found.clone(), envelope));
             }
             if handoffs.len() < PAGE_MAX {
                 let problem = format!("is {}, and the task has no such hop", wish.hop);
@@ -251,7 +252,7 @@ impl Engine {
         &self,
         wish: BranchRequest,
         handoff: &Handoff,
-        envelope: Envelope,
+        envelope: &Envelope,
         to: Target,
     ) -> Result<Offered, Error> {
         let request = Body::of(&wish).hash;

@@ -15,7 +15,7 @@ use tasuki_core::envelope::{
 use tasuki_core::manifest::CapabilityEntry;
 use tasuki_core::registry::Standing;
 use tasuki_core::route::{self, Candidate, Observed, Policy};
-use tasuki_core::{AgentId, Body, Capability, Handoff, Position, Target, Terms};
+use tasuki_core::{AgentId, Body, Capability, Handoff, Target, Terms};
 
 use crate::directory::{Listed, Listing};
 use crate::engine::Engine;
@@ -78,7 +78,7 @@ impl Engine {
         };
         let mut to = hop.to.clone();
         if let (Target::Capability(capability), Some(wish)) = (&hop.to, &hop.route) {
-            let able = self.accepting(&listing, capability, &hop.payload)?;
+            let able = self.accepting(&listing, capability, &hop.payload).await?;
             let able: Vec<_> = able.into_iter().filter(|one| one.agent.id != *from).collect();
             let candidates = self.candidates(capability, &able).await?;
             let turn = self.turn.fetch_add(1, Ordering::Relaxed);
@@ -90,7 +90,7 @@ impl Engine {
         }
         let mut terms = hop.terms.unwrap_or(self.settings.terms);
         if let Some(capability) = &capability {
-            let entry = self.entry(&listing, &to, capability, &hop.payload)?;
+            let entry = self.entry(&listing, &to, capability, &hop.payload).await?;
             if let Some((listed, entry)) = &entry {
                 if hop.terms.is_none()
                     && let Some(timeout) = entry.timeout_seconds
@@ -103,9 +103,8 @@ impl Engine {
         if let Some(expected) = &parts.expected_output {
             contract.expected_output = Some(expected.hash());
             if let Some(schema) = &expected.schema {
-                self.schemas
-                    .compile(schema)
-                    .map_err(|problem| invalid("output_schema", problem))?;
+                let compiled = self.pool.run(|| self.schemas.compile(schema)).await;
+                compiled.map_err(|problem| invalid("output_schema", problem))?;
                 contract.output_schema = Some(Body::of(schema).hash);
             }
         }
@@ -142,7 +141,7 @@ impl Engine {
 
     /// Who has a capability and takes this input. If somebody has it and nobody takes the input,
     /// the sender hears why.
-    fn accepting(
+    async fn accepting(
         &self,
         listing: &Listing,
         capability: &Capability,
@@ -152,7 +151,10 @@ impl Engine {
         let mut able = Vec::new();
         for listed in listing.able(capability) {
             let schema = listed.entry(capability).and_then(|entry| entry.input_schema.as_ref());
-            let faults = schema.map_or_else(Vec::new, |s| self.schemas.faults(s, payload));
+            let faults = match schema {
+                Some(schema) => self.faults(schema, payload).await,
+                None => Vec::new(),
+            };
             if faults.is_empty() {
                 able.push(listed.clone());
             } else {
@@ -168,7 +170,7 @@ impl Engine {
     }
 
     /// The one whose terms count: the receiver, or, where anybody may claim, somebody who can.
-    fn entry<'l>(
+    async fn entry<'l>(
         &self,
         listing: &'l Listing,
         to: &Target,
@@ -176,7 +178,7 @@ impl Engine {
         payload: &Payload,
     ) -> Result<Option<(&'l Listed, &'l CapabilityEntry)>, Error> {
         let Target::Agent(agent) = to else {
-            self.accepting(listing, capability, payload)?;
+            self.accepting(listing, capability, payload).await?;
             return Ok(None);
         };
         let Some(listed) = listing.agents.get(agent) else { return Ok(None) };
@@ -185,7 +187,7 @@ impl Engine {
             return Err(invalid("capability", problem));
         };
         let faults = match &entry.input_schema {
-            Some(schema) => self.schemas.faults(schema, payload),
+            Some(schema) => self.faults(schema, payload).await,
             None => Vec::new(),
         };
         if !faults.is_empty() {
@@ -234,13 +236,14 @@ impl Engine {
     pub(crate) async fn check_result(
         &self,
         handoff: &Handoff,
+        envelope: Option<&Envelope>,
         result: Told<'_>,
     ) -> Result<Vec<String>, Error> {
         let mut verified = Vec::new();
         let payload = result.payload;
-        if let Some(expected) = self.agreed_output(handoff).await? {
+        if let Some(expected) = agreed_output(handoff, envelope)? {
             if let Some(schema) = &expected.schema {
-                self.fits("the output schema of the offer", schema, payload)?;
+                self.fits("the output schema of the offer", schema, payload).await?;
             }
             let faults = expected.faults(payload, result.criteria, result.done);
             if !faults.is_empty() {
@@ -254,37 +257,23 @@ impl Engine {
         let listing = self.listing().await?;
         let entry = listing.agents.get(&claim.agent).and_then(|listed| listed.entry(capability));
         if let Some(schema) = entry.and_then(|entry| entry.output_schema.as_ref()) {
-            self.fits(&format!("the output schema of {}", claim.agent), schema, payload)?;
+            self.fits(&format!("the output schema of {}", claim.agent), schema, payload).await?;
             verified.push("output_schema".to_owned());
         }
         Ok(verified)
     }
 
-    fn fits(&self, what: &str, schema: &Value, payload: &Payload) -> Result<(), Error> {
-        let faults: Vec<Fault> = self.schemas.faults(schema, payload);
+    /// Everything that keeps a payload from fitting a schema, worked out where nobody waits for it.
+    async fn faults(&self, schema: &Value, payload: &Payload) -> Vec<Fault> {
+        self.pool.run(|| self.schemas.faults(schema, payload)).await
+    }
+
+    async fn fits(&self, what: &str, schema: &Value, payload: &Payload) -> Result<(), Error> {
+        let faults = self.faults(schema, payload).await;
         if faults.is_empty() {
             return Ok(());
         }
         Err(Error::Payload { what: what.to_owned(), faults })
-    }
-
-    async fn agreed_output(&self, handoff: &Handoff) -> Result<Option<ExpectedOutput>, Error> {
-        let contract = &handoff.contract;
-        if contract.output_schema.is_none() && contract.expected_output.is_none() {
-            return Ok(None);
-        }
-        match self.envelope_at(handoff.envelope_at).await? {
-            Some(envelope) => Ok(envelope.parts.expected_output),
-            // Bodies are erased only after the end, and then nothing is accepted any more.
-            None if handoff.state.claim().is_none() => Ok(None),
-            None => Err(invalid("handoff_id", "what was agreed cannot be read any more")),
-        }
-    }
-
-    /// The envelope that came with an event, unless it was erased.
-    pub(crate) async fn envelope_at(&self, at: Position) -> Result<Option<Envelope>, Error> {
-        let body = self.store.bodies(vec![at]).await?.pop().flatten();
-        Ok(body.and_then(|body| serde_json::from_str(body.text()).ok()))
     }
 
     /// The newest major of the envelope that an agent takes: by its own word now, or by its manifest.
@@ -310,6 +299,22 @@ pub(crate) struct Told<'r> {
     pub(crate) criteria: &'r [CriterionReport],
     /// Whether the work is finished, and not sent back or up.
     pub(crate) done: bool,
+}
+
+/// What was agreed that a result must be.
+fn agreed_output<'e>(
+    handoff: &Handoff,
+    envelope: Option<&'e Envelope>,
+) -> Result<Option<&'e ExpectedOutput>, Error> {
+    if !handoff.contract.names_output() {
+        return Ok(None);
+    }
+    match envelope {
+        Some(envelope) => Ok(envelope.parts.expected_output.as_ref()),
+        // Bodies are erased only after the end, and then nothing is accepted any more.
+        None if handoff.state.claim().is_none() => Ok(None),
+        None => Err(invalid("handoff_id", "what was agreed cannot be read any more")),
+    }
 }
 
 fn asked(handoff: &Handoff) -> Option<&Capability> {

@@ -13,15 +13,17 @@ use tasuki_core::quota::Usage;
 use tasuki_core::registry::Signed;
 use tasuki_core::registry::rules::Permission;
 use tasuki_core::{AgentId, Handoff, HandoffId, Refusal, Task, TaskId, Terms, Timestamp};
-use tasuki_store::Stats;
+use tasuki_store::{Needs, Sight, Stats};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::held::completed;
 use crate::requests::{
     ClaimOneRequest, ClaimRequest, CompleteRequest, Coordinator, CounterRequest, FailRequest,
     FollowUp, Granted, Holder, NewOffer, NewTask, Offered, PeekRequest, Proof, ReadBack,
 };
+use crate::sight::handoff_in;
 
 #[derive(Clone)]
 pub struct Desk {
@@ -135,27 +137,26 @@ impl Desk {
         }
     }
 
-    async fn offer_of(&self, new: NewOffer) -> Result<NewOffer, Error> {
+    fn offer_of(&self, sight: &Sight, new: NewOffer) -> Result<NewOffer, Error> {
         let from = self.caller.speaks_for(&new.from)?;
         let project = match new.task_id {
-            Some(id) => self.project_of(id).await?,
-            None => new.project.clone(),
+            Some(id) => self.project_in(sight, id),
+            None => new.project.as_ref(),
         };
-        let coordinator = new.coordinator.map(|it| self.coordinator(it));
-        let hop = self.hop(new.hop, project.as_ref())?;
+        let coordinator = new.coordinator.clone().map(|it| self.coordinator(it));
+        let hop = self.hop(new.hop, project)?;
         Ok(NewOffer { from, coordinator, hop, ..new })
     }
 
-    /// The project of a task, where it makes a difference to the caller.
-    async fn project_of(&self, id: TaskId) -> Result<Option<Project>, Error> {
+    /// The project of a task in sight, where it makes a difference to the caller. What belongs to
+    /// another tenant is not there.
+    fn project_in<'s>(&self, sight: &'s Sight, id: TaskId) -> Option<&'s Project> {
         if !self.caller.minds_projects() {
-            return Ok(None);
+            return None;
         }
         let tenant = self.caller.tenant();
-        let task = self.engine.store.task(id).await?;
-        Ok(task
-            .filter(|task| task.owner.tenant() == tenant.as_str())
-            .and_then(|task| task.project.clone()))
+        let task = sight.task(id).filter(|task| task.owner.tenant() == tenant.as_str());
+        task.and_then(|task| task.project.as_ref())
     }
 
     /// Whether somebody is there who takes work for a handoff's target.
@@ -165,7 +166,9 @@ impl Desk {
     }
 
     pub async fn offer(&self, new: NewOffer) -> Result<Offered, Error> {
-        self.engine.offer(self.offer_of(new).await?).await
+        let sight = self.engine.look_for(std::slice::from_ref(&new)).await?;
+        let new = self.offer_of(&sight, new)?;
+        self.engine.offer_in(sight, new).await
     }
 
     /// Offers many, each on its own.
@@ -173,12 +176,10 @@ impl Desk {
         &self,
         many: Vec<NewOffer>,
     ) -> Result<Vec<Result<Offered, Error>>, Error> {
-        let mut checked = Vec::with_capacity(many.len());
-        for new in many {
-            checked.push(self.offer_of(new).await);
-        }
+        let sight = self.engine.look_for(&many).await?;
+        let checked = many.into_iter().map(|new| self.offer_of(&sight, new)).collect();
         let (good, slots) = part(checked);
-        let mut answers = self.engine.offer_many(good).await?.into_iter();
+        let mut answers = self.engine.offer_many_in(&sight, good).await?.into_iter();
         Ok(slots.into_iter().map(|slot| fill(slot, &mut answers)).collect())
     }
 
@@ -257,45 +258,51 @@ impl Desk {
         self.engine.progress(id, proof, self.holder(None), percent, note).await
     }
 
-    /// Who reports on a handoff needs leave for its target.
+    /// Who reports on a handoff needs leave for its target. Who needs none need not look.
     pub(crate) async fn may_report(&self, id: HandoffId) -> Result<(), Error> {
+        if self.caller.may_all(Permission::Complete) {
+            return Ok(());
+        }
+        self.caller.must(Permission::Complete, None)?;
+        self.may_report_in(&self.engine.look(Needs::handoff(id)).await?, id)
+    }
+
+    fn may_report_in(&self, sight: &Sight, id: HandoffId) -> Result<(), Error> {
         let (Some(me), false) = (self.caller.agent(), self.caller.may_all(Permission::Complete))
         else {
             return Ok(());
         };
         self.caller.must(Permission::Complete, None)?;
-        let handoff = self.engine.handoff(id).await?;
+        let handoff = handoff_in(sight, id)?;
         if !handoff.attempts.iter().any(|attempt| attempt.agent == *me) {
             return Err(Refusal::HandoffNotFound(id).into());
         }
         self.caller.must(Permission::Complete, Some(handoff.to.name()))
     }
 
-    async fn completion(&self, request: CompleteRequest) -> Result<CompleteRequest, Error> {
-        self.may_report(request.handoff).await?;
-        let project = match request.follow_ups.is_empty() || !self.caller.minds_projects() {
-            true => None,
-            false => {
-                let handoff = self.engine.handoff(request.handoff).await?;
-                self.project_of(handoff.task_id).await?
-            }
-        };
-        let follow_ups = request.follow_ups.into_iter().map(|hop| self.hop(hop, project.as_ref()));
+    fn completion(
+        &self,
+        sight: &Sight,
+        request: CompleteRequest,
+    ) -> Result<CompleteRequest, Error> {
+        self.may_report_in(sight, request.handoff)?;
+        let task = sight.handoff(request.handoff).map(|handoff| handoff.task_id);
+        let project = task.and_then(|task| self.project_in(sight, task));
+        let follow_ups = request.follow_ups.into_iter().map(|hop| self.hop(hop, project));
         let follow_ups = follow_ups.collect::<Result<_, _>>()?;
         let by = self.holder(request.signed.clone());
         Ok(CompleteRequest { follow_ups, by, ..request })
     }
 
+    /// Completes handoffs, each on its own. All of them are looked at once.
     pub async fn complete(
         &self,
         requests: Vec<CompleteRequest>,
     ) -> Result<Vec<Result<Arc<Handoff>, Error>>, Error> {
-        let mut checked = Vec::with_capacity(requests.len());
-        for request in requests {
-            checked.push(self.completion(request).await);
-        }
-        let (good, slots) = part(checked);
-        let mut answers = self.engine.complete(good).await?.into_iter();
+        let sight = self.engine.look(completed(&requests)).await?;
+        let checked = requests.into_iter().map(|request| self.completion(&sight, request));
+        let (good, slots) = part(checked.collect());
+        let mut answers = self.engine.complete_in(&sight, good).await?.into_iter();
         Ok(slots.into_iter().map(|slot| fill(slot, &mut answers)).collect())
     }
 
@@ -395,9 +402,10 @@ impl Desk {
     ) -> Result<AgentId, Error> {
         let by = self.caller.speaks_for(by)?;
         if let Caller::Known(_) = self.caller {
-            let handoff = self.engine.handoff(id).await?;
+            let sight = self.engine.look(Needs::handoff(id)).await?;
+            let handoff = handoff_in(&sight, id)?;
             let allowed = self.caller.may(permission, Some(handoff.to.name()));
-            let seen = allowed || self.sees(&handoff).await?;
+            let seen = allowed || self.handoff_in(&sight, id).is_ok();
             if handoff.from.tenant() != by.tenant() || !seen {
                 return Err(Refusal::HandoffNotFound(id).into());
             }

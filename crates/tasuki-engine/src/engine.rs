@@ -19,7 +19,7 @@ use tasuki_core::report::{Intent, Note};
 use tasuki_core::secrets;
 use tasuki_core::terms::{LEASE_MS_MAX, LEASE_MS_MIN};
 use tasuki_core::{AgentId, Handoff, HandoffId, Position, Refusal, Task, TaskId, Terms, Timestamp};
-use tasuki_store::{Done, Reply, Store};
+use tasuki_store::{Done, Needs, Reply, Store};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
@@ -36,11 +36,13 @@ use crate::folds::waiters::Waiters;
 use crate::folds::waking::Waking;
 use crate::ids::IdSource;
 use crate::pipelines::Declared;
+use crate::pool::Pool;
 use crate::rates::{Denials, Rates};
 use crate::requests::{
     ClaimOneRequest, ClaimRequest, CounterRequest, Granted, NewTask, PeekRequest,
 };
 use crate::schemas::Schemas;
+use crate::sight::Envelopes;
 use crate::{folds, sweeper};
 
 /// What holds where a request is silent.
@@ -107,6 +109,8 @@ pub struct Engine {
     pub(crate) presence: Arc<Presence>,
     pub(crate) records: Arc<Mutex<Records>>,
     pub(crate) ready: Ready,
+    pub(crate) pool: Pool,
+    pub(crate) envelopes: Envelopes,
     /// Whose turn it is.
     pub(crate) turn: AtomicU64,
     /// Pipelines that are declared, by name and version.
@@ -162,6 +166,8 @@ impl Engine {
             presence,
             records,
             ready: Ready::default(),
+            pool: Pool::default(),
+            envelopes: Envelopes::default(),
             turn: AtomicU64::new(0),
             pipelines: Declared::default(),
             workers,
@@ -335,16 +341,23 @@ impl Engine {
         Err(invalid("max", format!("is {max}, expected 1 to {}", self.settings.claims_max)))
     }
 
+    /// What was claimed or shown, with its envelopes and what its tasks are built on, in one look.
     async fn grant(&self, handoffs: Vec<Arc<Handoff>>, major: u32) -> Result<Vec<Granted>, Error> {
-        let at = handoffs.iter().map(|handoff| handoff.envelope_at).collect();
+        if handoffs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let at = handoffs.iter().map(|handoff| handoff.envelope_at);
+        let tasks = handoffs.iter().map(|handoff| handoff.task_id);
+        let needs = Needs::default().and_tasks(tasks).and_bodies(at);
         // The claim is made; that its envelope could not be read leaves the caller with a question
         // that the same request id answers.
-        let read = self.store.bodies(at).await;
-        let envelopes = read.map_err(|_| Error::Store(tasuki_store::Error::Unknown))?;
+        let sight = self.store.look(needs).await;
+        let sight = sight.map_err(|_| Error::Store(tasuki_store::Error::Unknown))?;
         let now = self.store.clock().now();
-        let taints = self.taints_of(&handoffs).await?;
-        let all = handoffs.into_iter().zip(envelopes).zip(taints);
-        let granted = all.map(|((handoff, envelope), taints)| {
+        let granted = handoffs.into_iter().map(|handoff| {
+            let envelope = sight.envelope(&handoff).cloned();
+            let taints = sight.task_of(&handoff).map(|task| task.taints.iter());
+            let taints = taints.into_iter().flatten().map(|(source, _)| *source).collect();
             let claim = handoff.state.claim();
             let lease_left_ms = claim.map_or(0, |claim| claim.ends_at().ms_after(now));
             let work_left_ms = claim.map_or(0, |claim| claim.hard_until.ms_after(now));
@@ -353,22 +366,6 @@ impl Engine {
             Granted { handoff, envelope, lease_left_ms, work_left_ms, taints, delivery }
         });
         Ok(granted.collect())
-    }
-
-    /// What the tasks of handoffs are built on and no longer holds.
-    async fn taints_of(&self, handoffs: &[Arc<Handoff>]) -> Result<Vec<Vec<HandoffId>>, Error> {
-        let any = self.records.lock().expect("no holder of this lock panics").tainted;
-        if !any {
-            return Ok(vec![Vec::new(); handoffs.len()]);
-        }
-        let mut all = Vec::with_capacity(handoffs.len());
-        for handoff in handoffs {
-            let read = self.store.task(handoff.task_id).await;
-            let task = read.map_err(|_| Error::Store(tasuki_store::Error::Unknown))?;
-            let taints = task.map(|task| task.taints.iter().map(|(source, _)| *source).collect());
-            all.push(taints.unwrap_or_default());
-        }
-        Ok(all)
     }
 
     /// Says on which other terms an agent would take a handoff.

@@ -44,6 +44,8 @@ impl Desk {
         at.dedup();
         at.truncate(ERASED_MAX);
         let erase = Erase { by, what: Erasable::Handoff { id, at }, reason };
-        self.engine.one_handoff(Command::Erase(Box::new(erase))).await
+        let erased = self.engine.one_handoff(Command::Erase(Box::new(erase))).await;
+        self.engine.envelopes.forget();
+        erased
     }
 }

@@ -16,10 +16,14 @@ use tasuki_core::registry::Signed;
 use tasuki_core::report::{FailureReport, ResultReport};
 use tasuki_core::{AgentId, Handoff, HandoffId, Hash, Refusal};
 
+use tasuki_store::{Needs, Sight};
+
 use crate::contracts::Told;
 use crate::engine::{Engine, first_handoff};
 use crate::error::{Error, denied, invalid};
+use crate::offer::Ending;
 use crate::requests::{CompleteRequest, Delivery, FailRequest, FollowUp, Granted, Proof, ReadBack};
+use crate::sight::{handoff_in, task_in};
 
 impl Engine {
     /// The broker's own signature over what it gave to whom.
@@ -62,7 +66,7 @@ impl Engine {
             return Ok(said);
         }
         let envelope = self.envelope_at(handoff.envelope_at).await?;
-        let Some(Envelope { parts, .. }) = envelope else { return Ok(said) };
+        let Some(Envelope { parts, .. }) = envelope.as_deref() else { return Ok(said) };
         let mut faults = Vec::new();
         for constraint in &parts.constraints {
             if !repeated.constraints.contains(&constraint.id) {
@@ -91,8 +95,9 @@ impl Engine {
         act: Act,
     ) -> Result<Arc<Handoff>, Error> {
         if by.as_ref().is_some_and(|by| by.signed.is_some()) {
-            let held = self.held_handoff(handoff, by.as_ref().map(|by| &by.agent)).await?;
-            self.check_acknowledgment(&held, proof, by.as_ref(), &act)?;
+            let sight = self.look(Needs::handoff(handoff)).await?;
+            let held = held_in(&sight, handoff, by.as_ref().map(|by| &by.agent))?;
+            self.check_acknowledgment(held, proof, by.as_ref(), &act)?;
         }
         self.one_handoff(Command::Held { handoff, proof, by, act }).await
     }
@@ -113,20 +118,6 @@ impl Engine {
         let text =
             statement::acknowledgment(handoff.id, handoff.envelope, claim, fence, word, body);
         self.check_signature(&by.agent, signed, &text)
-    }
-
-    /// A handoff for somebody who is or was its holder. To others it is not there.
-    pub(crate) async fn held_handoff(
-        &self,
-        id: HandoffId,
-        by: Option<&AgentId>,
-    ) -> Result<Arc<Handoff>, Error> {
-        let handoff = self.handoff(id).await?;
-        let theirs = |by: &AgentId| handoff.attempts.iter().any(|attempt| attempt.agent == *by);
-        if by.is_none_or(theirs) {
-            return Ok(handoff);
-        }
-        Err(Refusal::HandoffNotFound(id).into())
     }
 
     /// A signature must be one of a key of the agent that counts now.
@@ -190,10 +181,20 @@ impl Engine {
         &self,
         requests: Vec<CompleteRequest>,
     ) -> Result<Vec<Result<Arc<Handoff>, Error>>, Error> {
+        let sight = self.look(completed(&requests)).await?;
+        self.complete_in(&sight, requests).await
+    }
+
+    /// The same, by a look that was taken already.
+    pub(crate) async fn complete_in(
+        &self,
+        sight: &Sight,
+        requests: Vec<CompleteRequest>,
+    ) -> Result<Vec<Result<Arc<Handoff>, Error>>, Error> {
         let mut commands = Vec::with_capacity(requests.len());
         let mut slots = Vec::with_capacity(requests.len());
         for request in requests {
-            match self.completion(request).await {
+            match self.completion(sight, request).await {
                 Ok(command) => {
                     commands.push(command);
                     slots.push(None);
@@ -209,7 +210,7 @@ impl Engine {
         Ok(answers.collect())
     }
 
-    async fn completion(&self, request: CompleteRequest) -> Result<Command, Error> {
+    async fn completion(&self, sight: &Sight, request: CompleteRequest) -> Result<Command, Error> {
         let id = request.handoff;
         if !matches!(
             request.action,
@@ -225,17 +226,23 @@ impl Engine {
             done: request.action == Action::Completed,
         };
         self.check_payload(&request.payload)?;
-        let handoff = self.held_handoff(id, by).await?;
-        let verified = self.check_result(&handoff, told).await?;
+        let handoff = held_in(sight, id, by)?;
+        let agreement = handoff.contract.agreement();
+        // What was agreed is in the envelope, and what follows is built on it.
+        let envelope = match agreement.is_some() || !request.follow_ups.is_empty() {
+            true => self.envelope_of(sight, handoff).await?,
+            false => None,
+        };
+        let verified = self.check_result(handoff, envelope.as_deref(), told).await?;
+        let from = Ending { handoff, task: task_in(sight, handoff.task_id)?, envelope };
         let (follow_ups, successors) = if request.follow_ups.is_empty() {
             let (action, payload) = (request.action, &request.payload);
-            self.next_stages(&handoff, action, payload, &request.gaps).await?
+            self.next_stages(from, action, payload, &request.gaps).await?
         } else {
             let hops = with_gaps(request.follow_ups, &request.gaps);
-            (self.onward(&handoff).await?.follow_ups(self, hops).await?, Successors::Named)
+            (self.onward(from).await?.follow_ups(self, hops).await?, Successors::Named)
         };
-        let checked = handoff.contract.agreement();
-        let checked = checked.map(|agreement| Checked { agreement, successors });
+        let checked = agreement.map(|agreement| Checked { agreement, successors });
         let result = Body::of(&ResultReport {
             handoff_id: id,
             action: request.action,
@@ -246,7 +253,7 @@ impl Engine {
             gaps: request.gaps,
         });
         let act = Act::Complete { result, follow_ups, checked };
-        self.check_acknowledgment(&handoff, request.proof, request.by.as_ref(), &act)?;
+        self.check_acknowledgment(handoff, request.proof, request.by.as_ref(), &act)?;
         Ok(Command::Held { handoff: id, proof: request.proof, by: request.by, act })
     }
 
@@ -304,6 +311,29 @@ impl Engine {
         };
         self.one_handoff(command).await
     }
+}
+
+/// What completing must see: with follow-ups, also the envelopes that they come after.
+pub(crate) fn completed(requests: &[CompleteRequest]) -> Needs {
+    let needs = Needs::handoffs(requests.iter().map(|request| request.handoff));
+    match requests.iter().any(|request| !request.follow_ups.is_empty()) {
+        true => needs.with_envelopes(),
+        false => needs,
+    }
+}
+
+/// A handoff for somebody who is or was its holder. To others it is not there.
+fn held_in<'s>(
+    sight: &'s Sight,
+    id: HandoffId,
+    by: Option<&AgentId>,
+) -> Result<&'s Arc<Handoff>, Error> {
+    let handoff = handoff_in(sight, id)?;
+    let theirs = |by: &AgentId| handoff.attempts.iter().any(|attempt| attempt.agent == *by);
+    if by.is_none_or(theirs) {
+        return Ok(handoff);
+    }
+    Err(Refusal::HandoffNotFound(id).into())
 }
 
 /// What somebody had to work without is missing for those who build on it, until it is there.

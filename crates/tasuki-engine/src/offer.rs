@@ -17,7 +17,7 @@ use tasuki_core::report::Intent;
 use tasuki_core::trust::{self, Trust};
 use tasuki_core::{AgentId, Handoff, HandoffId, Hash, Refusal, Target, Task, TaskId, Timestamp};
 
-use tasuki_store::{HandoffFilter, PAGE_MAX};
+use tasuki_store::{HandoffFilter, Needs, PAGE_MAX, Sight};
 
 use crate::directory::Listed;
 use crate::engine::{Engine, check_intent};
@@ -37,7 +37,7 @@ pub(crate) struct Place {
     pub(crate) previous: Option<Hash>,
     pub(crate) hop: u32,
     /// The envelope before this one, and who decides about the task.
-    pub(crate) before: Option<Box<Before>>,
+    pub(crate) before: Option<Before>,
     pub(crate) coordinator: AgentId,
     /// Whose words they are, if not the sender's: a reviewer's.
     pub(crate) author: Option<AgentId>,
@@ -51,19 +51,27 @@ pub(crate) struct Place {
 pub(crate) struct Before {
     pub(crate) handoff: HandoffId,
     /// As it was, but for constraints that were lifted since.
-    pub(crate) envelope: Envelope,
+    pub(crate) envelope: Arc<Envelope>,
     pub(crate) lifted_since: Vec<Hash>,
 }
 
-/// A handoff that is about to end, its task, and what goes on from it.
-pub(crate) struct Onward {
-    handoff: Arc<Handoff>,
-    task: Arc<Task>,
-    intent: Arc<str>,
-    before: Option<Box<Before>>,
+/// A handoff that is about to end, as somebody saw it: with its task and, where it matters, its
+/// envelope.
+pub(crate) struct Ending<'s> {
+    pub(crate) handoff: &'s Arc<Handoff>,
+    pub(crate) task: &'s Arc<Task>,
+    pub(crate) envelope: Option<Arc<Envelope>>,
 }
 
-impl Onward {
+/// What the offers that follow a handoff are made from, the same for all of them.
+pub(crate) struct Onward<'s> {
+    handoff: &'s Arc<Handoff>,
+    task: &'s Arc<Task>,
+    intent: Arc<str>,
+    before: Option<Before>,
+}
+
+impl Onward<'_> {
     /// The offers that follow from a completion.
     pub(crate) async fn follow_ups(
         &self,
@@ -100,9 +108,19 @@ impl Onward {
 
 impl Engine {
     pub async fn offer(&self, new: NewOffer) -> Result<Offered, Error> {
+        let sight = self.look_for(std::slice::from_ref(&new)).await?;
+        self.offer_in(sight, new).await
+    }
+
+    /// The same, by a look that was taken already.
+    pub(crate) async fn offer_in(&self, sight: Sight, new: NewOffer) -> Result<Offered, Error> {
+        let mut sight = sight;
         let mut last = None;
         for _ in 0..TRIES_MAX {
-            let command = self.offer_command(&new).await?;
+            if last.is_some() {
+                sight = self.look_for(std::slice::from_ref(&new)).await?;
+            }
+            let command = self.offer_command(&sight, &new).await?;
             match self.one(command).await {
                 Ok(done) => {
                     let repeated = done.outcome.repeated;
@@ -117,15 +135,33 @@ impl Engine {
         Err(Error::Refused(Refusal::TaskMoved(last.unwrap_or(TaskId::STORE))))
     }
 
+    /// What offers must see: the tasks that they hand on, with what is under way for them.
+    pub(crate) async fn look_for(&self, many: &[NewOffer]) -> Result<Sight, Error> {
+        let tasks: Vec<_> = many.iter().filter_map(|new| new.task_id).collect();
+        if tasks.is_empty() {
+            return Ok(Sight::default());
+        }
+        self.look(Needs::default().and_tasks(tasks).with_envelopes()).await
+    }
+
     /// Offers many, each on its own, all with one commit.
     pub async fn offer_many(
         &self,
         many: Vec<NewOffer>,
     ) -> Result<Vec<Result<Offered, Error>>, Error> {
+        let sight = self.look_for(&many).await?;
+        self.offer_many_in(&sight, many).await
+    }
+
+    pub(crate) async fn offer_many_in(
+        &self,
+        sight: &Sight,
+        many: Vec<NewOffer>,
+    ) -> Result<Vec<Result<Offered, Error>>, Error> {
         let mut commands = Vec::with_capacity(many.len());
         let mut slots = Vec::with_capacity(many.len());
         for new in &many {
-            match self.offer_command(new).await {
+            match self.offer_command(sight, new).await {
                 Ok(command) => {
                     commands.push(command);
                     slots.push(None);
@@ -151,12 +187,12 @@ impl Engine {
         Offered { handoff, listening, repeated }
     }
 
-    async fn offer_command(&self, new: &NewOffer) -> Result<Command, Error> {
+    async fn offer_command(&self, sight: &Sight, new: &NewOffer) -> Result<Command, Error> {
         let request = || Body::of(new).hash;
         let key = new.idempotency_key.clone().map(|key| Key { key, request: request() });
         let place = match new.task_id {
             None => self.new_chain(new, key).await?,
-            Some(id) => self.next_in_chain(new, id, key).await?,
+            Some(id) => self.next_in_chain(sight, new, id, key).await?,
         };
         let offer = self.make_offer(place, new.hop.clone(), new.idempotency_key.clone()).await?;
         Ok(Command::Offer(Box::new(offer)))
@@ -194,26 +230,23 @@ impl Engine {
 
     async fn next_in_chain(
         &self,
+        sight: &Sight,
         new: &NewOffer,
         id: TaskId,
         key: Option<Key>,
     ) -> Result<Place, Error> {
-        let task = self.store.task(id).await?;
-        let task = task.filter(|task| task.owner.tenant() == new.from.tenant());
+        let task = sight.task(id).filter(|task| task.owner.tenant() == new.from.tenant());
         let task = task.ok_or(Refusal::TaskNotFound(id))?;
         if let Some(given) = &new.intent {
             task.keeps_intent(given)?;
         }
-        same_project(&task, new.project.as_ref())?;
-        let intent = self.intent_of(&task).await?;
+        same_project(task, new.project.as_ref())?;
         let (previous, hop) = match task.envelope {
             Some((hash, hop)) => (Some(hash), hop + 1),
             None => (None, 0),
         };
-        let before = match previous {
-            Some(hash) => self.last_envelope(&task, hash).await?.map(Box::new),
-            None => None,
-        };
+        let before = self.last_envelope(sight, task).await?;
+        let intent = self.intent_before(task, before.as_ref()).await?;
         let place = Place {
             task: OfferTask::Existing(id),
             from: new.from.clone(),
@@ -230,7 +263,7 @@ impl Engine {
         };
         Ok(match new.hop.control {
             Control::Passed => place,
-            Control::Awaited => self.below(&task, place),
+            Control::Awaited => self.below(task, place),
         })
     }
 
@@ -242,11 +275,11 @@ impl Engine {
         by: &AgentId,
         given: Option<Project>,
     ) -> Result<Option<Project>, Error> {
-        let task = self.store.task(parent).await?;
-        let task = task.filter(|task| task.owner.tenant() == by.tenant());
+        let sight = self.look(Needs::task(parent)).await?;
+        let task = sight.task(parent).filter(|task| task.owner.tenant() == by.tenant());
         let task = task.ok_or(Refusal::TaskNotFound(parent))?;
         if task.project.is_some() {
-            same_project(&task, given.as_ref())?;
+            same_project(task, given.as_ref())?;
             return Ok(task.project.clone());
         }
         Ok(given)
@@ -298,7 +331,10 @@ impl Engine {
             parent: None,
             previous: None,
             hop: 0,
-            before: self.before(before).await?.map(Box::new),
+            before: match self.envelope_at(before.envelope_at).await? {
+                Some(envelope) => Some(self.before(before, envelope).await?),
+                None => None,
+            },
             author: None,
             taints: Vec::new(),
             key,
@@ -308,17 +344,31 @@ impl Engine {
         Ok(Offer { dead_end: None, ..offer })
     }
 
-    /// What the offers that follow a handoff are made from, read once for all of them.
-    pub(crate) async fn onward(&self, handoff: &Arc<Handoff>) -> Result<Onward, Error> {
-        let task = self.store.task(handoff.task_id).await?;
-        let task = task.ok_or(Refusal::TaskNotFound(handoff.task_id))?;
-        let intent = self.intent_of(&task).await?;
-        let before = self.before(handoff).await?.map(Box::new);
-        Ok(Onward { handoff: handoff.clone(), task, intent, before })
+    pub(crate) async fn onward<'s>(&self, from: Ending<'s>) -> Result<Onward<'s>, Error> {
+        let Ending { handoff, task, envelope } = from;
+        let before = match envelope {
+            Some(envelope) => Some(self.before(handoff, envelope).await?),
+            None => None,
+        };
+        let intent = self.intent_before(task, before.as_ref()).await?;
+        Ok(Onward { handoff, task, intent, before })
+    }
+
+    /// The user's own words: every envelope has them.
+    pub(crate) async fn intent_before(
+        &self,
+        task: &Task,
+        before: Option<&Before>,
+    ) -> Result<Arc<str>, Error> {
+        match before {
+            Some(before) => Ok(before.envelope.intent.as_str().into()),
+            None => self.intent_of(task).await,
+        }
     }
 
     pub(crate) async fn intent_of(&self, task: &Task) -> Result<Arc<str>, Error> {
-        let body = self.store.bodies(vec![task.intent_at]).await?.pop().flatten();
+        let sight = self.look(Needs::default().and_bodies([task.intent_at])).await?;
+        let body = sight.intent(task);
         let intent: Option<Intent> = body.and_then(|body| serde_json::from_str(body.text()).ok());
         let lost = || invalid("task_id", "the user's own words were erased, so nothing can follow");
         Ok(intent.ok_or_else(lost)?.intent.into())
@@ -354,7 +404,7 @@ impl Engine {
             );
             self.check_signature(&place.from, signed, &statement::envelope(said))?;
         }
-        let before = place.before.as_deref().map(|before| &before.envelope);
+        let before = place.before.as_ref().map(|before| &*before.envelope);
         let path = path::so_far(before);
         let hops_max = self.settings.hops_max;
         let dead_end =
@@ -384,7 +434,7 @@ impl Engine {
             metadata: hop.metadata,
             created_at: now,
             signed: hop.signed,
-            more: carried(place.before, hop.more),
+            more: carried(place.before.as_ref(), hop.more),
         };
         Ok(Offer {
             handoff: self.ids.handoff(),
@@ -442,14 +492,16 @@ impl Engine {
         }
     }
 
-    /// The envelope that a new one follows. Whether it still is the last one, the command finds out.
+    /// The envelope that a new one follows, if there is one. Whether it still is the last one, the
+    /// command finds out.
     pub(crate) async fn last_envelope(
         &self,
+        sight: &Sight,
         task: &Task,
-        hash: Hash,
     ) -> Result<Option<Before>, Error> {
-        match self.last_handoff(task, hash).await? {
-            Some(last) => self.before(&last).await,
+        let Some(last) = self.last_handoff(sight, task).await? else { return Ok(None) };
+        match self.envelope_of(sight, &last).await? {
+            Some(envelope) => Ok(Some(self.before(&last, envelope).await?)),
             None => Ok(None),
         }
     }
@@ -457,16 +509,19 @@ impl Engine {
     /// The last handoff with an envelope of a task.
     pub(crate) async fn last_handoff(
         &self,
+        sight: &Sight,
         task: &Task,
-        hash: Hash,
     ) -> Result<Option<Arc<Handoff>>, Error> {
-        let live = match task.live {
-            Some(id) => self.store.handoff(id).await?.filter(|live| live.envelope == hash),
-            None => None,
-        };
-        if live.is_some() {
-            return Ok(live);
+        let Some((hash, _)) = task.envelope else { return Ok(None) };
+        let under_way = sight.under_way(task).filter(|live| live.envelope == hash);
+        if let Some(under_way) = under_way {
+            return Ok(Some(under_way.clone()));
         }
+        if let Some(id) = task.last {
+            let last = self.look(Needs::handoff(id)).await?.handoff(id).cloned();
+            return Ok(last.filter(|last| last.envelope == hash));
+        }
+        // A task from before its last handoff was noted.
         let filter =
             HandoffFilter { task: Some(task.id), max: PAGE_MAX, ..HandoffFilter::default() };
         let handoffs = self.store.list_handoffs(filter).await?;
@@ -474,14 +529,19 @@ impl Engine {
     }
 
     /// A handoff's envelope, without the constraints that were lifted since.
-    pub(crate) async fn before(&self, handoff: &Handoff) -> Result<Option<Before>, Error> {
-        let Some(mut envelope) = self.envelope_at(handoff.envelope_at).await? else {
-            return Ok(None);
-        };
+    pub(crate) async fn before(
+        &self,
+        handoff: &Handoff,
+        mut envelope: Arc<Envelope>,
+    ) -> Result<Before, Error> {
         let since = self.lifted_since(handoff).await?;
+        if !since.is_empty() {
+            let whole = Arc::make_mut(&mut envelope);
+            let parts = std::mem::take(&mut whole.parts);
+            whole.parts = still_holds(parts, &since, handoff.hop + 1);
+        }
         let lifted_since = since.iter().map(|lift| lift.id).collect();
-        envelope.parts = still_holds(envelope.parts, &since, handoff.hop + 1);
-        Ok(Some(Before { handoff: handoff.id, envelope, lifted_since }))
+        Ok(Before { handoff: handoff.id, envelope, lifted_since })
     }
 
     fn expiry(&self, now: Timestamp, hop: &FollowUp) -> Result<Timestamp, Error> {
@@ -545,8 +605,8 @@ fn inherited(place: &Place, hop: &mut FollowUp, now: Timestamp) -> Result<Inheri
 }
 
 /// Members that are not known here go on from hop to hop, and a hop may say its own.
-fn carried(before: Option<Box<Before>>, own: Object) -> Object {
-    let mut more = before.map(|before| before.envelope.more).unwrap_or_default();
+fn carried(before: Option<&Before>, own: Object) -> Object {
+    let mut more = before.map(|before| before.envelope.more.clone()).unwrap_or_default();
     more.0.extend(own.0);
     more
 }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
 
+use tasuki_core::AgentId;
 use tasuki_core::command::Offer;
 use tasuki_core::contract::{After, Successors};
 use tasuki_core::envelope::said::TextOr;
@@ -12,11 +13,11 @@ use tasuki_core::envelope::{Action, Control, Payload};
 use tasuki_core::ids::TenantId;
 use tasuki_core::pipeline::{Next, Pipeline, Pipelines, Stage, StageRef};
 use tasuki_core::registry::rules::Permission;
-use tasuki_core::{AgentId, Handoff};
 
 use crate::desk::Desk;
 use crate::engine::Engine;
 use crate::error::{Error, invalid};
+use crate::offer::Ending;
 use crate::requests::{FollowUp, NewOffer, Offered};
 
 /// How many versions of one pipeline are remembered.
@@ -111,11 +112,12 @@ impl Engine {
     /// successor itself.
     pub(crate) async fn next_stages(
         &self,
-        handoff: &Arc<Handoff>,
+        from: Ending<'_>,
         action: Action,
         payload: &Payload,
         gaps: &[String],
     ) -> Result<(Vec<Offer>, Successors), Error> {
+        let handoff = from.handoff;
         let Some(at) = handoff.contract.stage.as_ref().filter(|at| !at.branch) else {
             return Ok((Vec::new(), Successors::Named));
         };
@@ -141,7 +143,7 @@ impl Engine {
         let offers = match next {
             Next::End => Vec::new(),
             Next::Stage(stage) => {
-                self.onward(handoff).await?.follow_ups(self, vec![hop(stage)]).await?
+                self.onward(from).await?.follow_ups(self, vec![hop(stage)]).await?
             }
             Next::Fan { stages, join, need, deadline_ms } => {
                 let branch = |stage: &&Stage| {
@@ -151,7 +153,7 @@ impl Engine {
                     hop
                 };
                 let branches = stages.iter().map(branch).collect();
-                let onward = self.onward(handoff).await?;
+                let onward = self.onward(from).await?;
                 let mut offers = onward.follow_ups(self, branches).await?;
                 let tasks = offers.iter().map(|offer| offer.task.id()).collect();
                 let mut last = hop(join);

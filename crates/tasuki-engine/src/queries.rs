@@ -8,10 +8,11 @@ use tasuki_core::{
     AgentId, Body, Event, Handoff, HandoffId, Position, Refusal, State, Task, TaskId, Timestamp,
 };
 use tasuki_store::audit::{self, Verdict};
-use tasuki_store::{Entry, HandoffFilter, PAGE_MAX, Stats, TaskFilter};
+use tasuki_store::{Entry, HandoffFilter, Needs, PAGE_MAX, Stats, TaskFilter};
 
 use crate::engine::Engine;
 use crate::error::{Error, invalid};
+use crate::sight::{handoff_in, task_in};
 
 /// A dead letter with what somebody needs to decide on it.
 #[derive(Debug, Clone)]
@@ -45,28 +46,23 @@ impl Engine {
     }
 
     pub async fn handoff(&self, id: HandoffId) -> Result<Arc<Handoff>, Error> {
-        Ok(self.store.handoff(id).await?.ok_or(Refusal::HandoffNotFound(id))?)
+        handoff_in(&self.look(Needs::handoff(id)).await?, id).cloned()
     }
 
     pub async fn task(&self, id: TaskId) -> Result<Arc<Task>, Error> {
-        Ok(self.store.task(id).await?.ok_or(Refusal::TaskNotFound(id))?)
+        task_in(&self.look(Needs::task(id)).await?, id).cloned()
     }
 
     pub async fn envelope(&self, id: HandoffId) -> Result<(Arc<Handoff>, Option<Body>), Error> {
-        let handoff = self.handoff(id).await?;
-        let body = self.store.bodies(vec![handoff.envelope_at]).await?.pop().flatten();
-        Ok((handoff, body))
+        let sight = self.look(Needs::handoff(id).with_envelopes()).await?;
+        let handoff = handoff_in(&sight, id)?;
+        Ok((handoff.clone(), sight.envelope(handoff).cloned()))
     }
 
     /// The result of a completed handoff.
     pub async fn result(&self, id: HandoffId) -> Result<Option<Body>, Error> {
-        let handoff = self.handoff(id).await?;
-        match handoff.state {
-            State::Completed { result_at, .. } => {
-                Ok(self.store.bodies(vec![result_at]).await?.pop().flatten())
-            }
-            _ => Ok(None),
-        }
+        let sight = self.look(Needs::handoff(id).with_results()).await?;
+        Ok(sight.result(handoff_in(&sight, id)?).cloned())
     }
 
     /// The results of many handoffs at once; `None` where there is none.

@@ -148,7 +148,7 @@ impl Engine {
         let before = self.envelope_at(letter.envelope_at).await?;
         let before = before.ok_or_else(|| invalid("handoff", "its envelope was erased"))?;
         let mut said = amendment.said;
-        let parts = before.parts;
+        let parts = before.parts.clone();
         said.ask = said.ask.or(parts.ask);
         said.summary = said.summary.or(parts.summary);
         said.state = said.state.or(parts.state);
@@ -175,7 +175,7 @@ impl Engine {
             ordering_key: letter.ordering_key.clone(),
             ..FollowUp::new(
                 amendment.to.unwrap_or_else(|| letter.to.clone()),
-                amendment.payload.unwrap_or(before.payload),
+                amendment.payload.unwrap_or_else(|| before.payload.clone()),
             )
         };
         let offer = Box::new(self.amended(&letter, &by, hop).await?);
@@ -190,8 +190,11 @@ impl Engine {
         mut hop: FollowUp,
     ) -> Result<Offer, Error> {
         let task = self.task(letter.task_id).await?;
-        let intent = self.intent_of(&task).await?;
-        let before = self.before(letter).await?;
+        let before = match self.envelope_at(letter.envelope_at).await? {
+            Some(envelope) => Some(self.before(letter, envelope).await?),
+            None => None,
+        };
+        let intent = self.intent_before(&task, before.as_ref()).await?;
         let hop_number = task.envelope.map_or(0, |(_, hop)| hop + 1);
         hop.metadata.0.insert("amended_by".into(), by.to_string().into());
         let place = Place {
@@ -202,7 +205,7 @@ impl Engine {
             parent: task.parent_task_id,
             previous: task.envelope.map(|(hash, _)| hash),
             hop: hop_number,
-            before: before.map(Box::new),
+            before,
             coordinator: task.decider().clone(),
             author: Some(by.clone()),
             taints: task.taints.clone(),

@@ -5,21 +5,27 @@
 use std::sync::Arc;
 
 use tasuki_core::command::Command;
+use tasuki_core::envelope::Envelope;
 use tasuki_core::envelope::inherit::{LiftedSince, may_lift};
 use tasuki_core::envelope::parts::{Form, Parts};
 use tasuki_core::registry::rules::Permission;
 use tasuki_core::report::Note;
 use tasuki_core::{AgentId, DocumentId, Handoff, HandoffId, Hash, Refusal, Task, TaskId};
+use tasuki_store::{Needs, Sight};
 
 use crate::desk::Desk;
 use crate::engine::Engine;
 use crate::error::{Error, invalid};
 use crate::memories::SeenMemory;
+use crate::sight::task_in;
 
 /// How often a lift is tried again on the envelope that came meanwhile.
 const TRIES_MAX: usize = 3;
 /// How many times one envelope may have been sent on its way again.
 const REDRIVES_MAX: usize = 64;
+
+/// A task, and its last handoff with its envelope, unless that was erased.
+type Concern = (Arc<Task>, Option<(Arc<Handoff>, Arc<Envelope>)>);
 
 impl Engine {
     /// What was lifted of a handoff's envelope after it was made, also while the same envelope was
@@ -62,13 +68,13 @@ impl Desk {
         let reason = self.engine.note(Some(reason).filter(|reason| !reason.trim().is_empty()))?;
         let reason = reason.ok_or_else(|| invalid("reason", "is needed to lift a constraint"))?;
         for _ in 0..TRIES_MAX {
-            let task = self.concerns(id, &by).await?;
-            let Some((hash, _)) = task.envelope else {
+            let sight = self.engine.look(Needs::task(id).with_envelopes()).await?;
+            let (task, last) = self.concerns(&sight, id, &by).await?;
+            if task.envelope.is_none() {
                 return Err(invalid("constraint", "is none of this task's constraints"));
-            };
+            }
             let lost = || invalid("id", "the task's last envelope was erased");
-            let last = self.engine.last_handoff(&task, hash).await?.ok_or_else(lost)?;
-            let envelope = self.engine.envelope_at(last.envelope_at).await?.ok_or_else(lost)?;
+            let (last, envelope) = last.ok_or_else(lost)?;
             may_lift(&envelope.parts, constraint, &by, task.decider())
                 .map_err(|breach| Error::Envelope(vec![*breach]))?;
             let (handoff, by, reason) = (last.id, by.clone(), reason.clone());
@@ -81,21 +87,25 @@ impl Desk {
         Err(Refusal::TaskMoved(id).into())
     }
 
-    /// A task that somebody may speak about: it sees it, or something in it is its own word.
-    async fn concerns(&self, id: TaskId, by: &AgentId) -> Result<Arc<Task>, Error> {
-        match self.task(id).await {
-            Err(Error::Refused(Refusal::TaskNotFound(_))) => {}
-            seen => return seen,
-        }
-        let hidden = || Error::Refused(Refusal::TaskNotFound(id));
-        let task = self.engine.task(id).await?;
-        let Some((hash, _)) = task.envelope.filter(|_| task.owner.tenant() == by.tenant()) else {
-            return Err(hidden());
+    /// A task that somebody may speak about, with its last handoff and envelope: it sees it, or
+    /// something in it is its own word.
+    async fn concerns(&self, sight: &Sight, id: TaskId, by: &AgentId) -> Result<Concern, Error> {
+        let task = task_in(sight, id)?;
+        let last = match self.engine.last_handoff(sight, task).await? {
+            Some(last) => {
+                let envelope = self.engine.envelope_of(sight, &last).await?;
+                envelope.map(|envelope| (last, envelope))
+            }
+            None => None,
         };
-        let last = self.engine.last_handoff(&task, hash).await?.ok_or_else(hidden)?;
-        let envelope = self.engine.envelope_at(last.envelope_at).await?.ok_or_else(hidden)?;
-        let issued = envelope.parts.constraints.iter().any(|one| one.issuer == *by);
-        if issued { Ok(task) } else { Err(hidden()) }
+        let issued = last.as_ref().is_some_and(|(_, envelope)| {
+            task.owner.tenant() == by.tenant()
+                && envelope.parts.constraints.iter().any(|one| one.issuer == *by)
+        });
+        if issued || self.sees_task_in(sight, task).await? {
+            return Ok((task.clone(), last));
+        }
+        Err(Refusal::TaskNotFound(id).into())
     }
 
     /// A memory for a receiver. If its envelope passed less of it than is fetched now, that is
@@ -124,8 +134,9 @@ impl Desk {
 
     /// The memories of which an envelope did not pass all.
     pub async fn trimmed(&self, id: HandoffId) -> Result<Vec<String>, Error> {
-        let handoff = self.handoff(id).await?;
-        let Some(envelope) = self.engine.envelope_at(handoff.envelope_at).await? else {
+        let sight = self.engine.look(Needs::handoff(id).with_envelopes()).await?;
+        let handoff = self.handoff_in(&sight, id)?;
+        let Some(envelope) = self.engine.envelope_of(&sight, handoff).await? else {
             return Ok(Vec::new());
         };
         let parts = &envelope.parts;

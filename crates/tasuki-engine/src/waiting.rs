@@ -7,12 +7,15 @@ use std::sync::Arc;
 
 use futures::future::{pending, select_all};
 use tasuki_core::command::{Act, Command, Proof, Seeker};
-use tasuki_core::{Handoff, Refusal, State, Target, Task, Timestamp};
+use tasuki_core::{Handoff, State, Target, TaskState, Timestamp};
+use tasuki_store::{Needs, Sight};
 
+use crate::desk::Desk;
 use crate::engine::Engine;
 use crate::error::{Error, invalid};
 use crate::folds::waiters::{Seat, Topic};
 use crate::requests::{Until, WaitFor, WaitMode, WaitRequest, Waited};
+use crate::sight::{handoff_in, task_in};
 
 /// How many things one call may wait for.
 pub(crate) const WAIT_FOR_MAX: usize = 1000;
@@ -94,61 +97,56 @@ impl Engine {
 
     /// Waits until all or any of some handoffs and tasks have come far enough.
     pub async fn wait(&self, wish: WaitRequest) -> Result<Vec<Waited>, Error> {
+        self.wait_for(None, wish).await
+    }
+
+    /// The same, for somebody who must be allowed to see all of them whenever they are looked at.
+    pub(crate) async fn wait_for(
+        &self,
+        desk: Option<&Desk>,
+        wish: WaitRequest,
+    ) -> Result<Vec<Waited>, Error> {
         if !(1..=WAIT_FOR_MAX).contains(&wish.these.len()) {
             let problem = format!("{} were named, expected 1 to {WAIT_FOR_MAX}", wish.these.len());
             return Err(invalid("handoffs and tasks", problem));
         }
         let deadline = self.deadline(wish.timeout_ms);
-        let places: Vec<_> = wish
-            .these
-            .iter()
-            .map(|this| match this {
+        let mut places = Vec::new();
+        let mut needs = Needs::default();
+        for this in &wish.these {
+            places.push(self.waiters.take_seat(match this {
                 WaitFor::Handoff(id) => Topic::Handoff(*id),
                 WaitFor::Task(id) => Topic::Task(*id),
-            })
-            .map(|topic| self.waiters.take_seat(topic))
-            .collect();
+            }));
+            match this {
+                WaitFor::Handoff(id) => needs.handoffs.push(*id),
+                WaitFor::Task(id) => needs.tasks.push(*id),
+            }
+        }
+        let mut desk = desk.cloned();
         loop {
             let news = listen(&places);
-            let seen = self.look_at(&wish).await?;
+            let sight = self.look(needs.clone()).await?;
+            if let Some(desk) = &desk {
+                desk.sees_all(&wish.these, &sight).await?;
+            }
+            let seen = seen(&wish, &sight)?;
             let enough = match wish.mode {
                 WaitMode::All => seen.iter().all(Waited::reached),
                 WaitMode::Any => seen.iter().any(Waited::reached),
             };
-            if enough || !self.wait_for_news(news, deadline).await {
+            if enough {
                 return Ok(seen);
             }
-        }
-    }
-
-    async fn look_at(&self, wish: &WaitRequest) -> Result<Vec<Waited>, Error> {
-        let mut seen = Vec::with_capacity(wish.these.len());
-        for this in &wish.these {
-            seen.push(match this {
-                WaitFor::Handoff(id) => {
-                    let handoff = self.store.handoff(*id).await?;
-                    let handoff = handoff.ok_or(Refusal::HandoffNotFound(*id))?;
-                    let reached = handoff_reached(&handoff, wish.until);
-                    Waited::Handoff { handoff, reached }
+            let more = self.wait_for_news(news, deadline).await;
+            // What was visible when the wait began may not be any more.
+            desk = desk.map(|desk| desk.renewed()).transpose()?;
+            if !more {
+                if let Some(desk) = &desk {
+                    desk.sees_all(&wish.these, &sight).await?;
                 }
-                WaitFor::Task(id) => {
-                    let task = self.store.task(*id).await?.ok_or(Refusal::TaskNotFound(*id))?;
-                    let reached = self.task_reached(&task, wish.until).await?;
-                    Waited::Task { task, reached }
-                }
-            });
-        }
-        Ok(seen)
-    }
-
-    async fn task_reached(&self, task: &Task, until: Until) -> Result<bool, Error> {
-        let over = task.state != tasuki_core::TaskState::Open;
-        match (until, task.live) {
-            (Until::Claimed, Some(live)) if !over => {
-                let handoff = self.store.handoff(live).await?;
-                Ok(handoff.is_some_and(|handoff| handoff_reached(&handoff, until)))
+                return Ok(seen);
             }
-            _ => Ok(over),
         }
     }
 
@@ -184,6 +182,28 @@ pub(crate) fn listen(places: &[Seat]) -> Vec<News<'_>> {
         news
     });
     listening.collect()
+}
+
+/// What a wait sees, in the order asked.
+fn seen(wish: &WaitRequest, sight: &Sight) -> Result<Vec<Waited>, Error> {
+    let each = wish.these.iter().map(|this| match this {
+        WaitFor::Handoff(id) => {
+            let handoff = handoff_in(sight, *id)?.clone();
+            let reached = handoff_reached(&handoff, wish.until);
+            Ok(Waited::Handoff { handoff, reached })
+        }
+        WaitFor::Task(id) => {
+            let task = task_in(sight, *id)?.clone();
+            let reached = match (task.state, wish.until) {
+                (TaskState::Open, Until::Claimed) => sight
+                    .under_way(&task)
+                    .is_some_and(|handoff| handoff_reached(handoff, wish.until)),
+                (state, _) => state != TaskState::Open,
+            };
+            Ok(Waited::Task { task, reached })
+        }
+    });
+    each.collect()
 }
 
 fn handoff_reached(handoff: &Handoff, until: Until) -> bool {

@@ -3,6 +3,7 @@
 //! with `Last-Event-ID` misses nothing and gets nothing twice.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::HeaderMap;
@@ -51,20 +52,24 @@ pub(crate) async fn events(
         if !desk.more_events(after).await {
             return None;
         }
-        let entries = desk.renewed().ok()?.events(after, PAGE).await.ok()?;
+        let read = desk.renewed().ok()?.events_with_tasks(after, PAGE).await;
+        let (entries, sight) = read.ok()?;
         let last = entries.last().map_or(after, |entry| entry.sealed.position);
+        // One look for the page: whoever follows, an event costs no question to the store.
+        let sight = Arc::new(sight);
+        let entries = entries.into_iter().map(move |entry| (entry, sight.clone()));
         Some((stream::iter(entries), (desk, last)))
     });
     // Who is let in, and what it may see, is asked for each event: rules may change while a page
     // is being read.
     let events = pages
         .flatten()
-        .then(move |entry| {
+        .then(move |(entry, sight)| {
             let desk = watcher.clone();
             let wanted = wanted(&entry);
             async move {
                 let desk = desk.renewed().ok().filter(|desk| desk.may_follow().is_ok())?;
-                let seen = wanted && desk.sees_event(&entry).await;
+                let seen = wanted && desk.sees_event(&entry, &sight).await;
                 Some(seen.then(|| Ok::<_, Infallible>(as_event(&entry))))
             }
         })

@@ -2,12 +2,15 @@
 //! The stored form of a handoff's state. The core's own types promise nothing to a disk, so their
 //! stored form is spelled out here, and a change of theirs cannot silently change old files.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use tasuki_core::contract::{Contract, Counter};
 use tasuki_core::envelope::Control;
 use tasuki_core::event::TaintPolicy;
 use tasuki_core::handoff::{Attempt, Claim, Ended, Lift, Review};
 use tasuki_core::ids::{Fence, Malformed, OrderingKey, RequestId};
+use tasuki_core::task::Parties;
 use tasuki_core::{
     AgentId, ClaimId, DocumentId, Handoff, HandoffId, Hash, Position, State, Target, Task, TaskId,
     Terms, Timestamp,
@@ -241,26 +244,37 @@ struct StoredMore {
     coordinator: Option<AgentId>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     taints: Vec<(HandoffId, TaintPolicy)>,
+    /// Missing of a task from before it was noted, unless nothing was handed on in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    past: Option<Arc<Vec<Parties>>>,
+    /// Only where it is not the one under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    last: Option<HandoffId>,
 }
 
 /// The rest of a task, if there is any.
 pub(crate) fn encode_more(task: &Task) -> Option<String> {
-    if task.coordinator.is_none() && task.taints.is_empty() {
+    let past = task.past.clone().filter(|_| task.envelope.is_some());
+    let last = task.last.filter(|_| task.live.is_none());
+    if task.coordinator.is_none() && task.taints.is_empty() && past.is_none() && last.is_none() {
         return None;
     }
-    let more = StoredMore { coordinator: task.coordinator.clone(), taints: task.taints.clone() };
+    let (coordinator, taints) = (task.coordinator.clone(), task.taints.clone());
+    let more = StoredMore { coordinator, taints, past, last };
     Some(serde_json::to_string(&more).expect("it has string keys only"))
 }
 
-/// Who decides about a task, and what taints it.
-type More = (Option<AgentId>, Vec<(HandoffId, TaintPolicy)>);
-
-pub(crate) fn decode_more(text: Option<&str>) -> Result<More, Malformed> {
+/// Gives a task what stands beside its columns.
+pub(crate) fn decode_more(task: &mut Task, text: Option<&str>) -> Result<(), Malformed> {
     let more: StoredMore = text.map_or(Ok(StoredMore::default()), |text| {
         serde_json::from_str(text)
             .map_err(|error| Malformed(format!("stored task cannot be read: {error}")))
     })?;
-    Ok((more.coordinator, more.taints))
+    task.coordinator = more.coordinator;
+    task.taints = more.taints;
+    task.past = more.past.or_else(|| task.envelope.is_none().then(Arc::default));
+    task.last = task.live.or(more.last);
+    Ok(())
 }
 
 fn encode_state(state: &State) -> StoredState {

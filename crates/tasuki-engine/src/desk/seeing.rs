@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use tasuki_core::ids::{Project, TENANT_DEFAULT};
 use tasuki_core::registry::rules::Permission;
-use tasuki_core::{Body, Handoff, HandoffId, Position, Refusal, Target, Task, TaskId};
+use tasuki_core::{AgentId, Body, Handoff, HandoffId, Position, Refusal, Target, Task, TaskId};
 use tasuki_store::audit::Verdict;
-use tasuki_store::{Entry, HandoffFilter, PAGE_MAX, TaskFilter};
+use tasuki_store::{Entry, HandoffFilter, Needs, PAGE_MAX, Sight, TaskFilter};
 
 use super::{Desk, Page, SeenStats};
 use crate::caller::Caller;
@@ -18,42 +18,64 @@ use crate::requests::{WaitFor, WaitRequest, Waited};
 
 impl Desk {
     /// Whether a caller is part of a handoff, or may read what is none of its own.
-    pub(super) async fn sees(&self, handoff: &Handoff) -> Result<bool, Error> {
-        let project = self.project_of(handoff.task_id).await?;
-        Ok(self.sees_in(handoff, project.as_ref()))
+    fn sees(&self, handoff: &Handoff, task: Option<&Task>) -> bool {
+        let project = task.and_then(|task| task.project.as_ref());
+        self.sees_parties(handoff.from.tenant(), &handoff.to, project, |me| {
+            handoff.from == *me || handoff.attempts.iter().any(|attempt| attempt.agent == *me)
+        })
     }
 
-    fn sees_in(&self, handoff: &Handoff, project: Option<&Project>) -> bool {
-        let Some(me) = self.caller.agent() else {
-            return handoff.from.tenant() == TENANT_DEFAULT;
-        };
-        let part = handoff.from == *me
-            || handoff.to == Target::Agent(me.clone())
-            || handoff.attempts.iter().any(|attempt| attempt.agent == *me);
-        handoff.from.tenant() == me.tenant()
-            && (part || self.caller.may_to(Permission::Read, handoff.to.name(), project))
+    fn sees_parties(
+        &self,
+        tenant: &str,
+        to: &Target,
+        project: Option<&Project>,
+        took_part: impl Fn(&AgentId) -> bool,
+    ) -> bool {
+        let Some(me) = self.caller.agent() else { return tenant == TENANT_DEFAULT };
+        tenant == me.tenant()
+            && (matches!(to, Target::Agent(to) if to == me)
+                || took_part(me)
+                || self.caller.may_to(Permission::Read, to.name(), project))
     }
 
-    /// Whether a caller is part of a task, or may read of every handoff that it went through.
-    async fn sees_task(&self, task: &Task) -> Result<bool, Error> {
+    /// Whether a caller is part of a task, or may read of every handoff that it went through. The
+    /// image of a task from before its parties were noted cannot tell.
+    fn sees_task(&self, task: &Task, under_way: Option<&Handoff>) -> Option<bool> {
         let Some(me) = self.caller.agent() else {
-            return Ok(task.owner.tenant() == TENANT_DEFAULT);
+            return Some(task.owner.tenant() == TENANT_DEFAULT);
         };
         if task.owner.tenant() != me.tenant() {
-            return Ok(false);
+            return Some(false);
         }
         let part = task.owner == *me || task.opened_by == *me;
         if part || self.caller.may_all(Permission::Read) {
-            return Ok(true);
+            return Some(true);
         }
+        if under_way.is_some_and(|handoff| !self.sees(handoff, Some(task))) {
+            return Some(false);
+        }
+        let past = task.past.as_ref().filter(|_| task.live == under_way.map(|it| it.id))?;
+        let project = task.project.as_ref();
+        let seen = past.iter().all(|parties| {
+            let took_part = |me: &AgentId| parties.agents.contains(me);
+            self.sees_parties(task.owner.tenant(), &parties.to, project, took_part)
+        });
+        // Whoever reads of a whole project reads of tasks there that were not handed on yet.
+        let handed_on = under_way.is_some() || !past.is_empty();
+        let all = || project.is_some() && self.caller.may_in(Permission::Read, project);
+        Some(seen && (handed_on || all()))
+    }
+
+    /// The same, where the image cannot tell.
+    async fn sees_listed(&self, task: &Task) -> Result<bool, Error> {
         let mut of_task =
             HandoffFilter { task: Some(task.id), max: PAGE_MAX, ..Default::default() };
-        // Whoever reads of a whole project reads of tasks there that were not handed on yet.
         let project = task.project.as_ref();
         let mut any = project.is_some() && self.caller.may_in(Permission::Read, project);
         loop {
             let handoffs = self.engine.list_handoffs(of_task.clone()).await?;
-            if !handoffs.iter().all(|handoff| self.sees_in(handoff, project)) {
+            if !handoffs.iter().all(|handoff| self.sees(handoff, Some(task))) {
                 return Ok(false);
             }
             any |= !handoffs.is_empty();
@@ -64,45 +86,79 @@ impl Desk {
         }
     }
 
-    pub async fn handoff(&self, id: HandoffId) -> Result<Arc<Handoff>, Error> {
-        let handoff = self.engine.handoff(id).await?;
-        if self.sees(&handoff).await? {
-            return Ok(handoff);
+    /// Whether a caller may see a task in sight.
+    pub(crate) async fn sees_task_in(&self, sight: &Sight, task: &Task) -> Result<bool, Error> {
+        match self.sees_task(task, sight.under_way(task).map(|handoff| &**handoff)) {
+            Some(seen) => Ok(seen),
+            None => self.sees_listed(task).await,
         }
-        Err(Refusal::HandoffNotFound(id).into())
+    }
+
+    /// A handoff in sight, if the caller may see it. What it may not see is not there.
+    pub(crate) fn handoff_in<'s>(
+        &self,
+        sight: &'s Sight,
+        id: HandoffId,
+    ) -> Result<&'s Arc<Handoff>, Error> {
+        let seen = |handoff: &&Arc<Handoff>| {
+            self.sees(handoff, sight.task_of(handoff).map(|task| &**task))
+        };
+        Ok(sight.handoff(id).filter(seen).ok_or(Refusal::HandoffNotFound(id))?)
+    }
+
+    /// A task in sight, if the caller may see it.
+    pub(crate) async fn task_in<'s>(
+        &self,
+        sight: &'s Sight,
+        id: TaskId,
+    ) -> Result<&'s Arc<Task>, Error> {
+        let task = sight.task(id).ok_or(Refusal::TaskNotFound(id))?;
+        match self.sees_task_in(sight, task).await? {
+            true => Ok(task),
+            false => Err(Refusal::TaskNotFound(id).into()),
+        }
+    }
+
+    pub async fn handoff(&self, id: HandoffId) -> Result<Arc<Handoff>, Error> {
+        let sight = self.engine.look(Needs::handoff(id)).await?;
+        self.handoff_in(&sight, id).cloned()
     }
 
     pub async fn task(&self, id: TaskId) -> Result<Arc<Task>, Error> {
-        let task = self.engine.task(id).await?;
-        if self.sees_task(&task).await? {
-            return Ok(task);
-        }
-        Err(Refusal::TaskNotFound(id).into())
+        let sight = self.engine.look(Needs::task(id)).await?;
+        self.task_in(&sight, id).await.cloned()
     }
 
     pub async fn envelope(&self, id: HandoffId) -> Result<(Arc<Handoff>, Option<Body>), Error> {
-        self.handoff(id).await?;
-        self.engine.envelope(id).await
+        let sight = self.engine.look(Needs::handoff(id).with_envelopes()).await?;
+        let handoff = self.handoff_in(&sight, id)?;
+        Ok((handoff.clone(), sight.envelope(handoff).cloned()))
     }
 
     pub async fn results(&self, handoffs: &[Arc<Handoff>]) -> Result<Vec<Option<Body>>, Error> {
         self.engine.results(handoffs).await
     }
 
-    pub async fn wait(&self, wish: WaitRequest) -> Result<Vec<Waited>, Error> {
-        let these = wish.these.clone();
-        self.sees_all(&these).await?;
-        let waited = self.engine.wait(wish).await?;
-        // What was visible when the wait began may not be any more.
-        self.renewed()?.sees_all(&these).await?;
-        Ok(waited)
+    /// A handoff and its result, if it has one.
+    pub async fn handoff_with_result(
+        &self,
+        id: HandoffId,
+    ) -> Result<(Arc<Handoff>, Option<Body>), Error> {
+        let sight = self.engine.look(Needs::handoff(id).with_results()).await?;
+        let handoff = self.handoff_in(&sight, id)?;
+        Ok((handoff.clone(), sight.result(handoff).cloned()))
     }
 
-    async fn sees_all(&self, these: &[WaitFor]) -> Result<(), Error> {
+    pub async fn wait(&self, wish: WaitRequest) -> Result<Vec<Waited>, Error> {
+        self.engine.wait_for(Some(self), wish).await
+    }
+
+    /// Whether all that is waited for is in sight of the caller.
+    pub(crate) async fn sees_all(&self, these: &[WaitFor], sight: &Sight) -> Result<(), Error> {
         for this in these {
             match this {
-                WaitFor::Handoff(id) => drop(self.handoff(*id).await?),
-                WaitFor::Task(id) => drop(self.task(*id).await?),
+                WaitFor::Handoff(id) => drop(self.handoff_in(sight, *id)?),
+                WaitFor::Task(id) => drop(self.task_in(sight, *id).await?),
             }
         }
         Ok(())
@@ -121,13 +177,17 @@ impl Desk {
         };
         let items = self.engine.list_handoffs(filter).await?;
         let next = (items.len() == max).then(|| items.last().map(|last| last.id)).flatten();
-        let mut seen = Vec::with_capacity(items.len());
-        for handoff in items {
-            if self.sees(&handoff).await? {
-                seen.push(handoff);
+        // Where projects make no difference, the rows themselves tell.
+        let sight = match self.caller.minds_projects() {
+            true => {
+                let tasks = items.iter().map(|handoff| handoff.task_id);
+                self.engine.look(Needs::default().and_tasks(tasks)).await?
             }
-        }
-        Ok(Page { items: seen, next })
+            false => Sight::default(),
+        };
+        let seen =
+            |handoff: &Arc<Handoff>| self.sees(handoff, sight.task_of(handoff).map(|task| &**task));
+        Ok(Page { items: items.into_iter().filter(seen).collect(), next })
     }
 
     pub async fn list_tasks(&self, filter: TaskFilter) -> Result<Page<Task, TaskId>, Error> {
@@ -139,9 +199,17 @@ impl Desk {
         };
         let found = self.engine.list_tasks(filter).await?;
         let next = (found.len() == max).then(|| found.last().map(|last| last.id)).flatten();
+        // Whoever reads everything need not look at what is under way.
+        let sight = match self.caller.may_all(Permission::Read) {
+            true => Sight::default(),
+            false => {
+                let under_way = found.iter().filter_map(|task| task.live);
+                self.engine.look(Needs::handoffs(under_way)).await?
+            }
+        };
         let mut items = Vec::with_capacity(found.len());
         for task in found {
-            if self.sees_task(&task).await? {
+            if self.sees_task_in(&sight, &task).await? {
                 items.push(task);
             }
         }
@@ -175,21 +243,37 @@ impl Desk {
         }
     }
 
-    /// Whether an event is about something that the caller may see.
-    pub async fn sees_event(&self, entry: &Entry) -> bool {
+    /// Whether an event is about something that the caller may see, by a look at the tasks of it and
+    /// its neighbours.
+    pub async fn sees_event(&self, entry: &Entry, sight: &Sight) -> bool {
         if self.caller.is_operator() {
             return true;
         }
         let record = &entry.sealed.record;
-        if record.task_id == TaskId::STORE {
-            return false;
-        }
-        self.task(record.task_id).await.is_ok()
+        record.task_id != TaskId::STORE && self.task_in(sight, record.task_id).await.is_ok()
     }
 
     pub async fn events(&self, after: Position, max: usize) -> Result<Vec<Entry>, Error> {
         self.may_follow()?;
         self.engine.events(after, max).await
+    }
+
+    /// Events after a position, with one look at everything that they are about.
+    pub async fn events_with_tasks(
+        &self,
+        after: Position,
+        max: usize,
+    ) -> Result<(Vec<Entry>, Sight), Error> {
+        let entries = self.events(after, max).await?;
+        if self.caller.is_operator() {
+            return Ok((entries, Sight::default()));
+        }
+        let mut tasks: Vec<_> = entries.iter().map(|entry| entry.sealed.record.task_id).collect();
+        tasks.sort_unstable();
+        tasks.dedup();
+        tasks.retain(|task| *task != TaskId::STORE);
+        let sight = self.engine.look(Needs::default().and_tasks(tasks)).await?;
+        Ok((entries, sight))
     }
 
     #[must_use]

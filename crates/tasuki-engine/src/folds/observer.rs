@@ -26,8 +26,6 @@ type StoredTracks = Vec<(AgentId, Option<Capability>, Track)>;
 struct Stored {
     tracks: StoredTracks,
     targets: Vec<(Target, Facts)>,
-    #[serde(default)]
-    tainted: bool,
 }
 
 /// Also as it was written when there were no more than tracks.
@@ -35,7 +33,6 @@ fn stored(text: &str) -> Stored {
     serde_json::from_str(text).unwrap_or_else(|_| Stored {
         tracks: serde_json::from_str(text).unwrap_or_default(),
         targets: Vec::new(),
-        tainted: false,
     })
 }
 
@@ -46,12 +43,10 @@ impl Fold for Observer {
     }
 
     async fn load(&mut self, saved: Option<String>) -> Flow {
-        let Stored { tracks, targets, tainted } =
-            saved.map(|text| stored(&text)).unwrap_or_default();
+        let Stored { tracks, targets } = saved.map(|text| stored(&text)).unwrap_or_default();
         let tracks = tracks.into_iter().map(|(agent, capability, t)| ((agent, capability), t));
         let mut records = self.records.lock().expect("no holder of this lock panics");
         *records = Records::from(tracks.collect(), targets.into_iter().collect(), Position(0));
-        records.tainted = tainted;
         GO_ON
     }
 
@@ -71,11 +66,7 @@ impl Fold for Observer {
         let tracks = records.tracks.iter();
         let tracks = tracks.map(|((agent, able), t)| (agent.clone(), able.clone(), t.clone()));
         let targets = records.targets.iter().map(|(to, facts)| (to.clone(), facts.clone()));
-        let stored = Stored {
-            tracks: tracks.collect(),
-            targets: targets.collect(),
-            tainted: records.tainted,
-        };
+        let stored = Stored { tracks: tracks.collect(), targets: targets.collect() };
         serde_json::to_string(&stored).ok()
     }
 }

@@ -130,7 +130,7 @@ impl Stage {
         follow_ups: Vec<FollowUp>,
     ) -> Result<Arc<Handoff>, Error> {
         let request = completion(granted.handoff.id, proof(granted), follow_ups);
-        self.engine.complete(vec![request]).await.unwrap().pop().unwrap()
+        self.engine.complete(vec![request]).await?.pop().unwrap()
     }
 
     pub(crate) async fn state(&self, id: HandoffId) -> &'static str {

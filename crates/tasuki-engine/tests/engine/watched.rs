@@ -11,9 +11,7 @@ use tasuki_core::document::ranking::{Candidates, Question};
 use tasuki_core::ids::TenantId;
 use tasuki_core::quota::Usage;
 use tasuki_core::registry::Registry;
-use tasuki_core::{
-    AgentId, Body, DocumentId, Handoff, HandoffId, Position, Target, Task, TaskId, Timestamp,
-};
+use tasuki_core::{AgentId, Body, DocumentId, Handoff, Position, Target, Task, TaskId, Timestamp};
 use tasuki_store::{
     Change, Checkpoint, Clock, Committed, DocumentFilter, Entry, Error, HandoffFilter,
     KeptDocument, Needs, Nonce, Reply, Sight, Spent, Stats, Store, TaskFilter, audit,
@@ -23,7 +21,7 @@ use tokio::sync::{broadcast, watch};
 pub(crate) struct Watched {
     inner: Arc<dyn Store>,
     calls: Mutex<Vec<&'static str>>,
-    /// Whether looks at handoffs and tasks fail.
+    /// Whether looks and questions for documents fail.
     pub(crate) overloaded: AtomicBool,
 }
 
@@ -37,16 +35,16 @@ impl Watched {
         std::mem::take(&mut self.calls.lock().unwrap())
     }
 
-    fn note(&self, call: &'static str) {
-        self.calls.lock().unwrap().push(call);
-    }
-
-    fn counted(&self, call: &'static str) -> Result<(), Error> {
+    fn ask(&self, call: &'static str) -> Result<(), Error> {
         self.note(call);
         match self.overloaded.load(Ordering::Relaxed) {
             true => Err(Error::Overloaded),
             false => Ok(()),
         }
+    }
+
+    fn note(&self, call: &'static str) {
+        self.calls.lock().unwrap().push(call);
     }
 }
 
@@ -57,23 +55,16 @@ impl Store for Watched {
     }
 
     async fn execute(&self, commands: Vec<Command>) -> Result<Vec<Reply>, Error> {
-        self.note("execute");
+        // What is due is done by itself, whoever asks for what.
+        if !commands.iter().all(|command| matches!(command, Command::Sweep { .. })) {
+            self.note("execute");
+        }
         self.inner.execute(commands).await
     }
 
     async fn look(&self, needs: Needs) -> Result<Sight, Error> {
-        self.counted("look")?;
+        self.ask("look")?;
         self.inner.look(needs).await
-    }
-
-    async fn handoff(&self, id: HandoffId) -> Result<Option<Arc<Handoff>>, Error> {
-        self.counted("handoff")?;
-        self.inner.handoff(id).await
-    }
-
-    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, Error> {
-        self.counted("task")?;
-        self.inner.task(id).await
     }
 
     async fn list_handoffs(&self, filter: HandoffFilter) -> Result<Vec<Arc<Handoff>>, Error> {
@@ -95,12 +86,12 @@ impl Store for Watched {
         &self,
         wanted: Vec<(DocumentId, Option<u32>)>,
     ) -> Result<Vec<Option<KeptDocument>>, Error> {
-        self.note("documents");
+        self.ask("documents")?;
         self.inner.documents(wanted).await
     }
 
     async fn list_documents(&self, filter: DocumentFilter) -> Result<Vec<KeptDocument>, Error> {
-        self.note("list_documents");
+        self.ask("list_documents")?;
         self.inner.list_documents(filter).await
     }
 
@@ -109,7 +100,7 @@ impl Store for Watched {
         question: Question,
         filter: DocumentFilter,
     ) -> Result<Candidates, Error> {
-        self.note("search_documents");
+        self.ask("search_documents")?;
         self.inner.search_documents(question, filter).await
     }
 

@@ -113,16 +113,15 @@ pub(crate) async fn show(
     PathId(id): PathId<HandoffId>,
     Params(wish): Params<Show>,
 ) -> Answer {
-    let waited = desk
-        .wait(WaitRequest {
-            these: vec![WaitFor::Handoff(id)],
-            mode: WaitMode::All,
-            until: from_wire::until(wish.until.unwrap_or_default()),
-            timeout_ms: wish.wait_ms.unwrap_or(0),
-        })
-        .await?;
-    let (mut handoffs, _) = split(&desk, waited).await?;
-    Ok(ok(&handoffs.pop().ok_or_else(to_wire::missing)?))
+    if let Some(timeout_ms) = wish.wait_ms.filter(|ms| *ms > 0) {
+        let until = from_wire::until(wish.until.unwrap_or_default());
+        let these = vec![WaitFor::Handoff(id)];
+        desk.wait(WaitRequest { these, mode: WaitMode::All, until, timeout_ms }).await?;
+    }
+    let (handoff, result) = desk.handoff_with_result(id).await?;
+    let output = result.as_ref().map(to_wire::raw);
+    let handoff = to_wire::handoff(&handoff, desk.now());
+    Ok(ok(&wire::HandoffWithResult { handoff, output }))
 }
 
 pub(crate) async fn wait(At(desk): At, Json(body): Json<wire::Wait>) -> Answer {

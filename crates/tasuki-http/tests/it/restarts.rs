@@ -32,7 +32,7 @@ fn declare(stage: &Stage) {
 /// it had read.
 async fn restarted(stage: Stage) -> Stage {
     let head = stage.store.head();
-    stage.store.keep("records", head, r#"{"tracks":[],"targets":[]}"#.into()).await.unwrap();
+    stage.store.save_fold("records", head, r#"{"tracks":[],"targets":[]}"#.into()).await.unwrap();
     stage.restarted().await
 }
 

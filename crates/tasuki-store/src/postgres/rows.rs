@@ -85,9 +85,7 @@ pub(super) fn task_of(row: &Row) -> Result<Task> {
     };
     let hop: Option<i64> = row.try_get(12)?;
     let channel: Option<&str> = row.try_get(17)?;
-    let (coordinator, taints) =
-        codec::decode_more(row.try_get(18)?).map_err(|error| malformed(&error.to_string()))?;
-    Ok(Task {
+    let mut task = Task {
         id: TaskId(row.try_get::<_, Uuid>(0)?.as_u128()),
         state: parsed(row, 1)?,
         owner: parsed(row, 2)?,
@@ -104,10 +102,15 @@ pub(super) fn task_of(row: &Row) -> Result<Task> {
         head: hash(row, 14)?,
         at: position(row.try_get(15)?),
         channel: channel.map(|_| parsed(row, 17)).transpose()?,
-        coordinator,
-        taints,
         project: project.map(|_| parsed(row, 16)).transpose()?,
-    })
+        coordinator: None,
+        taints: Vec::new(),
+        past: None,
+        last: None,
+    };
+    codec::decode_more(&mut task, row.try_get(18)?)
+        .map_err(|error| malformed(&error.to_string()))?;
+    Ok(task)
 }
 
 pub(super) fn handoff_of(row: &Row, column: usize) -> Result<Handoff> {

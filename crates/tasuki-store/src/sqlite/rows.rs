@@ -54,8 +54,7 @@ fn task_of(row: &Row<'_>) -> Result<Task> {
     let envelope: Option<[u8; 32]> = row.get(11)?;
     let hop: Option<u32> = row.get(12)?;
     let more: Option<String> = row.get(18)?;
-    let (coordinator, taints) = codec::decode_more(more.as_deref()).map_err(bad(18))?;
-    Ok(Task {
+    let mut task = Task {
         id: parsed(row, 0)?,
         state: parsed(row, 1)?,
         owner: parsed(row, 2)?,
@@ -72,10 +71,14 @@ fn task_of(row: &Row<'_>) -> Result<Task> {
         head: Hash(row.get(14)?),
         at: position(row, 15)?,
         channel: parsed_maybe(row, 17)?,
-        coordinator,
-        taints,
         project: parsed_maybe(row, 16)?,
-    })
+        coordinator: None,
+        taints: Vec::new(),
+        past: None,
+        last: None,
+    };
+    codec::decode_more(&mut task, more.as_deref()).map_err(bad(18))?;
+    Ok(task)
 }
 
 pub(super) fn put_task(db: &Connection, task: &Task) -> Result<()> {

@@ -98,7 +98,7 @@ async fn hears(there: PostgresOptions, here: PostgresOptions) {
     let (mut heard, mut ready) = (Vec::new(), 0);
     while heard.len() < 60 {
         let committed = news.recv().await.unwrap();
-        heard.extend(committed.events.iter().map(|event| event.position.0));
+        heard.extend(committed.changes.iter().map(|change| change.sealed.position.0));
         ready += committed.ready.iter().filter(|target| **target == to("coder")).count();
     }
     assert!(heard.iter().copied().eq(1..=60), "{heard:?}");
