@@ -50,7 +50,7 @@ def dockerfile():
     rust = tomllib.loads(read("rust-toolchain.toml"))["toolchain"]["channel"]
     expect(images[0].startswith(f"rust:{rust}-"), f"{images[0]} is not Rust {rust}")
     expect(f"RUSTUP_TOOLCHAIN={rust}\n" in text, f"RUSTUP_TOOLCHAIN is not {rust}")
-    expect("cargo build --release --locked -p tasuki" in text, "another build command")
+    expect("cargo build --release --locked -p tasuki -p tasuki-tools" in text, "another build command")
     expect(f"\nUSER {USER}:{USER}\n" in text, f"the user is not {USER}")
     for line in ["VOLUME /data", "EXPOSE 8788", 'ENTRYPOINT ["tasuki"]', "HEALTHCHECK "]:
         expect(f"\n{line}" in text, f"no line {line}")

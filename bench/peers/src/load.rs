@@ -54,7 +54,7 @@ pub(crate) trait Client: Send + 'static {
     fn complete(&mut self) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// One round on one system. `tasuki bench --json` prints the same shape.
+/// One round on one system. `tasuki-tools bench --json` prints the same shape.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Measured {
     pub(crate) cycles_per_second: f64,

@@ -1,4 +1,4 @@
-//! Our own server, and its own bench command as the load.
+//! Our own server, and its own benchmark as the load.
 
 use std::{
     net::SocketAddr,
@@ -21,7 +21,7 @@ pub(crate) struct Tasuki {
     server: Server,
 }
 
-/// What drives one server; it may outlive it.
+/// What drives one server; it may outlive it. The program is the one beside the server's.
 #[derive(Clone)]
 pub(crate) struct Bench {
     program: PathBuf,
@@ -49,7 +49,10 @@ impl Tasuki {
             .args(arguments);
         let log = scratch.path().join(name).with_extension("log");
         let server = Server::start(name, &mut command, log, Signal::TERM)?;
-        let mut tasuki = Self { bench: Bench { program: program.to_owned(), address }, server };
+        let mut tasuki = Self {
+            bench: Bench { program: program.with_file_name("tasuki-tools"), address },
+            server,
+        };
         tasuki.wait_until_ready().await?;
         Ok(tasuki)
     }
@@ -90,12 +93,12 @@ impl Bench {
             .output();
         let output = tokio::time::timeout(load.seconds_max(), bench)
             .await
-            .context("tasuki bench is stuck")?
-            .context("cannot run tasuki bench")?;
+            .context("tasuki-tools bench is stuck")?
+            .context("cannot run tasuki-tools bench")?;
         if !output.status.success() {
-            bail!("tasuki bench: {}", String::from_utf8_lossy(&output.stderr));
+            bail!("tasuki-tools bench: {}", String::from_utf8_lossy(&output.stderr));
         }
-        serde_json::from_slice(&output.stdout).context("tasuki bench printed something else")
+        serde_json::from_slice(&output.stdout).context("tasuki-tools bench printed something else")
     }
 }
 

@@ -36,6 +36,8 @@ pub struct Server {
     port: u16,
     child: Mutex<Option<Child>>,
     databases: AtomicU32,
+    /// What the server finds in its environment, beside what the test has itself.
+    environment: Vec<(String, String)>,
 }
 
 /// Where the programs of PostgreSQL are: the newest version that Debian's packages put there.
@@ -61,7 +63,15 @@ impl Server {
     /// Makes a cluster and starts it.
     #[must_use]
     pub fn start() -> Self {
-        let server = Self::made();
+        Self::start_in::<&str>(&[])
+    }
+
+    /// The same, with more in the server's environment, such as another clock.
+    #[must_use]
+    pub fn start_in<N: ToString>(environment: &[(N, String)]) -> Self {
+        let mut server = Self::made();
+        let named = environment.iter().map(|(name, value)| (name.to_string(), value.clone()));
+        server.environment = named.collect();
         let data = server.dir.join("data");
         let mut initdb = command("initdb");
         initdb.arg("--no-sync").args(["-U", "postgres", "-A", "trust", "-E", "UTF8"]);
@@ -92,7 +102,13 @@ impl Server {
         }
         let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
         let port = port.expect("a free port").port();
-        Self { dir, port, child: Mutex::new(None), databases: AtomicU32::new(0) }
+        Self {
+            dir,
+            port,
+            child: Mutex::new(None),
+            databases: AtomicU32::new(0),
+            environment: Vec::new(),
+        }
     }
 
     /// Starts the server, if it is not running.
@@ -101,7 +117,7 @@ impl Server {
         if child.is_some() {
             return;
         }
-        let mut postgres = command("postgres");
+        let mut postgres = command_in(&self.environment, "postgres");
         postgres.arg("-D").arg(self.dir.join("data")).args(["-p", &self.port.to_string()]);
         for setting in SETTINGS {
             postgres.args(["-c", setting]);
@@ -259,16 +275,22 @@ impl Drop for Server {
 
 /// A program of PostgreSQL, run by somebody who is not root and ended with its parent thread.
 fn command(program: &str) -> Command {
+    command_in(&[], program)
+}
+
+/// The same with more in its environment, which the program that starts it does not see.
+fn command_in(environment: &[(String, String)], program: &str) -> Command {
     let program = programs().join(program);
+    let set = environment.iter().map(|(name, value)| format!("{name}={value}"));
     if !geteuid().is_root() {
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig=QUIT"]).arg(program);
+        command.args(["--pdeathsig=QUIT", "env"]).args(set).arg(program);
         return command;
     }
     let mut command = Command::new("setpriv");
     command.args(["--reuid=postgres", "--regid=postgres", "--init-groups", "--pdeathsig=QUIT"]);
     // It would complain about a directory that it may not enter.
-    command.arg(program).current_dir("/");
+    command.arg("env").args(set).arg(program).current_dir("/");
     command
 }
 

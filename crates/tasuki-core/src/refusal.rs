@@ -220,7 +220,9 @@ impl Refusal {
             Self::IdempotencyConflict { .. } => {
                 "use a new key for a new request, or repeat the first request unchanged"
             }
-            Self::NotDeadLettered { .. } => "only dead letters are reviewed; see `tasuki dlq list`",
+            Self::NotDeadLettered { .. } => {
+                "only dead letters are reviewed; see `tasuki dead-letter list`"
+            }
             Self::AlreadyReviewed { .. } => "read the dead letter to see what was decided",
             Self::DeadlinePassed => "leave it, or offer it with a deadline that lies ahead",
             Self::InvalidTerms(_) => "correct the term and send it again",

@@ -2,17 +2,16 @@
 //! The table of commands.
 
 use clap::{Parser, Subcommand};
+use tasuki_cli::{COMMON, Commands};
 
 use crate::commands::{
-    agent, audit, backup, bench, chain, channel, completions, conformance, context, demo, dlq,
-    doctor, envelope, explain, handoff, health, keys, memory, migrate, pipeline, ready, rebuild,
+    agent, audit, backup, chain, channel, completions, context, dead_letter, demo, doctor,
+    envelope, explain, handoff, health, keys, memory, migrate, moved, pipeline, ready, rebuild,
     reference, restore, serve, stats, task, tenant, token,
 };
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 use crate::output::Output;
-
-/// Where help shows what many commands share.
-pub(crate) const COMMON: &str = "Common options";
+use crate::store_failed;
 
 /// The handoff broker for AI agents: who owns what, what exactly the receiver got, and that nothing
 /// was lost.
@@ -21,7 +20,7 @@ pub(crate) const COMMON: &str = "Common options";
 pub(crate) struct Cli {
     /// Print JSON: the broker's own, exactly as it came; errors too
     #[arg(long, global = true, help_heading = COMMON)]
-    pub(crate) json: bool,
+    json: bool,
     #[command(subcommand)]
     command: Command,
 }
@@ -51,7 +50,9 @@ enum Command {
     /// Run tasks along routes that are declared in a file
     Pipeline(pipeline::Pipeline),
     /// Decide on dead letters
-    Dlq(dlq::Dlq),
+    // What it was called at first; the next minor forgets it.
+    #[command(alias = "dlq")]
+    DeadLetter(dead_letter::DeadLetter),
     /// Show how targets fare
     Health(health::Health),
     /// Invite, enroll, describe and look after agents
@@ -78,20 +79,30 @@ enum Command {
     Rebuild(rebuild::Rebuild),
     /// Check the broker and its data, and say what to do
     Doctor(doctor::Doctor),
-    /// Hold any server against the protocol
-    Conformance(conformance::Conformance),
-    /// Measure offer, claim and complete over HTTP; what it offers stays in the broker's log
-    Bench(bench::Bench),
     /// Print a completion script for a shell
     Completions(completions::Completions),
     /// Print a page of the reference, made from the code
     #[command(hide = true)]
     Reference(reference::Reference),
+    /// Moved to `tasuki-tools bench`
+    #[command(hide = true)]
+    Bench(moved::Moved),
+    /// Moved to `tasuki-tools conformance`
+    #[command(hide = true)]
+    Conformance(moved::Moved),
 }
 
-impl Cli {
-    pub(crate) async fn run(self) -> anyhow::Result<Exit> {
-        let output = Output { json: self.json };
+impl Commands for Cli {
+    fn output(&self) -> Output {
+        Output { json: self.json }
+    }
+
+    fn failure(error: &anyhow::Error) -> Option<Failure> {
+        store_failed::failure(error)
+    }
+
+    async fn run(self) -> anyhow::Result<Exit> {
+        let output = self.output();
         match self.command {
             Command::Serve(serve) => serve.run(output).await,
             Command::Demo(demo) => demo.run(output).await,
@@ -104,7 +115,7 @@ impl Cli {
             Command::Context(context) => context.run(output).await,
             Command::Channel(channel) => channel.run(output).await,
             Command::Pipeline(pipeline) => pipeline.run(output).await,
-            Command::Dlq(dlq) => dlq.run(output).await,
+            Command::DeadLetter(letter) => letter.run(output).await,
             Command::Health(health) => health.run(output).await,
             Command::Agent(agent) => agent.run(output).await,
             Command::Keys(keys) => keys.run(output).await,
@@ -118,10 +129,10 @@ impl Cli {
             Command::Migrate(migrate) => migrate.run(output).await,
             Command::Rebuild(rebuild) => rebuild.run(output),
             Command::Doctor(doctor) => doctor.run(output).await,
-            Command::Conformance(conformance) => conformance.run(output).await,
-            Command::Bench(bench) => bench.run().await.map(|()| Exit::Done),
             Command::Completions(completions) => completions.run(),
             Command::Reference(reference) => reference.run(),
+            Command::Bench(moved) => moved.run("bench"),
+            Command::Conformance(moved) => moved.run("conformance"),
         }
     }
 }

@@ -22,183 +22,215 @@ const FILE: &str = "tasuki.toml";
 /// More connections than this no machine holds.
 const CONNECTIONS_MAX: usize = 1_000_000;
 
-/// Every key. What is silent is left to the next source.
-#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Keys {
-    /// Where the data is kept [default: ./tasuki-data]
-    #[arg(long, env = "TASUKI_DATA", hide_env_values = true, value_name = "DIR")]
-    pub(crate) data: Option<PathBuf>,
-    /// Where the work is kept: a PostgreSQL that several brokers may share, as
-    /// `postgres://user@host/database`; the data directory without it [default: none]
-    #[arg(long, env = "TASUKI_STORE", hide_env_values = true, value_name = "URL")]
-    pub(crate) store: Option<String>,
-    /// A file with certificates of authorities that vouch for the PostgreSQL server, instead of the
-    /// system's [default: none]
-    #[arg(long, env = "TASUKI_STORE_CA", hide_env_values = true, value_name = "FILE")]
-    store_ca: Option<PathBuf>,
-    /// Whether the URL leads to a pooler that gives every transaction another connection, such as
-    /// PgBouncer in transaction mode [default: false]
-    #[arg(
-        long,
-        env = "TASUKI_STORE_POOLER",
-        hide_env_values = true,
-        value_name = "BOOL",
-        num_args = 0..=1,
-        default_missing_value = "true"
-    )]
-    store_pooler: Option<bool>,
-    /// How many connections to PostgreSQL this broker holds at most [default: 16]
-    #[arg(long, env = "TASUKI_STORE_CONNECTIONS", hide_env_values = true, value_name = "N")]
-    store_connections: Option<usize>,
-    /// How many days PostgreSQL keeps the history of finished work; 0 keeps it for ever
-    /// [default: 0]
-    #[arg(long, env = "TASUKI_STORE_RETAIN_DAYS", hide_env_values = true, value_name = "DAYS")]
-    store_retain_days: Option<u32>,
-    /// The address to listen on; port 0 takes a free one [default: 127.0.0.1:8788]
-    #[arg(long, env = "TASUKI_LISTEN", hide_env_values = true, value_name = "ADDRESS")]
-    listen: Option<SocketAddr>,
-    /// A host that requests may name, besides loopback; may be repeated [default: none]
-    #[arg(
-        long = "host",
-        env = "TASUKI_HOSTS",
-        hide_env_values = true,
-        value_name = "NAME",
-        value_delimiter = ','
-    )]
-    hosts: Option<Vec<String>>,
-    /// Whether requests must show who they are from. Only a loopback address goes without
-    /// [default: off]
-    #[arg(long, env = "TASUKI_AUTH", hide_env_values = true, value_name = "MODE")]
-    auth: Option<AuthMode>,
-    /// What is done about secrets in memories, shared contexts and payloads: `block` refuses what is
-    /// certain and warns of what is likely, `warn` only warns [default: block]
-    #[arg(long, env = "TASUKI_SECRETS", hide_env_values = true, value_name = "POLICY")]
-    secrets: Option<SecretsPolicy>,
-    /// A file of pipelines: routes that tasks run along. It is read again when it changes
-    /// [default: none]
-    #[arg(long, env = "TASUKI_PIPELINES", hide_env_values = true, value_name = "FILE")]
-    pipelines: Option<PathBuf>,
-    /// How many hops a chain may have before it ends as a dead letter [default: 10]
-    #[arg(long, env = "TASUKI_HOPS_MAX", hide_env_values = true, value_name = "N")]
-    hops_max: Option<u32>,
-    /// Addresses to which the broker may deliver besides public ones, such as 10.1.0.0/16; may be
-    /// repeated [default: none]
-    #[arg(
-        long = "webhook-allow",
-        env = "TASUKI_WEBHOOK_ALLOW",
-        hide_env_values = true,
-        value_name = "CIDR",
-        value_delimiter = ','
-    )]
-    webhook_allow: Option<Vec<String>>,
-    /// A JSON file that says what receivers want to see, by their role; the built-in profiles hold for
-    /// roles that it does not name [default: none]
-    #[arg(long, env = "TASUKI_PROFILES", hide_env_values = true, value_name = "FILE")]
-    profiles: Option<PathBuf>,
-    /// Which log lines to write, such as `warn` or `info,tasuki_store=debug` [default: info]
-    #[arg(long, env = "TASUKI_LOG", hide_env_values = true, value_name = "FILTER")]
-    log: Option<String>,
-    /// The form of log lines [default: human]
-    #[arg(long, env = "TASUKI_LOG_FORMAT", hide_env_values = true, value_name = "FORMAT")]
-    log_format: Option<LogFormat>,
-    /// Whether a commit waits for the disk. For measuring only: `off` loses acknowledged work in a
-    /// power cut [default: full]
-    #[arg(long, env = "TASUKI_SYNC", hide_env_values = true, value_name = "MODE")]
-    sync: Option<SyncMode>,
-    /// How long a handoff may take from offer to end, in milliseconds [default: 86400000]
-    #[arg(long, env = "TASUKI_EXPIRES_IN_MS", hide_env_values = true, value_name = "MS")]
-    expires_in_ms: Option<u64>,
-    #[command(flatten)]
-    terms: TermKeys,
-    #[command(flatten)]
-    limits: LimitKeys,
+/// Structs of keys. A source that is silent about a key leaves it to the next source; what follows
+/// the `=` holds where all of them are silent.
+macro_rules! keys {
+    ($(
+        $(#[$about:meta])*
+        $vis:vis struct $Keys:ident {
+            $($(#[$key_about:meta])* $key_vis:vis $key:ident: $type:ty $(= $default:expr)?,)*
+            $(..$group:ident: $Group:ident,)*
+        }
+    )*) => {$(
+        #[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        $(#[$about])*
+        $vis struct $Keys {
+            $($(#[$key_about])* $key_vis $key: Option<$type>,)*
+            $(#[command(flatten)] $group: $Group,)*
+        }
+
+        impl $Keys {
+            pub(crate) fn defaults() -> Self {
+                Self {
+                    $($key: keys!(@default $($default)?),)*
+                    $($group: $Group::defaults(),)*
+                }
+            }
+
+            fn or(self, other: Self) -> Self {
+                Self {
+                    $($key: self.$key.or(other.$key),)*
+                    $($group: self.$group.or(other.$group),)*
+                }
+            }
+        }
+    )*};
+    (@default) => { None };
+    (@default $default:expr) => { Some($default) };
 }
 
-/// The terms of handoffs whose offer names none.
-#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[command(next_help_heading = "Terms of handoffs whose offer names none")]
-struct TermKeys {
-    /// How long a claim holds without a heartbeat, in milliseconds [default: 30000]
-    #[arg(
-        id = "terms.lease_ms",
-        long = "terms-lease-ms",
-        env = "TASUKI_TERMS_LEASE_MS",
-        hide_env_values = true,
-        value_name = "MS"
-    )]
-    lease_ms: Option<u64>,
-    /// How long one attempt may take in all, in milliseconds [default: 3600000]
-    #[arg(
-        id = "terms.work_ms",
-        long = "terms-work-ms",
-        env = "TASUKI_TERMS_WORK_MS",
-        hide_env_values = true,
-        value_name = "MS"
-    )]
-    work_ms: Option<u64>,
-    /// How many attempts may fail before a handoff is dead-lettered [default: 3]
-    #[arg(
-        id = "terms.attempts",
-        long = "terms-attempts",
-        env = "TASUKI_TERMS_ATTEMPTS",
-        hide_env_values = true,
-        value_name = "N"
-    )]
-    attempts: Option<u32>,
-    /// How many leases in a row may be lost before a handoff is quarantined [default: 3]
-    #[arg(
-        id = "terms.losses",
-        long = "terms-losses",
-        env = "TASUKI_TERMS_LOSSES",
-        hide_env_values = true,
-        value_name = "N"
-    )]
-    losses: Option<u32>,
-    /// The longest pause before a retry, in milliseconds [default: 30000]
-    #[arg(
-        id = "terms.backoff_ms",
-        long = "terms-backoff-ms",
-        env = "TASUKI_TERMS_BACKOFF_MS",
-        hide_env_values = true,
-        value_name = "MS"
-    )]
-    backoff_ms: Option<u64>,
-}
+keys! {
+    /// Every key. What is silent is left to the next source.
+    pub(crate) struct Keys {
+        /// Where the data is kept [default: ./tasuki-data]
+        #[arg(long, env = "TASUKI_DATA", hide_env_values = true, value_name = "DIR")]
+        pub(crate) data: PathBuf = "./tasuki-data".into(),
+        /// Where the work is kept: a PostgreSQL that several brokers may share, as
+        /// `postgres://user@host/database`; the data directory without it [default: none]
+        #[arg(long, env = "TASUKI_STORE", hide_env_values = true, value_name = "URL")]
+        pub(crate) store: String,
+        /// A file with certificates of authorities that vouch for the PostgreSQL server, instead of the
+        /// system's [default: none]
+        #[arg(long, env = "TASUKI_STORE_CA", hide_env_values = true, value_name = "FILE")]
+        store_ca: PathBuf,
+        /// Whether the URL leads to a pooler that gives every transaction another connection, such as
+        /// PgBouncer in transaction mode [default: false]
+        #[arg(
+            long,
+            env = "TASUKI_STORE_POOLER",
+            hide_env_values = true,
+            value_name = "BOOL",
+            num_args = 0..=1,
+            default_missing_value = "true"
+        )]
+        store_pooler: bool = false,
+        /// How many connections to PostgreSQL this broker holds at most [default: 16]
+        #[arg(long, env = "TASUKI_STORE_CONNECTIONS", hide_env_values = true, value_name = "N")]
+        store_connections: usize = 16,
+        /// How many days PostgreSQL keeps the history of finished work; 0 keeps it for ever
+        /// [default: 0]
+        #[arg(long, env = "TASUKI_STORE_RETAIN_DAYS", hide_env_values = true, value_name = "DAYS")]
+        store_retain_days: u32 = 0,
+        /// The address to listen on; port 0 takes a free one [default: 127.0.0.1:8788]
+        #[arg(long, env = "TASUKI_LISTEN", hide_env_values = true, value_name = "ADDRESS")]
+        listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 8788)),
+        /// A host that requests may name, besides loopback; may be repeated [default: none]
+        #[arg(
+            long = "host",
+            env = "TASUKI_HOSTS",
+            hide_env_values = true,
+            value_name = "NAME",
+            value_delimiter = ','
+        )]
+        hosts: Vec<String> = Limits::default().hosts,
+        /// Whether requests must show who they are from. Only a loopback address goes without
+        /// [default: off]
+        #[arg(long, env = "TASUKI_AUTH", hide_env_values = true, value_name = "MODE")]
+        auth: AuthMode = AuthMode::Off,
+        /// What is done about secrets in memories, shared contexts and payloads: `block` refuses what is
+        /// certain and warns of what is likely, `warn` only warns [default: block]
+        #[arg(long, env = "TASUKI_SECRETS", hide_env_values = true, value_name = "POLICY")]
+        secrets: SecretsPolicy = SecretsPolicy::Block,
+        /// A file of pipelines: routes that tasks run along. It is read again when it changes
+        /// [default: none]
+        #[arg(long, env = "TASUKI_PIPELINES", hide_env_values = true, value_name = "FILE")]
+        pipelines: PathBuf,
+        /// How many hops a chain may have before it ends as a dead letter [default: 10]
+        #[arg(long, env = "TASUKI_HOPS_MAX", hide_env_values = true, value_name = "N")]
+        hops_max: u32 = Settings::default().hops_max,
+        /// Addresses to which the broker may deliver besides public ones, such as 10.1.0.0/16; may be
+        /// repeated [default: none]
+        #[arg(
+            long = "webhook-allow",
+            env = "TASUKI_WEBHOOK_ALLOW",
+            hide_env_values = true,
+            value_name = "CIDR",
+            value_delimiter = ','
+        )]
+        webhook_allow: Vec<String> = Vec::new(),
+        /// A JSON file that says what receivers want to see, by their role; the built-in profiles hold for
+        /// roles that it does not name [default: none]
+        #[arg(long, env = "TASUKI_PROFILES", hide_env_values = true, value_name = "FILE")]
+        profiles: PathBuf,
+        /// Which log lines to write, such as `warn` or `info,tasuki_store=debug` [default: info]
+        #[arg(long, env = "TASUKI_LOG", hide_env_values = true, value_name = "FILTER")]
+        log: String = "info".into(),
+        /// The form of log lines [default: human]
+        #[arg(long, env = "TASUKI_LOG_FORMAT", hide_env_values = true, value_name = "FORMAT")]
+        log_format: LogFormat = LogFormat::Human,
+        /// Whether a commit waits for the disk. For measuring only: `off` loses acknowledged work in a
+        /// power cut [default: full]
+        #[arg(long, env = "TASUKI_SYNC", hide_env_values = true, value_name = "MODE")]
+        sync: SyncMode = SyncMode::Full,
+        /// How long a handoff may take from offer to end, in milliseconds [default: 86400000]
+        #[arg(long, env = "TASUKI_EXPIRES_IN_MS", hide_env_values = true, value_name = "MS")]
+        expires_in_ms: u64 = Settings::default().expires_in_ms,
+        ..terms: TermKeys,
+        ..limits: LimitKeys,
+    }
 
-/// What one client may ask of the broker.
-#[derive(Debug, Clone, Default, Args, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-#[command(next_help_heading = "Limits")]
-struct LimitKeys {
-    /// The largest request body, in bytes [default: 1048576]
-    #[arg(
-        id = "limits.body_bytes_max",
-        long = "limits-body-bytes-max",
-        env = "TASUKI_LIMITS_BODY_BYTES_MAX",
-        hide_env_values = true,
-        value_name = "BYTES"
-    )]
-    body_bytes_max: Option<usize>,
-    /// How many requests one address may send in a second; 0 is no limit [default: 0]
-    #[arg(
-        id = "limits.requests_per_second",
-        long = "limits-requests-per-second",
-        env = "TASUKI_LIMITS_REQUESTS_PER_SECOND",
-        hide_env_values = true,
-        value_name = "N"
-    )]
-    requests_per_second: Option<u32>,
-    /// How many connections there may be at once [default: 10000]
-    #[arg(
-        id = "limits.connections_max",
-        long = "limits-connections-max",
-        env = "TASUKI_LIMITS_CONNECTIONS_MAX",
-        hide_env_values = true,
-        value_name = "N"
-    )]
-    connections_max: Option<usize>,
+    /// The terms of handoffs whose offer names none.
+    #[command(next_help_heading = "Terms of handoffs whose offer names none")]
+    struct TermKeys {
+        /// How long a claim holds without a heartbeat, in milliseconds [default: 30000]
+        #[arg(
+            id = "terms.lease_ms",
+            long = "terms-lease-ms",
+            env = "TASUKI_TERMS_LEASE_MS",
+            hide_env_values = true,
+            value_name = "MS"
+        )]
+        lease_ms: u64 = Terms::default().lease_ms,
+        /// How long one attempt may take in all, in milliseconds [default: 3600000]
+        #[arg(
+            id = "terms.work_ms",
+            long = "terms-work-ms",
+            env = "TASUKI_TERMS_WORK_MS",
+            hide_env_values = true,
+            value_name = "MS"
+        )]
+        work_ms: u64 = Terms::default().work_ms,
+        /// How many attempts may fail before a handoff is dead-lettered [default: 3]
+        #[arg(
+            id = "terms.attempts",
+            long = "terms-attempts",
+            env = "TASUKI_TERMS_ATTEMPTS",
+            hide_env_values = true,
+            value_name = "N"
+        )]
+        attempts: u32 = Terms::default().attempts,
+        /// How many leases in a row may be lost before a handoff is quarantined [default: 3]
+        #[arg(
+            id = "terms.losses",
+            long = "terms-losses",
+            env = "TASUKI_TERMS_LOSSES",
+            hide_env_values = true,
+            value_name = "N"
+        )]
+        losses: u32 = Terms::default().losses,
+        /// The longest pause before a retry, in milliseconds [default: 30000]
+        #[arg(
+            id = "terms.backoff_ms",
+            long = "terms-backoff-ms",
+            env = "TASUKI_TERMS_BACKOFF_MS",
+            hide_env_values = true,
+            value_name = "MS"
+        )]
+        backoff_ms: u64 = Terms::default().backoff_ms,
+    }
+
+    /// What one client may ask of the broker.
+    #[command(next_help_heading = "Limits")]
+    struct LimitKeys {
+        /// The largest request body, in bytes [default: 1048576]
+        #[arg(
+            id = "limits.body_bytes_max",
+            long = "limits-body-bytes-max",
+            env = "TASUKI_LIMITS_BODY_BYTES_MAX",
+            hide_env_values = true,
+            value_name = "BYTES"
+        )]
+        body_bytes_max: usize = Limits::default().body_bytes_max,
+        /// How many requests one address may send in a second; 0 is no limit [default: 0]
+        #[arg(
+            id = "limits.requests_per_second",
+            long = "limits-requests-per-second",
+            env = "TASUKI_LIMITS_REQUESTS_PER_SECOND",
+            hide_env_values = true,
+            value_name = "N"
+        )]
+        requests_per_second: u32 = Limits::default().requests_per_second,
+        /// How many connections there may be at once [default: 10000]
+        #[arg(
+            id = "limits.connections_max",
+            long = "limits-connections-max",
+            env = "TASUKI_LIMITS_CONNECTIONS_MAX",
+            hide_env_values = true,
+            value_name = "N"
+        )]
+        connections_max: usize = Limits::default().connections_max,
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -260,44 +292,6 @@ pub(crate) struct Config {
 }
 
 impl Keys {
-    /// What holds where nobody says anything.
-    pub(crate) fn defaults() -> Self {
-        let Settings { terms, expires_in_ms, hops_max, .. } = Settings::default();
-        let limits = Limits::default();
-        Self {
-            data: Some("./tasuki-data".into()),
-            store: None,
-            store_ca: None,
-            store_pooler: Some(false),
-            store_connections: Some(16),
-            store_retain_days: Some(0),
-            listen: Some(SocketAddr::from(([127, 0, 0, 1], 8788))),
-            hosts: Some(limits.hosts),
-            auth: Some(AuthMode::Off),
-            secrets: Some(SecretsPolicy::Block),
-            pipelines: None,
-            hops_max: Some(hops_max),
-            webhook_allow: Some(Vec::new()),
-            profiles: None,
-            log: Some("info".into()),
-            log_format: Some(LogFormat::Human),
-            sync: Some(SyncMode::Full),
-            expires_in_ms: Some(expires_in_ms),
-            terms: TermKeys {
-                lease_ms: Some(terms.lease_ms),
-                work_ms: Some(terms.work_ms),
-                attempts: Some(terms.attempts),
-                losses: Some(terms.losses),
-                backoff_ms: Some(terms.backoff_ms),
-            },
-            limits: LimitKeys {
-                body_bytes_max: Some(limits.body_bytes_max),
-                requests_per_second: Some(limits.requests_per_second),
-                connections_max: Some(limits.connections_max),
-            },
-        }
-    }
-
     /// Puts the sources together; `self` is flags and environment.
     pub(crate) fn resolve(self, file: Option<&Path>) -> Result<Config, Failure> {
         let keys = self.or(Self::read(file)?).or(Self::defaults());
@@ -330,44 +324,6 @@ impl Keys {
                 "docs/reference/configuration.md describes every key; `tasuki serve --help` too",
             )
         })
-    }
-
-    fn or(self, other: Self) -> Self {
-        Self {
-            data: self.data.or(other.data),
-            store: self.store.or(other.store),
-            store_ca: self.store_ca.or(other.store_ca),
-            store_pooler: self.store_pooler.or(other.store_pooler),
-            store_connections: self.store_connections.or(other.store_connections),
-            store_retain_days: self.store_retain_days.or(other.store_retain_days),
-            listen: self.listen.or(other.listen),
-            hosts: self.hosts.or(other.hosts),
-            auth: self.auth.or(other.auth),
-            secrets: self.secrets.or(other.secrets),
-            pipelines: self.pipelines.or(other.pipelines),
-            hops_max: self.hops_max.or(other.hops_max),
-            webhook_allow: self.webhook_allow.or(other.webhook_allow),
-            profiles: self.profiles.or(other.profiles),
-            log: self.log.or(other.log),
-            log_format: self.log_format.or(other.log_format),
-            sync: self.sync.or(other.sync),
-            expires_in_ms: self.expires_in_ms.or(other.expires_in_ms),
-            terms: TermKeys {
-                lease_ms: self.terms.lease_ms.or(other.terms.lease_ms),
-                work_ms: self.terms.work_ms.or(other.terms.work_ms),
-                attempts: self.terms.attempts.or(other.terms.attempts),
-                losses: self.terms.losses.or(other.terms.losses),
-                backoff_ms: self.terms.backoff_ms.or(other.terms.backoff_ms),
-            },
-            limits: LimitKeys {
-                body_bytes_max: self.limits.body_bytes_max.or(other.limits.body_bytes_max),
-                requests_per_second: self
-                    .limits
-                    .requests_per_second
-                    .or(other.limits.requests_per_second),
-                connections_max: self.limits.connections_max.or(other.limits.connections_max),
-            },
-        }
     }
 
     fn complete(self) -> Option<Config> {

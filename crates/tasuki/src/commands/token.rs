@@ -8,10 +8,10 @@ use tasuki_core::registry::Purpose;
 use tasuki_http::wire;
 
 use crate::args::millis;
-use crate::args::rules::{self, Role, Rules};
 use crate::client::{Client, Connect};
 use crate::exit::Exit;
 use crate::output::{Facts, Output, table};
+use crate::rules::{self, Role, Rules};
 
 #[derive(Args)]
 pub(crate) struct Token {

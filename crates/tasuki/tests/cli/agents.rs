@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::stage::{Broker, Ran, Stage, Talk, text};
+use tasuki_testing::stage::{Broker, Ran, Stage, Talk, text};
 
 const OFFER: &str = "handoff offer --from coder --to reviewer --intent 'look at it' \
                      --payload '{\"type\":\"code\"}'";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-use crate::stage::{Stage, Talk, text};
+use tasuki_testing::stage::{Stage, Talk, text};
 
 #[test]
 fn a_chain_leaves_one_broker_is_checked_alone_and_read_at_another() {

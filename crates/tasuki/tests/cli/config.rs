@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-use crate::stage::{Broker, Stage, Talk};
+use tasuki_testing::stage::{Broker, Stage, Talk};
 
 /// The data directory that a broker says it uses.
 fn data_of(broker: &Broker) -> &str {

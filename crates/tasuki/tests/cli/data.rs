@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-use crate::stage::{Stage, Talk};
+use tasuki_testing::stage::{Stage, Talk};
 
 #[test]
 fn a_backup_of_a_running_broker_is_restored_and_its_claims_are_stale() {

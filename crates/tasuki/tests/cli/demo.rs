@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::stage::{Ran, Stage, Talk, text};
+use tasuki_testing::stage::{Ran, Stage, Talk, text};
 
 /// Runs the demo where nothing else puts its temporary files. Nothing of it may be left there.
 fn demo(stage: &Stage, more: &[&str]) -> Ran {

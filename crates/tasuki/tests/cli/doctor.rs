@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::data::altered;
-use crate::stage::{Stage, Talk};
+use tasuki_testing::stage::{Stage, Talk};
 
 fn status_of<'r>(report: &'r Value, name: &str) -> &'r str {
     let checks = report["checks"].as_array().unwrap();
@@ -65,7 +65,8 @@ fn what_waits_for_a_person_is_a_warning() {
     let talk = Talk { stage: &stage, broker: &broker };
     let handoff = talk.offer("--needs-approval");
     talk.run(&format!("handoff reject {handoff} --by boss")).ok();
-    talk.run("doctor --data data").ends(0, &["warn  dead letters", "1 wait", "tasuki dlq list"]);
+    talk.run("doctor --data data")
+        .ends(0, &["warn  dead letters", "1 wait", "tasuki dead-letter list"]);
     broker.stop();
     let doctor = ["doctor", "--data", "data", "--url", "http://127.0.0.1:1"];
     stage.run(&doctor).ends(1, &["warn  dead letters", "1 wait", "1 failed"]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Every failure says what to do next, and ends with the code that the reference promises.
 
-use crate::stage::{Ran, Stage, Talk};
+use tasuki_testing::stage::{Ran, Stage, Talk};
 
 const NOBODY: &str = "handoff_00000000000000000000000000";
 

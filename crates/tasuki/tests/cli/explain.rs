@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::stage::{Stage, Talk, text};
+use tasuki_testing::stage::{Stage, Talk, text};
 
 /// The places of these in a text, which must be in this order.
 #[track_caller]
@@ -57,7 +57,7 @@ fn a_handoff_is_explained_from_its_offer_to_its_end_and_the_commands_printed_wor
     let dead = talk.run(&format!("explain {handoff}")).ok();
     in_order(&dead, &QUESTIONS);
     in_order(&dead, &["reviewer failed (permanent, broken): does not build", "a dead letter"]);
-    in_order(&dead, &["What might mend it: mend the build", "tasuki dlq redrive"]);
+    in_order(&dead, &["What might mend it: mend the build", "tasuki dead-letter redrive"]);
 
     let task = text(&held["where"]["task_id"]);
     let again = talk.json(&command_of(&talk.json(&format!("explain {task}"))));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-use crate::stage::{Stage, Talk};
+use tasuki_testing::stage::{Stage, Talk};
 
 /// The value of a line `name: value`.
 #[track_caller]
@@ -49,7 +49,7 @@ fn a_payload_comes_in_place_from_a_file_or_from_stdin() {
 
     let mut command = talk.command(&format!("{line} -"));
     command.stdin(std::fs::File::open(stage.path("payload.json")).unwrap());
-    crate::stage::Ran::of(command).ok();
+    tasuki_testing::stage::Ran::of(command).ok();
 
     talk.run(&format!("{line} @none.json")).ends(2, &["none.json", "@FILE"]);
     talk.run(&format!("{line} 'just text'")).ends(2, &["--payload"]);
@@ -66,15 +66,16 @@ fn what_nobody_could_do_waits_for_a_decision() {
     let fail = "--type broken --message 'does not build' --class permanent --hint mend";
     talk.run(&format!("handoff fail {handoff} {proof} {fail}")).ok();
 
-    talk.run(&format!("handoff wait {handoff}")).ends(1, &["dead_lettered", "tasuki dlq show"]);
-    talk.run("dlq list").ends(0, &[&handoff, "permanent_failure", "waiting"]);
-    let shown = talk.run(&format!("dlq show {handoff}"));
-    shown.ends(0, &["does not build", "look at it", "tasuki dlq redrive"]);
-    let again = talk.json(&format!("dlq redrive {handoff} --by coder"));
+    talk.run(&format!("handoff wait {handoff}"))
+        .ends(1, &["dead_lettered", "tasuki dead-letter show"]);
+    talk.run("dead-letter list").ends(0, &[&handoff, "permanent_failure", "waiting"]);
+    let shown = talk.run(&format!("dead-letter show {handoff}"));
+    shown.ends(0, &["does not build", "look at it", "tasuki dead-letter redrive"]);
+    let again = talk.json(&format!("dead-letter redrive {handoff} --by coder"));
     assert_ne!(again["handoff_id"], handoff.as_str());
-    talk.run(&format!("dlq discard {handoff} --by coder --reason late"))
-        .ends(4, &["already_reviewed", &format!("tasuki dlq show {handoff}")]);
-    assert_eq!(talk.run("dlq list").ok(), "no dead letters\n");
+    talk.run(&format!("dead-letter discard {handoff} --by coder --reason late"))
+        .ends(4, &["already_reviewed", &format!("tasuki dead-letter show {handoff}")]);
+    assert_eq!(talk.run("dead-letter list").ok(), "no dead letters\n");
 }
 
 #[test]
@@ -86,7 +87,7 @@ fn an_offer_can_wait_until_it_is_claimed() {
     talk.run(&format!("{line} --wait 50ms")).ends(5, &["pending"]);
     talk.claim();
     let offer = talk.command(&format!("{line} --wait 60s"));
-    let waiting = std::thread::spawn(move || crate::stage::Ran::of(offer));
+    let waiting = std::thread::spawn(move || tasuki_testing::stage::Ran::of(offer));
     talk.run("handoff claim --agent reviewer --wait 60s").ok();
     waiting.join().unwrap().ends(0, &["state:    claimed", "holder:   reviewer"]);
 }

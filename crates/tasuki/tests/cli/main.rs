@@ -3,10 +3,8 @@
 #![cfg(test)]
 
 mod agents;
-mod breakages;
 mod chain;
 mod config;
-mod conformance;
 mod data;
 mod demo;
 mod doctor;
@@ -15,8 +13,7 @@ mod explain;
 mod handoff;
 mod json;
 mod memory;
+mod old_data;
 mod pages;
 mod postgres;
-mod proxy;
 mod serve;
-mod stage;

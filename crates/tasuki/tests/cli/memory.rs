@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memories and shared contexts by hand.
 
-use crate::stage::{Stage, Talk};
+use tasuki_testing::stage::{Stage, Talk};
 
 #[test]
 fn a_memory_is_kept_found_changed_and_erased() {

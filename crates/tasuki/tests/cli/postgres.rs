@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Commands about a PostgreSQL: serve on one, look at one, move to one and back.
 
-use crate::stage::{Stage, Talk};
-
-pub(crate) fn database() -> String {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(scratch_postgres::shared().database())
-}
+use tasuki_testing::database;
+use tasuki_testing::stage::{Stage, Talk};
 
 #[test]
 fn a_store_that_cannot_be_used_is_refused_with_what_to_do() {

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::stage::{Broker, Ran, Stage, Talk};
+use tasuki_testing::stage::{Broker, Ran, Stage, Talk};
 
 #[test]
 fn it_tells_where_it_is_and_that_it_is_ready() {

@@ -11,11 +11,11 @@ use tasuki_http::wire;
 
 use super::text;
 use crate::args::millis;
-use crate::args::rules::{Role, Rules};
 use crate::client::{Client, Connect, KeyFile};
 use crate::commands::token;
 use crate::exit::Failure;
 use crate::output::Output;
+use crate::rules::{Role, Rules};
 
 #[derive(Args)]
 pub(super) struct Invite {

@@ -7,10 +7,10 @@ use tasuki_core::Capability;
 use tasuki_core::ids::TenantId;
 use tasuki_http::wire;
 
-use crate::args::rules;
 use crate::client::Client;
 use crate::commands::handoff::pretty;
 use crate::output::{Facts, Output, span, table};
+use crate::rules;
 
 #[derive(Args)]
 pub(super) struct List {

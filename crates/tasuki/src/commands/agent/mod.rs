@@ -12,10 +12,10 @@ use tasuki_http::wire;
 
 pub(super) use look::text;
 
-use crate::args::rules::{self, Rules};
 use crate::client::{Client, Connect, escaped};
 use crate::exit::Exit;
 use crate::output::{Facts, Output};
+use crate::rules::{self, Rules};
 
 #[derive(Args)]
 pub(crate) struct Agent {

@@ -25,6 +25,7 @@ use super::explain::{self, Explained, Subject};
 use crate::client::Connect;
 use crate::exit::{self, Exit, Failure};
 use crate::output::Output;
+use crate::store_failed;
 
 /// How long a line stands before the next one, where somebody watches.
 const PACE: Duration = Duration::from_millis(400);
@@ -82,7 +83,10 @@ impl Demo {
         let ended = play.run(chaos).await;
 
         let mut explained = None;
-        let mut failure = ended.err().and_then(exit::failure_of).map(|failure| failure.message);
+        let mut failure = ended
+            .err()
+            .and_then(|error| exit::failure_of(error, store_failed::failure))
+            .map(|failure| failure.message);
         if let (None, Some(task)) = (&failure, play.task.as_deref().and_then(|it| it.parse().ok()))
         {
             match explain::explain(play.client(), Subject::Task(task)).await {

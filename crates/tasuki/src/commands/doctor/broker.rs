@@ -92,9 +92,9 @@ async fn dead_letters(client: &Client) -> Check {
             Check::warn(
                 NAME,
                 format!("{waiting}{more} wait for a decision"),
-                client.command("dlq list"),
+                client.command("dead-letter list"),
             )
         }
-        Err(error) => Check::fail(NAME, format!("{error:#}"), client.command("dlq list")),
+        Err(error) => Check::fail(NAME, format!("{error:#}"), client.command("dead-letter list")),
     }
 }

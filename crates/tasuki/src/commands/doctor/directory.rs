@@ -73,7 +73,7 @@ fn state(facts: &Inspection, broker_is_up: bool) -> Vec<Check> {
             some => Check::warn(
                 "dead letters",
                 format!("{some} wait for a decision"),
-                "start the broker with `tasuki serve`, then `tasuki dlq list`",
+                "start the broker with `tasuki serve`, then `tasuki dead-letter list`",
             ),
         });
     }

@@ -144,11 +144,11 @@ async fn dead(
         }
     }
     let by = decider(task);
-    let redrive = format!("dlq redrive {id} --by {by}");
-    let reroute = format!("dlq reroute {id} --by {by} --to AGENT");
-    let amend = format!("dlq amend {id} --by {by} --ask '…'");
-    let answer = format!("dlq answer {id} --by {by} --decision '…'");
-    let discard = format!("dlq discard {id} --by {by} --reason '…'");
+    let redrive = format!("dead-letter redrive {id} --by {by}");
+    let reroute = format!("dead-letter reroute {id} --by {by} --to AGENT");
+    let amend = format!("dead-letter amend {id} --by {by} --ask '…'");
+    let answer = format!("dead-letter answer {id} --by {by} --decision '…'");
+    let discard = format!("dead-letter discard {id} --by {by} --reason '…'");
     let question = envelope.and_then(|it| it.parts.open_decisions.first());
     match (reason, question) {
         (Some(DeadReason::PermanentFailure), Some(question)) => {

@@ -38,7 +38,7 @@ impl Shown {
             .maybe("gaps", listed("gaps", words));
         let id = self.handoff.handoff_id;
         let next = match self.handoff.state.as_str() {
-            "dead_lettered" => Some(format!("dlq show {id}")),
+            "dead_lettered" => Some(format!("dead-letter show {id}")),
             "completed" | "failed" | "cancelled" => None,
             "awaiting_approval" => Some(format!("handoff approve {id} --by AGENT")),
             _ => Some(format!("handoff wait {id}")),

@@ -21,7 +21,7 @@ def main() -> int:
     """Runs the suite; 0 if every check passes, 1 if not, 69 if nothing answers at the target."""
     parser = argparse.ArgumentParser(prog="python -m tasuki.conformance", description=__doc__)
     parser.add_argument("--target", required=True, help="the server's URL")
-    parser.add_argument("--suite", help="a file that `tasuki conformance suite` printed")
+    parser.add_argument("--suite", help="a file that `tasuki-tools conformance suite` printed")
     parser.add_argument("--level", action="append", choices=LEVELS, default=[])
     parser.add_argument("--only", default="*", help="ids of checks; * stands for anything")
     parser.add_argument("--format", choices=["tap", "json"], default="tap")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import time
 import uuid
@@ -99,14 +100,24 @@ class Report:
 
 
 def load(path: str | Path | None = None) -> Suite:
-    """The suite of a file, or the one that the server's own program prints."""
-    if path is not None:
-        text = Path(path).read_text("utf-8")
+    """The suite of a file, the one that came with this package, or what `tasuki-tools` prints."""
+    brought = Path(__file__).with_name("suite.json")
+    if path is not None or brought.is_file():
+        text = Path(path or brought).read_text("utf-8")
     else:
-        command = [find_binary(), "conformance", "suite"]
+        command = [_tools(), "conformance", "suite"]
         text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     suite: Suite = json.loads(text)
     return suite
+
+
+def _tools() -> str:
+    """Where `tasuki-tools` is: beside the server, or on the path."""
+    beside = Path(find_binary()).with_name("tasuki-tools")
+    found = str(beside) if beside.is_file() else shutil.which("tasuki-tools")
+    if not found:
+        raise FileNotFoundError("there is no suite: give a file, or put tasuki-tools on the path")
+    return found
 
 
 class _Failed(Exception):
