@@ -84,8 +84,8 @@ fn build(root: &Path) -> anyhow::Result<PathBuf> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let arguments = ["build", "--quiet", "--profile", "instructions", "-p", "one-cycle"];
     let mut build = Command::new(cargo);
-    let built = build.args(arguments).env("RUSTFLAGS", PORTABLE).current_dir(root).status()?;
-    ensure!(built.success(), "cannot build one-cycle");
+    build.args(arguments).env("RUSTFLAGS", PORTABLE).current_dir(root);
+    ensure!(build.status()?.success(), "cannot build one-cycle");
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     Ok(target.join("instructions/one-cycle"))

@@ -61,7 +61,7 @@ impl Exit {
             Self::Conflict => "it conflicts with what happened before (HTTP 409), as a stale claim",
             Self::Nothing => "there was nothing to do, or the wait ended before it was done",
             Self::Unavailable => "no broker answers, or it cannot serve now (HTTP 5xx)",
-            Self::Io => "the store failed: an I/O error, or damaged data",
+            Self::Io => "the store failed (an I/O error, damaged data), or a worker of the broker",
             Self::InUse => "another process uses the data directory or the address",
         }
     }

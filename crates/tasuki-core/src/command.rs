@@ -166,6 +166,11 @@ pub enum Command {
     Sweep {
         max: usize,
     },
+    /// Gives every holder a full lease, unless a broker was there to hear from it. Nobody was since
+    /// the time that is named.
+    RenewAll {
+        since: Timestamp,
+    },
     /// Makes all claims so far stale, after a restore.
     RaiseEpoch {
         epoch: u64,
@@ -214,7 +219,10 @@ impl Command {
             Self::Publish { open, .. } => &open.owner,
             Self::Held { by: Some(by), .. } => &by.agent,
             Self::Held { by: None, .. } => return TENANT_DEFAULT,
-            Self::Sweep { .. } | Self::RaiseEpoch { .. } | Self::Join { .. } => {
+            Self::Sweep { .. }
+            | Self::RenewAll { .. }
+            | Self::RaiseEpoch { .. }
+            | Self::Join { .. } => {
                 return TENANT_DEFAULT;
             }
             Self::Registry { by, .. } => {

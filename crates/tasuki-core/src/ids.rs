@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -19,6 +20,17 @@ pub struct Malformed(pub String);
 /// The digits of Crockford's base 32: no letter that reads like a digit.
 const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const ENCODED_CHARS: usize = 26;
+
+/// What each byte is worth as a digit; 255 if it is none.
+const WORTH: [u8; 256] = {
+    let mut worth = [255; 256];
+    let mut digit: u8 = 0;
+    while (digit as usize) < DIGITS.len() {
+        worth[DIGITS[digit as usize] as usize] = digit;
+        digit += 1;
+    }
+    worth
+};
 
 /// An id as it is written. Many are written for each request, so it is kept on the stack.
 struct Encoded {
@@ -54,14 +66,29 @@ fn decode(text: &str, prefix: &str) -> Result<u128, Malformed> {
     let digits = digits.filter(|digits| digits.len() == ENCODED_CHARS).ok_or_else(wrong)?;
     let mut value: u128 = 0;
     for (place, digit) in digits.bytes().enumerate() {
-        let digit = DIGITS.iter().position(|&known| known == digit).ok_or_else(wrong)?;
+        let worth = WORTH[usize::from(digit)];
         // 26 digits hold 130 bits; the first may only use the three that fit.
-        if place == 0 && digit > 7 {
+        if worth > 31 || (place == 0 && worth > 7) {
             return Err(wrong());
         }
-        value = (value << 5) | u128::try_from(digit).expect("five bits fit");
+        value = (value << 5) | u128::from(worth);
     }
     Ok(value)
+}
+
+/// Reads an id or a name from a text where it stands, without a copy of the text.
+struct AsText<T>(PhantomData<T>);
+
+impl<T: FromStr<Err = Malformed>> de::Visitor<'_> for AsText<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+        text.parse().map_err(E::custom)
+    }
 }
 
 macro_rules! id_type {
@@ -93,8 +120,7 @@ macro_rules! id_type {
         }
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                let text = Cow::<str>::deserialize(from)?;
-                text.parse().map_err(de::Error::custom)
+                from.deserialize_str(AsText(PhantomData))
             }
         }
         impl JsonSchema for $name {
@@ -225,8 +251,7 @@ macro_rules! text_type {
         }
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                let text = Cow::<str>::deserialize(from)?;
-                text.parse().map_err(de::Error::custom)
+                from.deserialize_str(AsText(PhantomData))
             }
         }
         impl JsonSchema for $name {
@@ -443,7 +468,7 @@ impl Serialize for Hash {
 }
 impl<'de> Deserialize<'de> for Hash {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Cow::<str>::deserialize(from)?.parse().map_err(de::Error::custom)
+        from.deserialize_str(AsText(PhantomData))
     }
 }
 impl JsonSchema for Hash {
@@ -564,7 +589,7 @@ impl Serialize for Timestamp {
 }
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Cow::<str>::deserialize(from)?.parse().map_err(de::Error::custom)
+        from.deserialize_str(AsText(PhantomData))
     }
 }
 impl JsonSchema for Timestamp {

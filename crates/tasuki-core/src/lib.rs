@@ -24,6 +24,7 @@ pub mod manifest;
 pub mod observe;
 pub mod pipeline;
 pub mod quota;
+pub mod redact;
 pub mod refusal;
 pub mod registry;
 pub mod report;

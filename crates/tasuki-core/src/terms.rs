@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::ids::Timestamp;
 
 pub const LEASE_MS_MIN: u64 = 100;
+/// How long brokers may not look after leases before that is a silence of their own, by which no
+/// holder is judged.
+pub const SILENCE_MS: u64 = 2_000;
 pub const LEASE_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 pub const WORK_MS_MAX: u64 = 30 * 24 * 60 * 60 * 1000;
 pub const ATTEMPTS_MAX: u32 = 100;

@@ -17,7 +17,7 @@ use crate::folds::observer::Declared;
 #[derive(Debug)]
 pub(crate) struct Listed {
     pub(crate) agent: Arc<Agent>,
-    pub(crate) manifest: Manifest,
+    pub(crate) manifest: Arc<Manifest>,
     /// As it was published.
     pub(crate) body: Body,
 }
@@ -117,7 +117,11 @@ impl Directory {
 /// A manifest that was stored and cannot be read any more is nobody's: it was checked before.
 async fn read(store: &dyn Store, agent: &Arc<Agent>) -> Result<Option<Arc<Listed>>, Error> {
     let Some(body) = store.manifest(&agent.id).await? else { return Ok(None) };
-    let parsed = serde_json::from_str(body.text()).ok().map(Manifest::parse);
-    let listed = |manifest| Arc::new(Listed { agent: agent.clone(), manifest, body });
-    Ok(parsed.and_then(Result::ok).map(listed))
+    let listed = |manifest| Arc::new(Listed { agent: agent.clone(), manifest, body: body.clone() });
+    Ok(parsed(&body).map(listed))
+}
+
+pub(crate) fn parsed(body: &Body) -> Option<Arc<Manifest>> {
+    let value = serde_json::from_str(body.text()).ok()?;
+    Manifest::parse(value).ok().map(Arc::new)
 }

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tasuki_core::ids::TenantId;
-use tasuki_core::manifest::fits;
+use tasuki_core::manifest::{Manifest, fits};
 use tasuki_core::observe::Track;
 use tasuki_core::registry::{Agent, Standing};
 use tasuki_core::{AgentId, Body, Capability, Refusal, Target, Timestamp};
 
 use crate::desk::Desk;
-use crate::directory::Listed;
+use crate::directory::{self, Listed};
 use crate::engine::Engine;
 use crate::error::{Error, invalid};
 
@@ -48,7 +48,10 @@ pub struct Search {
 #[derive(Debug, Clone)]
 pub struct SeenAgent {
     pub agent: Arc<Agent>,
+    /// As it was published.
     pub manifest: Option<Body>,
+    /// What it says, if that can still be read.
+    pub declared: Option<Arc<Manifest>>,
     /// Whether the caller looks after it.
     pub trusted: bool,
     pub live: bool,
@@ -66,21 +69,27 @@ impl Desk {
         let agent = agent.filter(|_| self.knows(&id) || self.caller.is_operator());
         let agent = agent.ok_or(Refusal::AgentNotFound(id))?;
         self.engine.observed().await;
-        let manifest = match agent.manifest {
-            Some(_) => self.engine.store.manifest(&agent.id).await?,
-            None => None,
-        };
-        Ok(self.seen(agent, manifest))
+        let Some(published) = &agent.manifest else { return Ok(self.seen(agent, None)) };
+        let listing = self.engine.listing().await?;
+        let same = |listed: &&Arc<Listed>| listed.body.hash == published.hash;
+        if let Some(listed) = listing.agents.get(&agent.id).filter(same) {
+            return Ok(self.seen(agent, Some(listed)));
+        }
+        // Who was taken out is not listed any more.
+        let manifest = self.engine.store.manifest(&agent.id).await?;
+        let declared = manifest.as_ref().and_then(directory::parsed);
+        Ok(SeenAgent { manifest, declared, ..self.seen(agent, None) })
     }
 
-    fn seen(&self, agent: Arc<Agent>, manifest: Option<Body>) -> SeenAgent {
+    fn seen(&self, agent: Arc<Agent>, listed: Option<&Arc<Listed>>) -> SeenAgent {
         let target = Target::Agent(agent.id.clone());
         let records = self.engine.records.lock().expect("no holder of this lock panics");
         let from = (agent.id.clone(), None);
         let tracks = records.tracks.range(from..).take_while(|((id, _), _)| *id == agent.id);
         let tracks = tracks.map(|((_, able), track)| (able.clone(), track.clone())).collect();
         SeenAgent {
-            manifest,
+            manifest: listed.map(|listed| listed.body.clone()),
+            declared: listed.map(|listed| listed.manifest.clone()),
             trusted: self.looks_after(&agent.id).is_ok(),
             live: self.engine.presence.is_live(&target, self.now()),
             last_seen: self.engine.presence.last(&target),
@@ -124,7 +133,7 @@ impl Desk {
                 // Rules and keys may be newer than the manifest.
                 let agent = self.engine.registry().agents.get(&listed.agent.id).cloned();
                 let agent = agent.unwrap_or_else(|| listed.agent.clone());
-                found.push(self.seen(agent, Some(listed.body.clone())));
+                found.push(self.seen(agent, Some(&listed)));
             }
         }
         // Who has a key and published nothing is known all the same, unless something it would have

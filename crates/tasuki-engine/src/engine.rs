@@ -19,7 +19,7 @@ use tasuki_core::report::{Intent, Note};
 use tasuki_core::secrets;
 use tasuki_core::terms::{LEASE_MS_MAX, LEASE_MS_MIN};
 use tasuki_core::{AgentId, Handoff, HandoffId, Position, Refusal, Task, TaskId, Terms, Timestamp};
-use tasuki_store::{Done, Needs, Reply, Store};
+use tasuki_store::{Done, Failure, Needs, Reply, Store, Until};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
@@ -142,11 +142,15 @@ impl Engine {
         let sharing = Sharing::new(store.clone(), presence.clone());
         // What is known of agents comes before the wake-ups, so that whoever is woken finds it.
         let reacting: Vec<Box<dyn Fold>> = vec![Box::new(observer), Box::new(waking)];
-        let fold = |folds| tokio::spawn(folds::drive(store.clone(), store.subscribe(), folds));
+        let watch = store.workers().clone();
+        let fold = |name, folds| {
+            let driving = folds::drive(store.clone(), store.subscribe(), folds);
+            watch.spawn(name, Until::Closed, driving).abort_handle()
+        };
         let workers = [
-            fold(reacting).abort_handle(),
-            tokio::spawn(sweeper::run(store.clone())).abort_handle(),
-            fold(vec![Box::new(sharing)]).abort_handle(),
+            fold("observer and wake-ups", reacting),
+            watch.spawn("sweeper", Until::Closed, sweeper::run(store.clone())).abort_handle(),
+            fold("sharing of presence", vec![Box::new(sharing)]),
         ];
         let closing = watch::Sender::new(false);
         let news = store.subscribe();
@@ -175,7 +179,7 @@ impl Engine {
         });
         let follower: Vec<Box<dyn Fold>> = vec![Box::new(Follower::new(Arc::downgrade(&engine)))];
         let follower = folds::drive(engine.store.clone(), news, follower);
-        let follower = tokio::spawn(follower).abort_handle();
+        let follower = watch.spawn("follower", Until::Closed, follower).abort_handle();
         engine.follower.get_or_init(|| follower);
         engine
     }
@@ -209,6 +213,7 @@ impl Engine {
 
     /// Ends all long waits; they answer with what they have.
     pub fn end_waits(&self) {
+        self.store.workers().may_end();
         self.closing.send_replace(true);
     }
 
@@ -218,9 +223,19 @@ impl Engine {
         self.store.close().await;
     }
 
-    /// Resolves with the reason once the store can no longer be trusted.
-    pub async fn failed(&self) -> String {
-        self.store.failed().await
+    /// Resolves once the broker cannot go on: the store can no longer be trusted, or something that
+    /// works in the background is gone.
+    pub async fn failed(&self) -> Failure {
+        self.store.workers().failed().await
+    }
+
+    /// Starts something that works in the background until the broker goes away.
+    pub fn start_worker(
+        &self,
+        name: &'static str,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) {
+        self.store.workers().spawn(name, Until::Closed, work);
     }
 
     /// Carries out commands of one tenant, when it is its turn.

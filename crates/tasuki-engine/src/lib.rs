@@ -63,4 +63,6 @@ pub use schemas::Shape;
 pub use shared_context::{ContextWrite, NewDecision, SeenContext};
 pub use tasuki_store::Error as StoreError;
 pub use tasuki_store::audit::{Finding, Verdict};
-pub use tasuki_store::{Entry, HandoffFilter, KeptDocument, PAGE_MAX, Sight, Stats, TaskFilter};
+pub use tasuki_store::{
+    Entry, Failure, HandoffFilter, KeptDocument, PAGE_MAX, Sight, Stats, TaskFilter,
+};

@@ -15,6 +15,7 @@ use tasuki_core::manifest::Delivery;
 use tasuki_core::registry::rules::Permission;
 use tasuki_core::registry::{Agent, Standing};
 use tasuki_core::{AgentId, Capability, Handoff, Terms, Timestamp};
+use tasuki_store::Until;
 use tokio::sync::{Notify, Semaphore};
 
 use crate::caller::{Caller, Known, ShownBy};
@@ -102,7 +103,7 @@ impl Engine {
             places: Arc::new(Semaphore::new(UNDER_WAY_MAX)),
             ended: Arc::default(),
         };
-        tokio::spawn(office.run());
+        self.start_worker("deliveries", office.run());
     }
 }
 
@@ -132,7 +133,9 @@ impl Office {
                         let Some(work) = Work::of(listed, agent) else { continue };
                         let lane = lanes.entry(id.clone()).or_default();
                         if lane.served.swap(work.version, Ordering::AcqRel) != work.version {
-                            tokio::spawn(self.clone().serve(work, lane.clone()));
+                            let serving = self.clone().serve(work, lane.clone());
+                            let workers = self.engine.store.workers();
+                            workers.spawn("deliveries to an agent", Until::Done, serving);
                         }
                     }
                 }
@@ -181,6 +184,7 @@ impl Office {
             lane.posting.fetch_add(1, Ordering::AcqRel);
             let posting = Posting(lane.clone());
             let (office, work) = (self.clone(), work.clone());
+            // A panic here costs this delivery its lease, as it would any other worker.
             tokio::spawn(async move {
                 office.deliver(&work, granted).await;
                 drop(posting);

@@ -172,14 +172,21 @@ impl Engine {
         self.store.head()
     }
 
-    /// Waits until there are events after a position. False if the broker goes away first.
+    /// Up to where the log is as it was before the last time that its end was lost.
+    pub async fn log_kept_until(&self) -> Result<Position, Error> {
+        Ok(crate::folds::log_kept_until(&*self.store).await?)
+    }
+
+    /// Waits until there are events after a position, or the log has fallen back. False if the
+    /// broker goes away first.
     pub async fn more_events(&self, after: Position) -> bool {
         let mut head = self.head.clone();
+        let before = *head.borrow_and_update();
         let mut closing = self.closing.subscribe();
         tokio::select! {
             biased;
             _ = closing.wait_for(|closing| *closing) => false,
-            more = head.wait_for(|head| *head > after) => more.is_ok(),
+            more = head.wait_for(|head| *head > after || *head < before) => more.is_ok(),
         }
     }
 

@@ -1,28 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Does what is due: lost leases, retries, start times, deadlines. It sleeps until the store says
-//! something is due, by the store's own clock.
+//! something is due, by the store's own clock, and looks up often enough to notice that it could not:
+//! a process that was stopped must not judge its holders by a silence that was its own.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tasuki_core::Command;
+use tasuki_core::{Command, Timestamp};
 use tasuki_store::{Error, Store};
 
 /// How many handoffs one sweep takes, so that it does not hold up the commands behind it.
 const SWEEP_MAX: usize = 500;
 /// How long to leave a store alone that could not sweep.
 const AFTER_FAILURE: Duration = Duration::from_millis(200);
+/// How long one sleep lasts at most.
+const LOOK_MS: u64 = 500;
 
 pub(crate) async fn run(store: Arc<dyn Store>) {
     let mut next_due = store.next_due();
+    let mut looked = store.clock().now();
     loop {
         let due = *next_due.borrow_and_update();
         let changed = match due {
-            None => next_due.changed().await,
+            None => {
+                let changed = next_due.changed().await;
+                // Nobody held anything, so nobody can lose it by what was not looked at.
+                looked = store.clock().now();
+                changed
+            }
             Some(at) => tokio::select! {
                 changed = next_due.changed() => changed,
-                () = store.clock().sleep_until(at) => {
-                    match sweep(&*store).await {
+                () = store.clock().sleep_until(at.min(looked.plus_ms(LOOK_MS))) => {
+                    match look(&*store, &mut looked, at).await {
                         Ok(()) => Ok(()),
                         Err(Error::Closed) => return,
                         Err(error) => {
@@ -38,6 +47,21 @@ pub(crate) async fn run(store: Arc<dyn Store>) {
             return;
         }
     }
+}
+
+/// Looks at the clock, and does what is due by it.
+async fn look(store: &dyn Store, looked: &mut Timestamp, due: Timestamp) -> Result<(), Error> {
+    let now = store.clock().now();
+    if store.clock().was_silent(*looked, now) {
+        let ms = now.ms_after(*looked);
+        tracing::warn!(ms, "nobody looked after leases for a while; every holder gets a full one");
+        for reply in store.execute(vec![Command::RenewAll { since: *looked }]).await? {
+            reply?;
+        }
+    }
+    store.looked(now).await?;
+    *looked = now;
+    if now >= due { sweep(store).await } else { Ok(()) }
 }
 
 async fn sweep(store: &dyn Store) -> Result<(), Error> {

@@ -316,7 +316,6 @@ pub(crate) fn own_agent(agent: &tasuki_core::registry::Agent) -> wire::Agent {
 
 pub(crate) fn agent(seen: &tasuki_engine::SeenAgent) -> wire::Agent {
     let value = seen.manifest.as_ref().and_then(|body| serde_json::from_str(body.text()).ok());
-    let parsed = value.clone().and_then(|value| Manifest::parse(value).ok());
     let own = own_agent(&seen.agent);
     wire::Agent {
         manifest: value,
@@ -327,7 +326,9 @@ pub(crate) fn agent(seen: &tasuki_engine::SeenAgent) -> wire::Agent {
         observed: seen
             .tracks
             .iter()
-            .map(|(capability, track)| observed(capability.as_ref(), track, parsed.as_ref()))
+            .map(|(capability, track)| {
+                observed(capability.as_ref(), track, seen.declared.as_deref())
+            })
             .collect(),
         ..own
     }
@@ -365,12 +366,12 @@ pub(crate) fn catalogue(
     broker_key: Option<PublicKey>,
 ) -> wire::Catalogue {
     let entry = |seen: &tasuki_engine::SeenAgent| {
-        let manifest: Manifest = serde_json::from_str(seen.manifest.as_ref()?.text()).ok()?;
+        let manifest = seen.declared.as_ref()?;
         Some(wire::CatalogueEntry {
             agent_id: seen.agent.id.clone(),
-            capabilities: manifest.capabilities.into_iter().map(|entry| entry.name).collect(),
+            capabilities: manifest.capabilities.iter().map(|entry| entry.name.clone()).collect(),
             url: format!("/v1/agents/{}", seen.agent.id.name()),
-            discovery_endpoint: manifest.discovery_endpoint,
+            discovery_endpoint: manifest.discovery_endpoint.clone(),
             live: seen.live,
         })
     };

@@ -3,15 +3,22 @@
 //! make the log's hash, which checkpoints sign. The same checks run on a live store, on a data
 //! directory, and on an exported file that left the broker long ago.
 
+mod looking;
+mod mark;
+
+pub(crate) use looking::{Raw, RawEvent, verify};
+pub(crate) use mark::Mark;
+
 use std::collections::{BTreeMap, HashMap};
 
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tasuki_core::canonical;
-use tasuki_core::event::{Record, Sealed, link};
-use tasuki_core::{Event, Hash, Position, TaskId, Timestamp};
+use tasuki_core::event::{Record, Sealed};
+use tasuki_core::{Hash, Position, TaskId, Timestamp};
 
+use self::looking::{BodySeen, Looked};
 use crate::{Checkpoint, Entry};
 
 /// The log's hash after one more event.
@@ -44,7 +51,7 @@ fn statement(position: Position, log_hash: Hash, at: Timestamp) -> Vec<u8> {
 }
 
 /// The first entry that is not as it should be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("entry {position} {problem}")]
 pub struct Finding {
     pub position: Position,
@@ -54,7 +61,7 @@ pub struct Finding {
 }
 
 /// What was checked.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     pub events: u64,
     pub tasks: u64,
@@ -66,6 +73,9 @@ pub struct Verdict {
     pub unsealed: u64,
     /// The keys that signed, in hex.
     pub keys: Vec<String>,
+    /// Entries up to here were counted, and not checked again: they were verified before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verified_before: Option<Position>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_bad: Option<Finding>,
 }
@@ -81,6 +91,8 @@ pub struct Verifier {
     /// Bodies that are not there, until an event is found that erased them.
     lost: BTreeMap<Position, (TaskId, Hash)>,
     verdict: Verdict,
+    /// The last checkpoint up to which nothing is left open.
+    mark: Option<Mark>,
 }
 
 struct Hash32(Hash);
@@ -99,20 +111,33 @@ impl Verifier {
         Self { start, last, log: Hash32(log_hash), ..Self::default() }
     }
 
-    /// What was found in a log that must reach up to a position.
-    #[must_use]
-    pub fn ended_by(self, end: Position) -> Verdict {
-        let missing = (self.last < end.0).then(|| Finding {
+    /// What is wrong with a log that must reach up to a position and has ended.
+    pub(crate) fn ends_before(&self, end: Position) -> Option<Finding> {
+        (self.last < end.0).then(|| Finding {
             position: Position(self.last + 1),
             task_id: None,
             problem: format!("is missing: the log goes on to {end}"),
-        });
-        self.verdict(missing)
+        })
+    }
+
+    /// For a log that was verified up to a checkpoint before.
+    pub(crate) fn going_on_after(mark: &Mark) -> Self {
+        let mut verifier = Self::beginning_after(mark.position, mark.log_hash);
+        verifier.start = mark.start.0;
+        verifier.verdict = mark.counted.clone();
+        verifier.verdict.verified_before = Some(mark.position);
+        verifier.mark = Some(mark.clone());
+        verifier
     }
 
     /// Checks one event and the body that came with it.
-    pub fn event(&mut self, entry: &Entry, body: Option<&str>) -> Result<(), Finding> {
-        let Sealed { position, previous, hash, record } = &entry.sealed;
+    pub fn event(&mut self, entry: Entry, body: Option<&str>) -> Result<(), Finding> {
+        self.looked(&Looked::at(entry, body, None, None))
+    }
+
+    /// Checks how an entry fits to those before it, and what was seen in it.
+    fn looked(&mut self, looked: &Looked) -> Result<(), Finding> {
+        let Sealed { position, previous, hash, record } = &looked.entry.sealed;
         let wrong = |problem: String| Finding {
             position: *position,
             task_id: Some(record.task_id),
@@ -124,38 +149,35 @@ impl Verifier {
                 self.last
             )));
         }
-        let known = self.chains.get(&record.task_id);
+        let known = self.chains.get(&record.task_id).copied().or(looked.before());
         // Its predecessor may have been dropped; then only the log's hash speaks for it.
         let dropped = known.is_none() && previous.is_some_and(|at| at.0 <= self.start);
         let index = known.map_or(if dropped { record.index } else { 0 }, |(index, ..)| index + 1);
-        if record.index != index || (!dropped && *previous != known.map(|(_, _, at)| *at)) {
+        if record.index != index || (!dropped && *previous != known.map(|(_, _, at)| at)) {
             return Err(wrong(format!(
                 "says it is event {} of its task, expected event {index}",
                 record.index
             )));
         }
-        let expected =
-            link(known.map_or(Hash::ZERO, |(_, hash, _)| *hash), entry.encoded.as_bytes());
-        if !dropped && expected != *hash {
+        if !dropped && looked.link(known.map_or(Hash::ZERO, |(_, hash, _)| hash)) != *hash {
             return Err(wrong("does not have the hash of its content: it was altered".into()));
         }
-        match (record.event.body(), body) {
-            (None, None) => {}
-            (None, Some(_)) => return Err(wrong("has a body that its event does not know".into())),
-            (Some(expected), None) => {
+        match looked.body {
+            BodySeen::None => {}
+            BodySeen::Unknown => {
+                return Err(wrong("has a body that its event does not know".into()));
+            }
+            BodySeen::Missing(expected) => {
                 self.lost.insert(*position, (record.task_id, expected));
             }
-            (Some(expected), Some(body)) if canonical::hash(body.as_bytes()) == expected => {
-                self.verdict.bodies += 1;
-            }
-            (Some(_), Some(_)) => return Err(wrong("has a body that was altered".into())),
+            BodySeen::Good => self.verdict.bodies += 1,
+            BodySeen::Altered => return Err(wrong("has a body that was altered".into())),
         }
-        if let Event::Erased(erased) = &record.event
-            && let Some((_, hash)) = self.lost.get(&erased.position)
-            && *hash == erased.body
-        {
-            self.lost.remove(&erased.position);
-            self.verdict.erased += 1;
+        if let Some((at, body)) = looked.erases() {
+            self.erased(at, body);
+        }
+        if known.is_none() && record.task_id != TaskId::STORE {
+            self.verdict.tasks += 1;
         }
         self.chains.insert(record.task_id, (index, *hash, *position));
         self.log.0 = extend(self.log.0, *hash);
@@ -165,8 +187,27 @@ impl Verifier {
         Ok(())
     }
 
+    fn erased(&mut self, at: Position, body: Hash) {
+        if self.lost.get(&at).is_some_and(|(_, hash)| *hash == body) {
+            self.lost.remove(&at);
+            self.verdict.erased += 1;
+        } else if self
+            .verdict
+            .verified_before
+            .is_some_and(|before| at <= before && at.0 > self.start)
+        {
+            // It was still there when it was verified.
+            self.verdict.bodies = self.verdict.bodies.saturating_sub(1);
+            self.verdict.erased += 1;
+        }
+    }
+
     /// Checks a checkpoint; comes right after the event at its position.
     pub fn checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<(), Finding> {
+        self.sealed_by(checkpoint, checkpoint.is_signed())
+    }
+
+    fn sealed_by(&mut self, checkpoint: &Checkpoint, signed: bool) -> Result<(), Finding> {
         let wrong = |problem: &str| Finding {
             position: checkpoint.position,
             task_id: None,
@@ -178,7 +219,7 @@ impl Verifier {
         if checkpoint.log_hash != self.log.0 {
             return Err(wrong("does not match the log: entries before it were altered"));
         }
-        if !checkpoint.is_signed() {
+        if !signed {
             return Err(wrong("is not signed by its key"));
         }
         let key = hex(&checkpoint.key);
@@ -187,14 +228,27 @@ impl Verifier {
         }
         self.verdict.checkpoints += 1;
         self.verdict.unsealed = 0;
+        if self.lost.is_empty() {
+            let (start, position) = (Position(self.start), checkpoint.position);
+            let counted = Verdict { verified_before: None, ..self.verdict.clone() };
+            self.mark = Some(Mark { start, position, log_hash: self.log.0, counted });
+        }
         Ok(())
+    }
+
+    /// What was found, with the first bad entry if there was one, and from where the next check may
+    /// go on if there was none.
+    #[must_use]
+    pub(crate) fn marked(mut self, first_bad: Option<Finding>) -> (Verdict, Option<Mark>) {
+        let mark = self.mark.take();
+        let verdict = self.verdict(first_bad);
+        let intact = verdict.first_bad.is_none();
+        (verdict, mark.filter(|_| intact))
     }
 
     /// What was found, with the first bad entry if there was one.
     #[must_use]
     pub fn verdict(mut self, first_bad: Option<Finding>) -> Verdict {
-        let tasks = self.chains.keys().filter(|task| **task != TaskId::STORE);
-        self.verdict.tasks = tasks.count() as u64;
         // Of a log that is bad further on, nobody can say what its end would have erased.
         let lost = self.lost.into_iter().next().map(|(position, (task_id, _))| Finding {
             position,
@@ -284,7 +338,7 @@ impl Verifier {
                 let record: Record = serde_json::from_str(&encoded)
                     .map_err(|error| unreadable(position, format!("is no record: {error}")))?;
                 let entry = Entry { sealed: Sealed { position, previous, hash, record }, encoded };
-                self.event(&entry, body.as_ref().map(|body| body.get()))
+                self.event(entry, body.as_ref().map(|body| body.get()))
             }
             Line::Checkpoint { position, log_hash, at_ms, key, signature } => {
                 let (Some(key), Some(signature)) = (unhex(&key), unhex(&signature)) else {

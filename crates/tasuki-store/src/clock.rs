@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tasuki_core::Timestamp;
+use tasuki_core::terms::SILENCE_MS;
 use tokio::sync::watch;
 
 /// The longest single sleep; a longer wait is made of several.
@@ -19,7 +20,13 @@ pub trait Clock: Send + std::marker::Sync + 'static {
     fn sleep_until(&self, time: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
     /// Makes sure that the clock never shows less than a time that was already written down.
     fn not_before(&self, time: Timestamp);
-    /// Sets the clock by one that many brokers share. A clock that is its own authority stays.
+    /// Whether more time passed between two looks at this clock than the process lived through: it
+    /// was stopped, or what it goes by made a step. Whoever asks looks much more often.
+    fn was_silent(&self, since: Timestamp, now: Timestamp) -> bool {
+        now.ms_after(since) >= SILENCE_MS
+    }
+    /// Sets the clock by one that many brokers share. Where that one shows less, time goes on all
+    /// the same. A clock that is its own authority stays.
     fn set_by(&self, _authority: Timestamp) {}
 }
 
@@ -36,12 +43,6 @@ impl SystemClock {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let wall_ms = i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX);
         Arc::new(Self { started: Instant::now(), wall_ms_at_start: AtomicI64::new(wall_ms) })
-    }
-
-    /// Shows this time from now on.
-    pub(crate) fn set(&self, time: Timestamp) {
-        let at_start = time.0.saturating_sub(self.elapsed_ms());
-        self.wall_ms_at_start.store(at_start, Ordering::Relaxed);
     }
 
     fn elapsed_ms(&self) -> i64 {
@@ -91,12 +92,22 @@ impl Stopwatch {
 /// A clock that stands still until a test moves it.
 pub struct ManualClock {
     time: watch::Sender<i64>,
+    /// When the process was last stopped and went on.
+    went_on: AtomicI64,
 }
 
 impl ManualClock {
     #[must_use]
     pub fn at(time: Timestamp) -> Arc<Self> {
-        Arc::new(Self { time: watch::Sender::new(time.0) })
+        Arc::new(Self { time: watch::Sender::new(time.0), went_on: AtomicI64::new(i64::MIN) })
+    }
+
+    /// Lets time pass in which nothing here runs.
+    pub fn stop_for_ms(&self, ms: u64) {
+        self.time.send_modify(|time| {
+            *time = Timestamp(*time).plus_ms(ms).0;
+            self.went_on.store(*time, Ordering::Release);
+        });
     }
 
     pub fn advance_ms(&self, ms: u64) {
@@ -115,6 +126,11 @@ impl Clock for ManualClock {
             // The sender lives in `self`, which outlives this wait.
             let _ = shown.wait_for(|now| *now >= time.0).await;
         })
+    }
+
+    /// A story moves time by as much as it likes, so only what it calls a stop is one.
+    fn was_silent(&self, since: Timestamp, now: Timestamp) -> bool {
+        (since.0 + 1..=now.0).contains(&self.went_on.load(Ordering::Acquire))
     }
 
     fn not_before(&self, time: Timestamp) {

@@ -11,6 +11,7 @@ mod documents;
 mod feed;
 mod images;
 pub mod key;
+mod listing;
 mod live;
 mod machine;
 mod nonces;
@@ -21,6 +22,7 @@ mod sight;
 mod sqlite;
 mod volatile;
 mod wishes;
+pub mod workers;
 mod writer;
 
 use std::sync::Arc;
@@ -47,6 +49,7 @@ pub use postgres::{Postgres, PostgresError, PostgresOptions};
 pub use sight::{Needs, Sight};
 pub use sqlite::{FILE, OpenError, Sqlite, SqliteOptions, Sync, inspect, maintenance};
 pub use volatile::Volatile;
+pub use workers::{Failure, Until, Workers};
 
 /// How many rows one listing returns at most.
 pub const PAGE_MAX: usize = 1000;
@@ -137,14 +140,24 @@ pub trait Store: Send + std::marker::Sync + 'static {
     /// When something is due next, or earlier; a sweep then does it, and learns what comes next.
     fn next_due(&self) -> watch::Receiver<Option<Timestamp>>;
 
+    /// Notes, for other brokers and for later ones on the same store, that a broker looks after
+    /// leases at this time.
+    async fn looked(&self, _at: Timestamp) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Checks the whole log, from the first event to the last.
     async fn verify(&self) -> Result<audit::Verdict, Error>;
+    /// Checks what came to the log since it was last found intact, and all of it if it never was.
+    async fn verify_new(&self) -> Result<audit::Verdict, Error>;
 
     fn stats(&self) -> Stats;
-    /// Why the store can no longer be trusted to remember, if so.
-    fn failure(&self) -> Option<String>;
-    /// Resolves with that reason once there is one.
-    async fn failed(&self) -> String;
+    /// What works for this store and on it. Where one of them fails, the broker cannot go on.
+    fn workers(&self) -> &Workers;
+    /// Why a command sent now would not be taken, if so.
+    fn failure(&self) -> Option<String> {
+        self.workers().failure().map(|failure| failure.to_string())
+    }
     /// Writes everything down and lets go of the data. Later calls fail with [`Error::Closed`].
     async fn close(&self);
 }

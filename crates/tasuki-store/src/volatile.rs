@@ -25,6 +25,7 @@ use crate::live::{Appended, Live};
 use crate::machine::{CatchUp, Fault, Journal, Written};
 use crate::nonces::{Nonce, Nonces, Spent};
 use crate::shelf::Shelf;
+use crate::workers::Workers;
 use crate::writer::{Inline, Shared};
 use crate::{
     Checkpoint, Committed, DocumentFilter, Entry, Error, HandoffFilter, KeptDocument, Needs, Reply,
@@ -294,22 +295,23 @@ impl Store for Volatile {
         self.shared.check_open()?;
         let mut verifier = Verifier::default();
         let mut check = |(entry, body): &(Entry, Option<Body>)| {
-            verifier.event(entry, body.as_ref().map(Body::text))
+            verifier.event(entry.clone(), body.as_ref().map(Body::text))
         };
         let first_bad = self.read().iter().find_map(|event| check(event).err());
         Ok(verifier.verdict(first_bad))
+    }
+
+    /// Nothing is kept, so there is nothing to go on after.
+    async fn verify_new(&self) -> Result<Verdict, Error> {
+        self.verify().await
     }
 
     fn stats(&self) -> Stats {
         self.shared.stats()
     }
 
-    fn failure(&self) -> Option<String> {
-        self.shared.failed.borrow().clone()
-    }
-
-    async fn failed(&self) -> String {
-        self.shared.failed().await
+    fn workers(&self) -> &Workers {
+        &self.shared.workers
     }
 
     async fn close(&self) {

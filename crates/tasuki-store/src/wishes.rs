@@ -36,6 +36,7 @@ pub(crate) fn creates(command: &Command) -> bool {
         | Command::Lift { .. }
         | Command::NoteFetch { .. }
         | Command::Sweep { .. }
+        | Command::RenewAll { .. }
         | Command::RaiseEpoch { .. }
         | Command::Registry { .. }
         | Command::Erase(_) => false,

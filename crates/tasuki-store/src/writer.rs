@@ -17,6 +17,7 @@ use crate::feed::{Committed, Timings};
 use crate::images::{Images, Shown};
 use crate::live::Live;
 use crate::machine::{CatchUp, Journal, Machine, Output};
+use crate::workers::{Failure, Until, Workers};
 use crate::{COMMANDS_MAX, Error, QUEUE_MAX, Reply, Stats};
 
 /// How many messages one commit takes at most, so that a flood cannot delay the first of them.
@@ -30,7 +31,7 @@ const IDLE: Duration = Duration::from_millis(20);
 pub(crate) struct Shared {
     pub(crate) committed: broadcast::Sender<Arc<Committed>>,
     pub(crate) next_due: watch::Sender<Option<Timestamp>>,
-    pub(crate) failed: watch::Sender<Option<String>>,
+    pub(crate) workers: Workers,
     pub(crate) registry: watch::Sender<Arc<Registry>>,
     pub(crate) head: AtomicU64,
     pub(crate) stats: Mutex<Stats>,
@@ -40,13 +41,13 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    fn of<J: Journal>(machine: &Machine<J>) -> Arc<Self> {
+    fn of<J: Journal>(machine: &Machine<J>, workers: Workers) -> Arc<Self> {
         let images = Images::default();
         machine.live().show_all(&images);
         Arc::new(Self {
             committed: broadcast::Sender::new(COMMITTED_KEPT_MAX),
             next_due: watch::Sender::new(machine.next_due()),
-            failed: watch::Sender::new(None),
+            workers,
             registry: watch::Sender::new(machine.live().registry.clone()),
             head: AtomicU64::new(machine.head().0),
             stats: Mutex::new(machine.stats()),
@@ -76,7 +77,7 @@ impl Shared {
     fn fail(&self, reason: String) {
         tracing::error!(%reason, "the store failed");
         self.open.store(false, Ordering::Release);
-        self.failed.send_replace(Some(reason));
+        self.workers.fail(Failure::Store(reason));
     }
 
     /// Refuses what would read past the writer once the store is closed or failed.
@@ -97,21 +98,18 @@ impl Shared {
     pub(crate) fn stats(&self) -> Stats {
         *self.stats.lock().expect("no holder of this lock panics")
     }
-
-    pub(crate) async fn failed(&self) -> String {
-        let mut failed = self.failed.subscribe();
-        let reason = failed.wait_for(Option::is_some).await.ok().and_then(|known| known.clone());
-        match reason {
-            Some(reason) => reason,
-            None => std::future::pending().await,
-        }
-    }
 }
 
 /// The way to the writer thread.
 pub(crate) struct Handle {
     queue: Mutex<Option<SyncSender<(Message, Stopwatch)>>>,
     pub(crate) shared: Arc<Shared>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.workers.may_end();
+    }
 }
 
 enum Message {
@@ -122,23 +120,25 @@ enum Message {
 }
 
 impl Handle {
-    pub(crate) fn start<J: Journal>(journal: J, live: Live, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn start<J: Journal>(
+        journal: J,
+        live: Live,
+        clock: Arc<dyn Clock>,
+        workers: Workers,
+    ) -> Self {
         let (queue, messages) = sync_channel(QUEUE_MAX);
         let machine = Machine::new(journal, live);
-        let shared = Shared::of(&machine);
+        let shared = Shared::of(&machine, workers.clone());
         let mut writer = Writer { machine, clock, shared: shared.clone() };
-        std::thread::Builder::new()
-            .name("tasuki-writer".into())
-            .spawn(move || {
-                let closed = writer.run(&messages);
-                // Whoever waits for the end finds the data let go of.
-                drop(writer);
-                if let Some(reply) = closed {
-                    // Nobody may be waiting any more; the work is done all the same.
-                    let _ = reply.send(());
-                }
-            })
-            .expect("the system has room for one more thread");
+        workers.thread("writer", Until::Closed, move || {
+            let closed = writer.run(&messages);
+            // Whoever waits for the end finds the data let go of.
+            drop(writer);
+            if let Some(reply) = closed {
+                // Nobody may be waiting any more; the work is done all the same.
+                let _ = reply.send(());
+            }
+        });
         Self { queue: Mutex::new(Some(queue)), shared }
     }
 
@@ -182,6 +182,7 @@ impl Handle {
     }
 
     pub(crate) async fn close(&self) {
+        self.shared.workers.may_end();
         self.shared.open.store(false, Ordering::Release);
         let closed = self.ask(Message::Close).await;
         self.queue.lock().expect("no holder of this lock panics").take();
@@ -290,7 +291,7 @@ pub(crate) struct Inline<J> {
 impl<J: Journal> Inline<J> {
     pub(crate) fn new(journal: J, live: Live, clock: Arc<dyn Clock>) -> Self {
         let machine = Machine::new(journal, live);
-        let shared = Shared::of(&machine);
+        let shared = Shared::of(&machine, Workers::default());
         Self { machine: Mutex::new(Some(machine)), clock, shared }
     }
 
@@ -315,6 +316,7 @@ impl<J: Journal> Inline<J> {
     }
 
     pub(crate) fn close(&self) {
+        self.shared.workers.may_end();
         self.shared.open.store(false, Ordering::Release);
         let machine = self.machine.lock().expect("no holder of this lock panics").take();
         if let Some(mut machine) = machine {

@@ -130,6 +130,7 @@ pub fn reads(command: &Command) -> Reads {
         | Command::Discard { handoff, .. } => Reads::handoff(*handoff),
         Command::Claim(_)
         | Command::Peek { .. }
+        | Command::RenewAll { .. }
         | Command::Sweep { .. }
         | Command::RaiseEpoch { .. }
         | Command::Registry { .. } => Reads::default(),
@@ -220,6 +221,11 @@ impl Decision {
         Self { events, renewals: Vec::new(), outcome: Ok(outcome) }
     }
 
+    /// Leases that are extended, and nothing else.
+    fn renewing(renewals: Vec<HandoffId>) -> Self {
+        Self { renewals, ..Self::of(Vec::new(), Outcome::default()) }
+    }
+
     fn unchanged(outcome: Outcome) -> Self {
         Self::of(Vec::new(), outcome)
     }
@@ -279,6 +285,7 @@ pub fn decide(command: Command, view: &dyn View, now: Timestamp) -> Decision {
             sash::note_fetch(handoff, agent, memory, view)
         }
         Command::Sweep { max } => Ok(sweep::sweep(max, view, now)),
+        Command::RenewAll { since } => Ok(sweep::renew_all(since, view, now)),
         Command::RaiseEpoch { epoch } => Ok(sweep::raise_epoch(epoch, view)),
         Command::Registry { by, wish } => registry::change(&by, wish, view, now),
         Command::Document { id, by, wish } => document::change(id, by, wish, view),

@@ -6,6 +6,7 @@ use crate::command::Outcome;
 use crate::event::{Actor, DeadReason, Event, LossCause};
 use crate::handoff::{Claim, Handoff, State};
 use crate::ids::{TaskId, Timestamp};
+use crate::terms::SILENCE_MS;
 
 pub(super) fn sweep(max: usize, view: &dyn View, now: Timestamp) -> Decision {
     let due = view.due(now, max);
@@ -62,6 +63,13 @@ fn lose(
         events.push(escalate::give_up(handoff, DeadReason::Poison, view, now));
     }
     events
+}
+
+/// After a time in which no broker could be told that a holder is alive. A restart, a process that
+/// was stopped and a database that was away are our silence, not theirs.
+pub(super) fn renew_all(since: Timestamp, view: &dyn View, now: Timestamp) -> Decision {
+    let silent = now.ms_after(since) >= SILENCE_MS;
+    Decision::renewing(if silent { view.held() } else { Vec::new() })
 }
 
 pub(super) fn raise_epoch(epoch: u64, view: &dyn View) -> Decision {

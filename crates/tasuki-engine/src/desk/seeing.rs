@@ -281,6 +281,12 @@ impl Desk {
         self.engine.head()
     }
 
+    /// Up to where a follower may rely on what it heard before the end of the log was lost.
+    pub async fn log_kept_until(&self) -> Result<Position, Error> {
+        self.may_follow()?;
+        self.engine.log_kept_until().await
+    }
+
     pub async fn more_events(&self, after: Position) -> bool {
         self.engine.more_events(after).await
     }

@@ -13,7 +13,9 @@ use tasuki_core::command::Command;
 use tasuki_core::envelope::Action;
 use tasuki_core::event::Event;
 use tasuki_core::handoff::{Handoff, StateName};
+use tasuki_core::redact::redact;
 use tasuki_core::report::FailureReport;
+use tasuki_core::secrets::Policy;
 use tasuki_core::{AgentId, HandoffId, State, Target, TaskId, TaskState, Timestamp};
 use tasuki_store::{Change, HandoffFilter, PAGE_MAX};
 
@@ -211,6 +213,11 @@ impl Engine {
             ];
             let known = said.into_iter().filter(|(_, value)| !value.is_null());
             into.extend(known.map(|(name, value)| (name.to_owned(), value)));
+        }
+        // What a worker said as it failed was taken as it was, and a secret in it is no reason for
+        // silence.
+        if self.settings.secrets == Policy::Block {
+            redact(&mut payload);
         }
         let Ok(payload) = serde_json::from_value(payload) else { return Ok(()) };
         let tenant = coordinator.tenant().parse();

@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tasuki_core::{Position, Target, Timestamp};
+use tasuki_core::{Event, Position, Target, TaskId, Timestamp};
 use tasuki_store::{Change, Committed, Store};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
@@ -62,6 +62,15 @@ pub(crate) trait Fold: Send {
     async fn wake(&mut self) -> Flow {
         GO_ON
     }
+}
+
+/// Up to where the log is as it was before the last time that its end was lost: raising the epoch is
+/// the first thing that any broker writes after that.
+pub(crate) async fn log_kept_until(store: &dyn Store) -> Result<Position, tasuki_store::Error> {
+    let chain = store.chain(TaskId::STORE).await?;
+    let mut raised = chain.iter().rev().map(|entry| &entry.sealed);
+    let raised = raised.find(|s| matches!(s.record.event, Event::EpochRaised { .. }));
+    Ok(raised.map_or(store.head(), |sealed| Position(sealed.position.0.saturating_sub(1))))
 }
 
 /// Drives folds side by side: each batch goes to the first of them first. Ends when the store is
@@ -139,8 +148,10 @@ impl Driven {
         }
         match told {
             Ok(batch) if batch.missed => {
-                self.at = store.head();
-                self.fold.start_over().await
+                let kept = log_kept_until(store).await.unwrap_or_else(|_| store.head());
+                self.at = self.at.min(kept);
+                self.fold.start_over().await?;
+                self.catch_up(store).await
             }
             Ok(batch) => self.take(batch, store).await,
             Err(_) if self.fold.name().is_none() => {
@@ -193,5 +204,47 @@ impl Driven {
         if let Err(error) = store.save_fold(name, self.at, text).await {
             tracing::debug!(%error, fold = name, "a fold is saved later");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use tasuki_core::Command;
+    use tasuki_store::{ManualClock, Volatile};
+
+    use super::*;
+
+    /// Writes down what it is told.
+    struct Listener(Arc<Mutex<Vec<u64>>>);
+
+    #[async_trait]
+    impl Fold for Listener {
+        fn name(&self) -> Option<&'static str> {
+            Some("listener")
+        }
+
+        async fn apply(&mut self, changes: &[Change], _ready: &[Target]) -> Flow {
+            let positions = changes.iter().map(|change| change.sealed.position.0);
+            self.0.lock().unwrap().extend(positions);
+            GO_ON
+        }
+    }
+
+    /// Positions are given a second time from where the epoch was raised.
+    #[tokio::test]
+    async fn after_a_failover_a_fold_takes_everything_from_where_the_log_was_cut() {
+        let store = Volatile::new(ManualClock::at(Timestamp(0)));
+        for epoch in [2, 3] {
+            store.execute(vec![Command::RaiseEpoch { epoch }]).await.unwrap();
+        }
+        let taken = Arc::default();
+        let fold = Box::new(Listener(Arc::clone(&taken)));
+        let mut driven = Driven { fold, at: Position(7), save_at: Timestamp(0) };
+        let missed = Committed { missed: true, ..Committed::default() };
+        let _ = driven.hear(&Ok(Arc::new(missed)), &store).await;
+        assert_eq!(*taken.lock().unwrap(), [2], "the last raise and what follows on it");
+        assert_eq!(driven.at, Position(2));
     }
 }

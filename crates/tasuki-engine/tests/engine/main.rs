@@ -12,3 +12,4 @@ mod support;
 mod sweeper;
 mod waits;
 mod watched;
+mod workers;

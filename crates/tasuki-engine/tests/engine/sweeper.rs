@@ -152,6 +152,30 @@ async fn a_restarted_broker_goes_on_where_it_was() {
     stage.engine.close().await;
 }
 
+/// A process that was stopped took no heartbeats, and must not judge by that.
+#[tokio::test]
+async fn a_broker_that_was_stopped_for_longer_than_a_lease_takes_none_away_for_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let sqlite = Stage::sqlite(dir.path(), ManualClock::at(BEGIN), Ids::seeded(1)).await;
+    for stage in [Stage::volatile(), sqlite] {
+        let held = stage.offer(to_any("review")).await;
+        let granted = stage.claim_one(held, "agent-1").await;
+        let mut later = new_offer(to("coder"));
+        later.hop.start_in_ms = Some(MINUTE);
+        let later = stage.engine.offer(later).await.unwrap().handoff.id;
+        stage.clock.stop_for_ms(MINUTE);
+        // By then the sweeper has looked at everything that is due.
+        stage.becomes(later, "pending").await;
+        assert_eq!(stage.state(held).await, "claimed", "the silence was the broker's");
+        let beat = stage.engine.heartbeat(held, proof(&granted), None).await.unwrap();
+        assert_eq!(beat.lease_left_ms, 30 * SECOND);
+        // From here on it is the holder's.
+        stage.clock.advance_ms(30 * SECOND);
+        stage.becomes(held, "pending").await;
+        stage.engine.close().await;
+    }
+}
+
 #[tokio::test]
 async fn an_export_through_the_engine_verifies_page_by_page() {
     let dir = tempfile::tempdir().unwrap();

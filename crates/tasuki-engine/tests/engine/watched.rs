@@ -14,7 +14,7 @@ use tasuki_core::registry::Registry;
 use tasuki_core::{AgentId, Body, DocumentId, Handoff, Position, Target, Task, TaskId, Timestamp};
 use tasuki_store::{
     Change, Checkpoint, Clock, Committed, DocumentFilter, Entry, Error, HandoffFilter,
-    KeptDocument, Needs, Nonce, Reply, Sight, Spent, Stats, Store, TaskFilter, audit,
+    KeptDocument, Needs, Nonce, Reply, Sight, Spent, Stats, Store, TaskFilter, Workers, audit,
 };
 use tokio::sync::{broadcast, watch};
 
@@ -174,6 +174,10 @@ impl Store for Watched {
         self.inner.verify().await
     }
 
+    async fn verify_new(&self) -> Result<audit::Verdict, Error> {
+        self.inner.verify_new().await
+    }
+
     fn stats(&self) -> Stats {
         self.inner.stats()
     }
@@ -182,8 +186,8 @@ impl Store for Watched {
         self.inner.failure()
     }
 
-    async fn failed(&self) -> String {
-        self.inner.failed().await
+    fn workers(&self) -> &Workers {
+        self.inner.workers()
     }
 
     async fn close(&self) {

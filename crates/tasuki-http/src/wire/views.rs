@@ -300,6 +300,17 @@ pub struct Events {
     pub events: Vec<Event>,
 }
 
+/// Told on the stream of events, as an event `missed`, where it cannot be promised that a follower
+/// was told everything: old history was dropped, or a failover of the database lost the log's end.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Missed {
+    /// The last position that was told.
+    pub after: Position,
+    /// The stream goes on after this position. What is known from events between it and `after`
+    /// has to be read anew.
+    pub resume_after: Position,
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// Whether every entry is as it should be.

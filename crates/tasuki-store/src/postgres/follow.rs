@@ -207,12 +207,9 @@ async fn read_on(node: &Node) -> bool {
 }
 
 /// Tells other brokers that there is something new, and listens to them. The connection is its
-/// own: a notification in the transaction itself would make all commits wait for each other.
+/// own: a notification in the transaction itself would make all commits wait for each other. Not
+/// for behind a pooler of transactions: nobody would hear, and nothing would be heard.
 pub(super) async fn announce(node: Arc<Node>) {
-    if !node.prepared {
-        // Behind a pooler of transactions nobody would hear, and nothing would be heard.
-        return;
-    }
     loop {
         if let Err(reason) = on_the_air(&node).await {
             tracing::debug!(%reason, "notifications pause; polling goes on");

@@ -12,15 +12,18 @@ mod db;
 mod documents;
 mod error;
 mod follow;
+mod listing;
 mod load;
 mod needs;
 mod open;
 mod partitions;
 mod reading;
 mod rows;
+mod silence;
 mod spend;
 mod sql;
 mod tls;
+mod verify;
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -37,7 +40,7 @@ use tasuki_core::{
     AgentId, Body, Command, DocumentId, Handoff, Position, Target, Task, TaskId, Timestamp,
 };
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 
 use self::cursors::Cursors;
 use self::db::Db;
@@ -47,6 +50,7 @@ use crate::audit::Verdict;
 use crate::cache::BodyCache;
 use crate::clock::{Clock, Stopwatch};
 use crate::nonces::{Nonce, Spent};
+use crate::workers::{Until, Workers};
 use crate::{
     COMMANDS_MAX, Checkpoint, Committed, DocumentFilter, Entry, Error, HandoffFilter, KeptDocument,
     Needs, QUEUE_MAX, Reply, Sight, Stats, Store, TaskFilter,
@@ -200,12 +204,14 @@ pub struct Postgres {
     node: Arc<Node>,
     queue: Mutex<Option<mpsc::Sender<Job>>>,
     spending: mpsc::Sender<spend::Spend>,
-    lanes: tokio::sync::Mutex<Vec<tokio::task::JoinHandle<()>>>,
+    lanes: tokio::sync::Mutex<Vec<JoinHandle<()>>>,
     others: Vec<AbortHandle>,
+    workers: Workers,
 }
 
 impl Drop for Postgres {
     fn drop(&mut self) {
+        self.workers.may_end();
         self.others.iter().for_each(AbortHandle::abort);
     }
 }
@@ -270,18 +276,23 @@ impl Postgres {
         node.read_registry(db.client(), &mut registry).await.map_err(unreachable)?;
         node.registry.send_replace(registry);
         drop(db);
+        node.renew_after_silence().await;
         let jobs = Arc::new(tokio::sync::Mutex::new(jobs));
-        let lanes = (0..LANES).map(|_| tokio::spawn(lane(node.clone(), jobs.clone()))).collect();
-        let others = vec![
-            tokio::spawn(follow::follow(node.clone())).abort_handle(),
-            tokio::spawn(follow::announce(node.clone())).abort_handle(),
-            tokio::spawn(upkeep(node.clone(), options.retain)).abort_handle(),
-        ];
         let (spending, spends) = mpsc::channel(spend::QUEUE_MAX);
-        let spender = tokio::spawn(spend::spender(node.clone(), spends)).abort_handle();
-        let others = [others, vec![spender]].concat();
-        let queue = Mutex::new(Some(queue));
-        Ok(Self { node, queue, spending, lanes: tokio::sync::Mutex::new(lanes), others })
+        let (workers, closed) = (Workers::default(), Until::Closed);
+        let lane = |_| workers.spawn("lane", closed, lane(node.clone(), jobs.clone()));
+        let lanes = (0..LANES).map(lane).collect();
+        let mut others = vec![
+            workers.spawn("reader of the log", closed, follow::follow(node.clone())),
+            workers.spawn("upkeep", closed, upkeep(node.clone(), options.retain)),
+            workers.spawn("keeper of nonces", closed, spend::spender(node.clone(), spends)),
+        ];
+        if node.prepared {
+            others.push(workers.spawn("announcer", closed, follow::announce(node.clone())));
+        }
+        let others = others.iter().map(JoinHandle::abort_handle).collect();
+        let (queue, lanes) = (Mutex::new(Some(queue)), tokio::sync::Mutex::new(lanes));
+        Ok(Self { node, queue, spending, lanes, others, workers })
     }
 
     fn check_open(&self) -> Result<(), Error> {
@@ -314,8 +325,11 @@ async fn run(node: &Node, batch: Vec<Job>) {
     let (commands, replies): (Vec<_>, Vec<_>) =
         batch.into_iter().map(|job| (job.commands, job.reply)).unzip();
     let sizes: Vec<_> = commands.iter().map(Vec::len).collect();
-    let commands: Vec<Command> = commands.into_iter().flatten().collect();
-    let outcome = node.carry_out(&commands).await;
+    let mut commands: Vec<Command> = commands.into_iter().flatten().collect();
+    let outcome = match node.heard_elsewhere(&mut commands).await {
+        Ok(()) => node.carry_out(&commands).await,
+        Err(fault) => Err(fault.during("ask whether other brokers were there")),
+    };
     // A caller that has gone away needs no answer.
     match outcome {
         Err(error) => {
@@ -497,6 +511,14 @@ impl Store for Postgres {
         answer.await.map_err(|_| Error::Unavailable)?
     }
 
+    async fn looked(&self, at: Timestamp) -> Result<(), Error> {
+        self.check_open()?;
+        self.node
+            .looked(at)
+            .await
+            .map_err(|fault| fault.during("note that leases are looked after"))
+    }
+
     async fn manifest(&self, agent: &AgentId) -> Result<Option<Body>, Error> {
         self.check_open()?;
         self.node.manifest(agent).await.map_err(|fault| fault.during("read a manifest"))
@@ -519,20 +541,27 @@ impl Store for Postgres {
         self.node.verify().await.map_err(|fault| fault.during("verify the log"))
     }
 
+    async fn verify_new(&self) -> Result<Verdict, Error> {
+        self.node.verify_new().await.map_err(|fault| fault.during("verify the log"))
+    }
+
     fn stats(&self) -> Stats {
         *self.node.stats.lock().expect("no holder of this lock panics")
     }
 
-    /// The database may come back, so this is why the broker is not ready, not why it must end.
-    fn failure(&self) -> Option<String> {
-        self.node.away.borrow().clone()
+    fn workers(&self) -> &Workers {
+        &self.workers
     }
 
-    async fn failed(&self) -> String {
-        std::future::pending().await
+    /// The database may come back, so that it is away is why the broker is not ready, and not why
+    /// it must end.
+    fn failure(&self) -> Option<String> {
+        let failure = self.workers.failure().map(|failure| failure.to_string());
+        failure.or_else(|| self.node.away.borrow().clone())
     }
 
     async fn close(&self) {
+        self.workers.may_end();
         let queue = self.queue.lock().expect("no holder of this lock panics").take();
         drop(queue);
         for lane in self.lanes.lock().await.drain(..) {

@@ -79,6 +79,7 @@ impl Needs {
                 self.sweep += max;
                 self.comes_back = true;
             }
+            Command::RenewAll { .. } => self.held = Some(BTreeSet::new()),
             Command::RaiseEpoch { .. } => {
                 self.comes_back = true;
                 self.tasks.insert(TaskId::STORE);

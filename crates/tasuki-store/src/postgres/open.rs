@@ -17,7 +17,7 @@ use super::db::query;
 use super::error::{Fault, root};
 
 /// What the schema of this binary is. Each migration runs once, in order.
-const MIGRATIONS: [&str; 7] = [
+const MIGRATIONS: [&str; 8] = [
     include_str!("migrations/001_foundation.sql"),
     include_str!("migrations/002_registry.sql"),
     include_str!("migrations/003_turns.sql"),
@@ -25,6 +25,7 @@ const MIGRATIONS: [&str; 7] = [
     include_str!("migrations/005_projects.sql"),
     include_str!("migrations/006_patterns.sql"),
     include_str!("migrations/007_chains.sql"),
+    include_str!("migrations/008_lists.sql"),
 ];
 /// The number that brokers which migrate at the same time agree on; any would do.
 const MIGRATION_LOCK: i64 = 0x7461_7375_6b69;

@@ -5,22 +5,20 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tasuki_core::ids::{TENANT_DEFAULT, TenantId};
+use tasuki_core::ids::TenantId;
 use tasuki_core::quota::Usage;
 use tasuki_core::registry::Registry;
-use tasuki_core::{AgentId, Body, Handoff, Hash, Position, Target, Task, TaskId, Timestamp};
+use tasuki_core::{AgentId, Body, Position, Target, TaskId, Timestamp};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
-use uuid::Uuid;
 
 use super::Node;
 use super::db::{Often, Value, query};
 use super::error::Fault;
 use super::rows::{self, sql_position};
 use super::sql::{LOOK, READ_BODIES, READ_NEWS};
-use crate::audit::{Verdict, Verifier};
 use crate::live::KEY_MS_MAX;
-use crate::{Checkpoint, Committed, Entry, HandoffFilter, Needs, Sight, TaskFilter};
+use crate::{Checkpoint, Committed, Entry, Needs, Sight};
 
 /// How long a question is asked again.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -147,71 +145,6 @@ impl Node {
         let bodies = self.bodies(&at).await?;
         sight.put_bodies(&at, bodies);
         Ok(sight)
-    }
-
-    pub(super) async fn list_handoffs(
-        &self,
-        filter: &HandoffFilter,
-    ) -> Result<Vec<Arc<Handoff>>, Fault> {
-        let mut query = Query::new("SELECT data FROM handoff");
-        query.of_tenant("from_agent", filter.tenant.as_ref());
-        if let Some(task) = filter.task {
-            let named: Vec<Uuid> = self
-                .chain(task)
-                .await?
-                .iter()
-                .filter_map(|entry| entry.sealed.record.handoff_id.map(rows::handoff_uuid))
-                .collect();
-            query.and("id = ANY", named, Type::UUID_ARRAY);
-        }
-        if let Some(state) = filter.state {
-            query.and("state =", state.as_str(), Type::TEXT);
-        }
-        if filter.unreviewed {
-            query.and("state = 'dead_lettered' AND reviewed =", false, Type::BOOL);
-        }
-        if let Some(from) = &filter.from {
-            query.and("from_agent =", from.as_str().to_owned(), Type::TEXT);
-        }
-        if let Some(to) = &filter.to {
-            query.and("target =", rows::target_text(to), Type::TEXT);
-        }
-        if let Some(before) = filter.before {
-            query.and("id <", rows::handoff_uuid(before), Type::UUID);
-        }
-        let found = query.newest_first(self, filter.max).await?;
-        found.iter().map(|row| rows::handoff_of(row, 0).map(Arc::new)).collect()
-    }
-
-    pub(super) async fn list_tasks(&self, filter: &TaskFilter) -> Result<Vec<Arc<Task>>, Fault> {
-        let mut query = Query::new(&rows::task_sql(""));
-        query.and("id <>", rows::task_uuid(TaskId::STORE), Type::UUID);
-        query.of_tenant("owner", filter.tenant.as_ref());
-        if let Some(state) = filter.state {
-            query.and("state =", state.as_str(), Type::TEXT);
-        }
-        if let Some(owner) = &filter.owner {
-            query.and("owner =", owner.as_str().to_owned(), Type::TEXT);
-        }
-        if let Some(parent) = filter.parent {
-            query.and("parent_task_id =", rows::task_uuid(parent), Type::UUID);
-        }
-        if let Some(channel) = &filter.channel {
-            query.and("channel =", channel.as_str().to_owned(), Type::TEXT);
-        }
-        if let Some(project) = &filter.project {
-            query.and("project =", project.as_str().to_owned(), Type::TEXT);
-        }
-        let found = if let Some(after) = filter.after {
-            query.and("intent_at >", sql_position(after), Type::INT8);
-            query.ordered(self, "intent_at", filter.max).await?
-        } else {
-            if let Some(before) = filter.before {
-                query.and("id <", rows::task_uuid(before), Type::UUID);
-            }
-            query.newest_first(self, filter.max).await?
-        };
-        found.iter().map(|row| rows::task_of(row).map(Arc::new)).collect()
     }
 
     /// Reads what changed since `registry` was read, or everything after a failover.
@@ -377,103 +310,12 @@ impl Node {
         let found = self.ask(sql, &page(&sql_position(after), &limit(max))).await?;
         found.iter().map(rows::checkpoint_of).collect()
     }
-
-    /// Checks the log from where it begins to where it ends now.
-    pub(super) async fn verify(&self) -> Result<Verdict, Fault> {
-        let row = self.ask("SELECT position, hash FROM log_start", &[]).await?.pop();
-        let row = row.ok_or_else(|| Fault::Damaged("the log has no beginning".into()))?;
-        let hash: &[u8] = row.try_get(1)?;
-        let hash = hash.try_into().map(Hash).map_err(|_| Fault::Damaged("no hash".into()))?;
-        let mut at = rows::position(row.try_get(0)?);
-        let mut verifier = Verifier::beginning_after(at, hash);
-        let end = Position(self.head.load(std::sync::atomic::Ordering::Acquire));
-        loop {
-            let sql = "SELECT position, previous, hash, record, body FROM event \
-                       WHERE position > $1 ORDER BY position LIMIT $2";
-            let found = self.ask(sql, &page(&sql_position(at), &limit(AT_ONCE))).await?;
-            let mut seals = self.checkpoints(at, AT_ONCE).await?.into_iter().peekable();
-            for row in &found {
-                let position = rows::position(row.try_get(0)?);
-                let entry = match rows::entry_of(row) {
-                    Ok(entry) => entry,
-                    Err(fault) => {
-                        let problem = format!("cannot be read: {fault}");
-                        let finding = crate::audit::Finding { position, task_id: None, problem };
-                        return Ok(verifier.verdict(Some(finding)));
-                    }
-                };
-                let mut checked = Ok(());
-                // A checkpoint that was not due yet stands where events are missing.
-                while let Some(stray) = seals.next_if(|seal| seal.position < position) {
-                    checked = checked.and_then(|()| verifier.checkpoint(&stray));
-                }
-                checked = checked.and_then(|()| verifier.event(&entry, row.get(4)));
-                while let Some(seal) = seals.next_if(|seal| seal.position == position) {
-                    checked = checked.and_then(|()| verifier.checkpoint(&seal));
-                }
-                if let Err(finding) = checked {
-                    return Ok(verifier.verdict(Some(finding)));
-                }
-                at = position;
-            }
-            if found.len() < AT_ONCE {
-                return Ok(verifier.ended_by(end));
-            }
-        }
-    }
 }
 
-fn limit(max: usize) -> i64 {
+pub(super) fn limit(max: usize) -> i64 {
     i64::try_from(max).unwrap_or(i64::MAX)
 }
 
-fn page<'v>(after: &'v i64, max: &'v i64) -> [Value<'v>; 2] {
+pub(super) fn page<'v>(after: &'v i64, max: &'v i64) -> [Value<'v>; 2] {
     [(after, Type::INT8), (max, Type::INT8)]
-}
-
-/// Conditions that are put together and their values, which are always bound.
-struct Query {
-    sql: String,
-    values: Vec<(Box<dyn ToSql + Sync + Send>, Type)>,
-}
-
-impl Query {
-    fn new(select: &str) -> Self {
-        Self { sql: format!("{select} WHERE true"), values: Vec::new() }
-    }
-
-    fn and(&mut self, condition: &str, value: impl ToSql + Sync + Send + 'static, kind: Type) {
-        self.values.push((Box::new(value), kind));
-        let number = self.values.len();
-        self.sql.push_str(&format!(" AND {condition} (${number})"));
-    }
-
-    /// Those whose name in a column belongs to a tenant.
-    fn of_tenant(&mut self, column: &str, tenant: Option<&TenantId>) {
-        match tenant.map(TenantId::as_str) {
-            None => {}
-            Some(TENANT_DEFAULT) => self.sql.push_str(&format!(" AND strpos({column}, '/') = 0")),
-            Some(tenant) => {
-                let begins =
-                    format!("strpos({column}, '/') > 0 AND split_part({column}, '/', 1) =");
-                self.and(&begins, tenant.to_owned(), Type::TEXT);
-            }
-        }
-    }
-
-    async fn newest_first(self, node: &Node, max: usize) -> Result<Vec<Row>, Fault> {
-        self.ordered(node, "id DESC", max).await
-    }
-
-    async fn ordered(mut self, node: &Node, by: &str, max: usize) -> Result<Vec<Row>, Fault> {
-        self.values.push((Box::new(limit(max)), Type::INT8));
-        let number = self.values.len();
-        self.sql.push_str(&format!(" ORDER BY {by} LIMIT ${number}"));
-        let values: Vec<Value<'_>> = self
-            .values
-            .iter()
-            .map(|(value, kind)| (&**value as &(dyn ToSql + Sync), kind.clone()))
-            .collect();
-        node.ask(&self.sql, &values).await
-    }
 }

@@ -54,7 +54,7 @@ pub(super) fn target_of(text: &str) -> Option<Target> {
     }
 }
 
-fn hash(row: &Row, column: usize) -> Result<Hash> {
+pub(super) fn hash(row: &Row, column: usize) -> Result<Hash> {
     let bytes: &[u8] = row.try_get(column)?;
     bytes.try_into().map(Hash).map_err(|_| malformed("a hash that is not 32 bytes long"))
 }

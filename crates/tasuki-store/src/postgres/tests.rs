@@ -216,7 +216,7 @@ async fn a_log_whose_end_is_cut_off_does_not_verify() {
 
 /// With the planner as it comes, at a million rows: no settings of ours push it.
 #[tokio::test]
-async fn a_claim_uses_the_partial_index_at_a_million_rows() {
+async fn claims_and_listings_use_their_indexes_at_a_million_rows() {
     let broker = Broker::open(1 << 20).await;
     let db = broker.connect().await;
     db.batch_execute(
@@ -256,4 +256,71 @@ async fn a_claim_uses_the_partial_index_at_a_million_rows() {
     assert!(plan.contains("Scan Backward using handoff_sender"), "{plan}");
     assert!(plan.contains("Scan using handoff_waiting"), "{plan}");
     assert!(!plan.contains("Seq Scan") && !plan.contains("Sort"), "{plan}");
+    for filter in handoff_filters() {
+        let query = listing::handoff_query(&filter, None).unwrap();
+        reads_one_page(&db, &query, &filter).await;
+    }
+    for filter in task_filters() {
+        reads_one_page(&db, &listing::task_query(&filter), &filter).await;
+    }
+}
+
+/// A page is read from an index in order: what is not on it is neither read nor sorted.
+async fn reads_one_page(
+    db: &tokio_postgres::Client,
+    query: &listing::Query,
+    asked: &dyn std::fmt::Debug,
+) {
+    let explain = format!("EXPLAIN (COSTS OFF) {}", query.sql());
+    let plan = db.query_typed(&explain, &query.values()).await.unwrap();
+    let plan: Vec<String> = plan.iter().map(|row| row.get(0)).collect();
+    let plan = plan.join("\n");
+    assert!(!plan.contains("Seq Scan") && !plan.contains("Bitmap"), "{asked:?}\n{plan}");
+    assert!(!plan.contains("->  Sort") && !plan.contains("_pkey"), "{asked:?}\n{plan}");
+}
+
+fn handoff_filters() -> Vec<HandoffFilter> {
+    let mut filters = Vec::new();
+    for state in [None, Some("pending"), Some("completed"), Some("failed"), Some("dead_lettered")] {
+        for (from, to) in
+            [(None, None), (Some("a"), None), (None, Some("review")), (Some("b"), None)]
+        {
+            for tenant in ["default", "acme"] {
+                filters.push(HandoffFilter {
+                    tenant: Some(tenant.parse().unwrap()),
+                    state: state.map(|state| state.parse().unwrap()),
+                    from: from.map(|from| from.parse().unwrap()),
+                    to: to.map(|to| Target::Capability(to.parse().unwrap())),
+                    before: (tenant == "acme").then_some(HandoffId(1 << 120)),
+                    max: 100,
+                    ..HandoffFilter::default()
+                });
+            }
+        }
+    }
+    let state = Some("scheduled".parse().unwrap());
+    filters.push(HandoffFilter { state, max: 100, ..HandoffFilter::default() });
+    filters
+}
+
+fn task_filters() -> Vec<TaskFilter> {
+    let mut filters = Vec::new();
+    for state in [None, Some("open"), Some("failed")] {
+        for (owner, project) in
+            [(None, None), (Some("a"), None), (None, Some("web")), (Some("b"), None)]
+        {
+            for parent in [None, Some(TaskId(7))] {
+                filters.push(TaskFilter {
+                    tenant: Some("default".parse().unwrap()),
+                    state: state.map(|state| state.parse().unwrap()),
+                    owner: owner.map(|owner| owner.parse().unwrap()),
+                    project: project.map(|project| project.parse().unwrap()),
+                    parent,
+                    max: 100,
+                    ..TaskFilter::default()
+                });
+            }
+        }
+    }
+    filters
 }

@@ -9,6 +9,8 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 
 use rusqlite::Connection;
 
+use crate::workers::{Until, Workers};
+
 /// How many pages the write-ahead log may hold before it is moved.
 const PAGES_MAX: i64 = 2048;
 /// How many of them the writer moves itself, unless the thread cannot keep up at all.
@@ -25,20 +27,17 @@ pub(crate) struct Checkpointer {
 }
 
 impl Checkpointer {
-    pub(crate) fn start(db: Connection) -> Self {
+    pub(crate) fn start(db: Connection, workers: &Workers) -> Self {
         let (wake, woken) = sync_channel(1);
         let moved = Arc::new(AtomicBool::new(false));
         let done = moved.clone();
-        std::thread::Builder::new()
-            .name("tasuki-checkpoint".into())
-            .spawn(move || {
-                while woken.recv() == Ok(()) {
-                    // After a failure (a full disk) nothing is hurried: what is left of the space
-                    // belongs to work that is to be finished.
-                    done.store(move_pages(&db), Ordering::Release);
-                }
-            })
-            .expect("the system has room for one more thread");
+        workers.thread("checkpointer", Until::Done, move || {
+            while woken.recv() == Ok(()) {
+                // After a failure (a full disk) nothing is hurried: what is left of the space
+                // belongs to work that is to be finished.
+                done.store(move_pages(&db), Ordering::Release);
+            }
+        });
         Self { wake, moved, commits: 0 }
     }
 

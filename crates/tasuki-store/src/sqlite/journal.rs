@@ -25,6 +25,7 @@ use crate::cache::BodyCache;
 use crate::clock::Stopwatch;
 use crate::live::{Appended, Live};
 use crate::machine::{CatchUp, Evicted, Fault, Journal, Written};
+use crate::workers::Workers;
 use crate::{Checkpoint, Error, registry};
 
 /// How many changed rows may wait; beyond it a batch also writes some of them.
@@ -44,6 +45,7 @@ pub(crate) struct SqliteJournal {
     pub(crate) cache: Arc<BodyCache>,
     pub(crate) space: Space,
     pub(crate) checkpointer: Checkpointer,
+    pub(crate) workers: Workers,
     /// Held as long as anything may be written, so that no other process opens the directory.
     pub(crate) _lock: File,
 }

@@ -6,12 +6,12 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use rusqlite::{Connection, params};
-use tasuki_core::{Body, Handoff, HandoffId, Position, Task, TaskId};
+use rusqlite::{Connection, Row, params};
+use tasuki_core::{Body, Handoff, HandoffId, Hash, Position, Task, TaskId};
 
 use super::open::{self, FILE, INSTANCE, OpenError, io, sql};
-use super::{Sync, documents, rows};
-use crate::audit::{self, Finding, Verdict, Verifier};
+use super::{Sync, documents, listing, rows};
+use crate::audit::{self, Finding, Mark, Raw, Verdict, Verifier};
 use crate::clock::Clock;
 use crate::machine::{CatchUp, Journal};
 
@@ -46,73 +46,96 @@ pub fn export(dir: &Path, to: &mut dyn Write, progress: Progress<'_>) -> Result<
         written = writeln!(to, "{line}");
         written.is_ok()
     };
-    each_entry(&db, progress, |item| match item {
-        Item::Event(entry, body) => put(audit::event_line(&entry, body.as_deref())),
-        Item::Checkpoint(checkpoint) => put(audit::checkpoint_line(&checkpoint)),
-        Item::Unreadable(position, error) => {
-            unreadable = Some(cannot_be_read(position, &error));
-            false
-        }
+    let snapshot = db.unchecked_transaction().map_err(sql("read the log of"))?;
+    each_entry(&db, Position(0), progress, &mut |raw| {
+        let line = match raw {
+            Raw::Event(event) => {
+                event.into_entry().map(|(entry, body)| audit::event_line(&entry, body.as_deref()))
+            }
+            Raw::Checkpoint(checkpoint) => Ok(audit::checkpoint_line(&checkpoint)),
+            Raw::Unreadable(finding) => Err(finding),
+        };
+        line.map_err(|finding| unreadable = Some(finding)).is_ok_and(&mut put)
     })
     .map_err(sql("read the log of"))?;
+    drop(snapshot);
     written.map_err(io("write the export", dir))?;
     unreadable.map_or(Ok(lines), |finding| Err(OpenError::Damaged(finding)))
 }
 
-fn cannot_be_read(position: Position, error: &rusqlite::Error) -> Finding {
-    Finding { position, task_id: None, problem: format!("cannot be read: {error}") }
+/// Checks a log from its first entry to its last.
+fn verify_log(db: &Connection, progress: Progress<'_>) -> rusqlite::Result<Verdict> {
+    verify_after(db, None, progress).map(|(verdict, _)| verdict)
 }
 
-pub(super) fn verify_log(db: &Connection, progress: Progress<'_>) -> rusqlite::Result<Verdict> {
-    let mut verifier = Verifier::default();
-    let mut first_bad = None;
-    each_entry(db, progress, |item| {
-        let checked = match item {
-            Item::Event(entry, body) => verifier.event(&entry, body.as_deref()),
-            Item::Checkpoint(checkpoint) => verifier.checkpoint(&checkpoint),
-            Item::Unreadable(position, error) => Err(cannot_be_read(position, &error)),
-        };
-        first_bad = checked.err();
-        first_bad.is_none()
-    })?;
-    Ok(verifier.verdict(first_bad))
+/// Checks a log, from where it was verified up to before if that still holds. Returns also from
+/// where the next check may go on.
+pub(super) fn verify_after(
+    db: &Connection,
+    mark: Option<&Mark>,
+    progress: Progress<'_>,
+) -> rusqlite::Result<(Verdict, Option<Mark>)> {
+    let snapshot = db.unchecked_transaction()?;
+    let sealed = match mark {
+        None => Vec::new(),
+        Some(mark) => rows::checkpoints(db, Position(mark.position.0.saturating_sub(1)), 1)?,
+    };
+    let mark = mark.filter(|mark| mark.holds(Position(0), sealed.first()));
+    let verifier = mark.map_or_else(Verifier::default, Verifier::going_on_after);
+    let after = mark.map_or(Position(0), |mark| mark.position);
+    let verdict = audit::verify(verifier, None, |each| each_entry(db, after, progress, each))?;
+    snapshot.commit()?;
+    Ok(verdict)
 }
 
 pub(crate) enum Item {
     Event(Box<crate::Entry>, Option<String>),
     Checkpoint(crate::Checkpoint),
-    Unreadable(Position, rusqlite::Error),
 }
 
 /// Goes through events and checkpoints in order, in one snapshot, until `each` says stop.
 fn each_entry(
     db: &Connection,
+    after: Position,
     progress: Progress<'_>,
-    mut each: impl FnMut(Item) -> bool,
+    each: &mut dyn FnMut(Raw) -> bool,
 ) -> rusqlite::Result<()> {
-    let snapshot = db.unchecked_transaction()?;
-    let mut checkpoints = rows::checkpoints(db, Position(0), usize::MAX)?.into_iter().peekable();
-    let mut events =
-        db.prepare("SELECT position, previous, hash, record, body FROM event ORDER BY position")?;
-    let mut found = events.query([])?;
-    let mut done = 0;
+    let mut checkpoints = rows::checkpoints(db, after, usize::MAX)?.into_iter().peekable();
+    let mut events = db.prepare(
+        "SELECT position, previous, hash, record, body FROM event WHERE position > ? \
+         ORDER BY position",
+    )?;
+    let mut before = db.prepare("SELECT hash, record FROM event WHERE position = ?")?;
+    let mut found = events.query([rows::sql_position(after)])?;
+    let mut done = after.0;
     while let Some(row) = found.next()? {
         let at = Position(row.get::<_, i64>(0)?.try_into().unwrap_or(0));
-        let item = match (rows::entry_of(row), row.get(4)) {
-            (Ok(entry), Ok(body)) => Item::Event(Box::new(entry), body),
-            (Err(error), _) | (_, Err(error)) => Item::Unreadable(at, error),
+        let raw = match row.get(4).and_then(|body| rows::raw_event(row, body)) {
+            Ok(mut event) => {
+                if let Some(previous) = event.previous.filter(|previous| *previous <= after) {
+                    let read = |row: &Row<'_>| Ok((Hash(row.get(0)?), row.get(1)?));
+                    // What cannot be found or read is not known, and does not fit then.
+                    event.before = before.query_row([rows::sql_position(previous)], read).ok();
+                }
+                Raw::Event(event)
+            }
+            Err(error) => Raw::Unreadable(Finding {
+                position: at,
+                task_id: None,
+                problem: format!("cannot be read: {error}"),
+            }),
         };
         // A checkpoint before this event that was not due yet stands where events are missing.
         while let Some(stray) = checkpoints.next_if(|checkpoint| checkpoint.position < at) {
-            if !each(Item::Checkpoint(stray)) {
+            if !each(Raw::Checkpoint(stray)) {
                 return Ok(());
             }
         }
-        if !each(item) {
+        if !each(raw) {
             return Ok(());
         }
         while let Some(sealing) = checkpoints.next_if(|checkpoint| checkpoint.position == at) {
-            if !each(Item::Checkpoint(sealing)) {
+            if !each(Raw::Checkpoint(sealing)) {
                 return Ok(());
             }
         }
@@ -122,14 +145,12 @@ fn each_entry(
         }
     }
     for stray in checkpoints {
-        if !each(Item::Checkpoint(stray)) {
+        if !each(Raw::Checkpoint(stray)) {
             return Ok(());
         }
     }
     progress(done);
-    drop(found);
-    drop(events);
-    snapshot.commit()
+    Ok(())
 }
 
 /// Asks SQLite to look at every page. Returns what it found wrong.
@@ -285,7 +306,7 @@ impl LogReader {
         before: Option<TaskId>,
         max: usize,
     ) -> Result<Vec<Arc<Task>>, OpenError> {
-        rows::all_tasks(&self.db, before, max).map_err(sql("read the tasks of"))
+        listing::all_tasks(&self.db, before, max).map_err(sql("read the tasks of"))
     }
 
     /// Every handoff, newest first.
@@ -295,7 +316,7 @@ impl LogReader {
         max: usize,
     ) -> Result<Vec<Arc<Handoff>>, OpenError> {
         let filter = crate::HandoffFilter { before, max, ..Default::default() };
-        rows::list_handoffs(&self.db, &filter).map_err(sql("read the handoffs of"))
+        listing::handoffs(&self.db, &filter).map_err(sql("read the handoffs of"))
     }
 }
 
@@ -356,7 +377,7 @@ impl LogWriter {
 /// Every task there is, for comparing; small stores only.
 pub fn dump_tasks(dir: &Path) -> Result<Vec<Arc<Task>>, OpenError> {
     let filter = crate::TaskFilter { max: usize::MAX, ..Default::default() };
-    rows::list_tasks(&reader(dir)?, &filter).map_err(sql("list the tasks of"))
+    listing::tasks(&reader(dir)?, &filter).map_err(sql("list the tasks of"))
 }
 
 fn reader(dir: &Path) -> Result<Connection, OpenError> {

@@ -7,6 +7,8 @@ mod checkpointer;
 mod documents;
 pub mod inspect;
 mod journal;
+mod listing;
+mod loading;
 pub mod maintenance;
 mod open;
 mod rows;
@@ -16,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use ed25519_dalek::SigningKey;
 use rusqlite::Connection;
 use tasuki_core::document::ranking::{Candidates, Question};
 use tasuki_core::ids::TenantId;
@@ -26,13 +29,14 @@ use tasuki_core::{
 };
 use tokio::sync::{broadcast, watch};
 
-use crate::audit::Verdict;
+use crate::audit::{Mark, Verdict};
 use crate::cache::BodyCache;
 use crate::clock::Clock;
 use crate::images::Images;
 use crate::live::KEY_MS_MAX;
 use crate::nonces::{Nonce, Nonces, Spent};
 use crate::sight::Missing;
+use crate::workers::Workers;
 use crate::writer::Handle;
 use crate::{
     Checkpoint, Committed, DocumentFilter, Entry, Error, HandoffFilter, KeptDocument, Needs, Reply,
@@ -41,6 +45,8 @@ use crate::{
 
 /// Large pages: a batch's events and bodies lie together, so fewer pages are written for it.
 const PAGE_BYTES: u32 = 16 * 1024;
+/// The name under which is kept how far the log was verified.
+const VERIFIED: &str = "verified";
 /// How many queries may read at the same time.
 const READERS: usize = 2;
 
@@ -65,6 +71,7 @@ pub struct Sqlite {
     cache: Arc<BodyCache>,
     readers: Arc<Readers>,
     nonces: Nonces,
+    key: SigningKey,
 }
 
 pub use open::{FILE, OpenError};
@@ -115,6 +122,18 @@ impl Readers {
 
 fn failed(step: &'static str) -> impl FnOnce(rusqlite::Error) -> Error {
     move |error| Error::Failed { step, source: Arc::new(error) }
+}
+
+impl Sqlite {
+    async fn verify_after(&self, mark: Option<Mark>) -> Result<Verdict, Error> {
+        let verify =
+            move |db: &Connection| maintenance::verify_after(db, mark.as_ref(), &mut |_| ());
+        let (verdict, mark) = self.readers.read("verify the log", verify).await?;
+        let (at, text) = Mark::to_keep(mark.as_ref(), self.head(), &self.key);
+        // What cannot be kept is checked once more the next time.
+        let _ = self.save_fold(VERIFIED, at, text).await;
+        Ok(verdict)
+    }
 }
 
 /// Adds to a sight what is not in RAM. A row is behind only as long as its image is shown, so what
@@ -183,12 +202,12 @@ impl Store for Sqlite {
 
     async fn list_handoffs(&self, filter: HandoffFilter) -> Result<Vec<Arc<Handoff>>, Error> {
         self.writer.catch_up().await?;
-        self.readers.read("list handoffs", move |db| rows::list_handoffs(db, &filter)).await
+        self.readers.read("list handoffs", move |db| listing::handoffs(db, &filter)).await
     }
 
     async fn list_tasks(&self, filter: TaskFilter) -> Result<Vec<Arc<Task>>, Error> {
         self.writer.catch_up().await?;
-        self.readers.read("list tasks", move |db| rows::list_tasks(db, &filter)).await
+        self.readers.read("list tasks", move |db| listing::tasks(db, &filter)).await
     }
 
     async fn bodies(&self, at: Vec<Position>) -> Result<Vec<Option<Body>>, Error> {
@@ -298,19 +317,20 @@ impl Store for Sqlite {
     }
 
     async fn verify(&self) -> Result<Verdict, Error> {
-        self.readers.read("verify the log", |db| maintenance::verify_log(db, &mut |_| ())).await
+        self.verify_after(None).await
+    }
+
+    async fn verify_new(&self) -> Result<Verdict, Error> {
+        let kept = self.load_fold(VERIFIED).await?;
+        self.verify_after(kept.and_then(|(_, text)| Mark::kept(&text, &self.key))).await
     }
 
     fn stats(&self) -> Stats {
         self.writer.shared.stats()
     }
 
-    fn failure(&self) -> Option<String> {
-        self.writer.shared.failed.borrow().clone()
-    }
-
-    async fn failed(&self) -> String {
-        self.writer.shared.failed().await
+    fn workers(&self) -> &Workers {
+        &self.writer.shared.workers
     }
 
     async fn close(&self) {

@@ -15,12 +15,13 @@ use tasuki_core::{Command, Hash, Position, TaskId, Timestamp};
 use super::checkpointer::Checkpointer;
 use super::journal::{Dirty, LogHead, SqliteJournal};
 use super::space::Space;
-use super::{PAGE_BYTES, Readers, Sqlite, SqliteOptions, Sync, keys_since, rows};
+use super::{PAGE_BYTES, Readers, Sqlite, SqliteOptions, Sync, keys_since, loading, rows};
 use crate::audit;
 use crate::cache::BodyCache;
 use crate::clock::Clock;
 use crate::live::Live;
 use crate::machine::{CatchUp, Fault, Journal};
+use crate::workers::Workers;
 use crate::writer::Handle;
 
 /// How many events are read at a time.
@@ -33,6 +34,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/004_projects.sql"),
     include_str!("migrations/005_patterns.sql"),
     include_str!("migrations/006_chains.sql"),
+    include_str!("migrations/007_lists.sql"),
 ];
 
 /// The database's name in the data directory.
@@ -101,7 +103,7 @@ impl Sqlite {
         let origin = origin(dir, &db)?;
         let log = check_end(&db)?;
         let mut journal = journal(db, &path, dir, log, options.sync, lock)?;
-        let mut live = recover(&mut journal, &*clock)?;
+        let mut live = recover(&mut journal, &*clock, &path)?;
         if origin == Origin::Elsewhere {
             raise_epoch(&mut journal, &mut live, dir, clock.now())?;
         }
@@ -109,10 +111,12 @@ impl Sqlite {
             claim_instance(dir, &journal.db)?;
         }
         let cache = journal.cache.clone();
-        let writer = Handle::start(journal, live, clock.clone());
+        let key = journal.key.clone();
+        let workers = journal.workers.clone();
+        let writer = Handle::start(journal, live, clock.clone(), workers);
         let readers = Arc::new(Readers::new(&path));
         let nonces = crate::nonces::Nonces::new(clock.now());
-        Ok(Self { writer, clock, cache, readers, nonces })
+        Ok(Self { writer, clock, cache, readers, nonces, key })
     }
 }
 
@@ -241,7 +245,7 @@ pub(super) fn fault<'d>(step: &'static str, dir: &'d Path) -> impl FnOnce(Fault)
 }
 
 /// The live state as it was: the rows, and the events that the rows do not know yet.
-fn recover(journal: &mut SqliteJournal, clock: &dyn Clock) -> Result<Live, OpenError> {
+fn recover(journal: &mut SqliteJournal, clock: &dyn Clock, path: &Path) -> Result<Live, OpenError> {
     let head = journal.log.position;
     let last = rows::events(&journal.db, Position(head.0.saturating_sub(1)), 1);
     if let Some(last) = last.map_err(sql("read the end of"))?.first() {
@@ -251,7 +255,7 @@ fn recover(journal: &mut SqliteJournal, clock: &dyn Clock) -> Result<Live, OpenE
     let epoch: i64 =
         rows::meta(&journal.db, "epoch").map_err(sql("read the epoch of"))?.unwrap_or(1);
     let mut live = Live::new(Epoch(u64::try_from(epoch).unwrap_or(1)), head);
-    load_rows(&journal.db, &mut live, now).map_err(sql("load the live rows of"))?;
+    load_rows(&journal.db, path, &mut live, now).map_err(sql("load the live rows of"))?;
     replay(&journal.db, &mut live, &mut journal.dirty).map_err(sql("replay the events of"))?;
     live.head = head;
     live.renew_all(now);
@@ -269,6 +273,7 @@ pub(super) fn journal(
     lock: File,
 ) -> Result<SqliteJournal, OpenError> {
     let checkpoints = connect(path, sync).map_err(sql("open"))?;
+    let workers = Workers::default();
     Ok(SqliteJournal {
         db,
         key: crate::key::load(dir).map_err(io("read or make broker.key", dir))?,
@@ -276,7 +281,8 @@ pub(super) fn journal(
         dirty: Dirty::default(),
         cache: Arc::new(BodyCache::default()),
         space: Space::new(dir),
-        checkpointer: Checkpointer::start(checkpoints),
+        checkpointer: Checkpointer::start(checkpoints, &workers),
+        workers,
         _lock: lock,
     })
 }
@@ -345,19 +351,21 @@ fn event_hash(db: &Connection, at: Position) -> rusqlite::Result<Hash> {
 
 fn load_rows(
     db: &Connection,
+    path: &Path,
     live: &mut Live,
     now: tasuki_core::Timestamp,
 ) -> rusqlite::Result<()> {
-    let mut tasks = Vec::new();
-    rows::each_live_handoff(db, |handoff| {
-        tasks.push(handoff.task_id);
-        live.put_handoff(handoff.id, Some(Arc::new(handoff)));
-    })?;
-    tasks.push(TaskId::STORE);
-    for id in tasks {
-        if let Some(task) = rows::task(db, id)? {
-            live.put_task(id, Some(Arc::new(task)));
+    loading::each_live(db, path, |(handoff, task)| {
+        live.put_handoff(handoff.id, Some(handoff));
+        if let Some(task) = task {
+            live.put_task(task.id, Some(task));
         }
+        // There is nothing to go back to.
+        live.commit();
+        live.ready.clear();
+    })?;
+    if let Some(task) = rows::task(db, TaskId::STORE)? {
+        live.put_task(task.id, Some(Arc::new(task)));
     }
     rows::each_key(db, keys_since(now), |key, replay, at| {
         live.put_replay(key, replay, at, Position(0));

@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tasks, handoffs and events as rows.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
 use rusqlite::types::{ToSql, Type};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, params};
 use tasuki_core::decide::Replay;
-use tasuki_core::event::{Record, Sealed};
-use tasuki_core::ids::{IdempotencyKey, TENANT_DEFAULT, TenantId};
+use tasuki_core::ids::IdempotencyKey;
 use tasuki_core::registry::Registry;
 use tasuki_core::{
     AgentId, Handoff, HandoffId, Hash, Position, State, Target, Task, TaskId, Timestamp,
 };
 
-use crate::{Checkpoint, Entry, HandoffFilter, TaskFilter, codec, registry};
+use crate::audit::RawEvent;
+use crate::{Checkpoint, Entry, codec, registry};
 
 type Result<T> = rusqlite::Result<T>;
 
@@ -47,10 +44,10 @@ pub(super) fn sql_position(position: Position) -> i64 {
     i64::try_from(position.0).unwrap_or(i64::MAX)
 }
 
-const TASK: &str = "SELECT id, state, owner, opened_by, parent_task_id, correlation_id, intent, \
+pub(super) const TASK: &str = "SELECT id, state, owner, opened_by, parent_task_id, correlation_id, intent, \
      intent_at, opened_at, ended_at, live, envelope, envelope_hop, events, head, at, project, channel, more FROM task";
 
-fn task_of(row: &Row<'_>) -> Result<Task> {
+pub(super) fn task_of(row: &Row<'_>) -> Result<Task> {
     let envelope: Option<[u8; 32]> = row.get(11)?;
     let hop: Option<u32> = row.get(12)?;
     let more: Option<String> = row.get(18)?;
@@ -113,34 +110,6 @@ pub(super) fn task(db: &Connection, id: TaskId) -> Result<Option<Task>> {
     find.query_row([id.to_string()], task_of).optional()
 }
 
-pub(super) fn list_tasks(db: &Connection, filter: &TaskFilter) -> Result<Vec<Arc<Task>>> {
-    let mut query = Query::new(TASK);
-    query.and("id <> ?", TaskId::STORE.to_string());
-    query.of_tenant("owner", filter.tenant.as_ref());
-    query.and_maybe("state = ?", filter.state.map(|state| state.to_string()));
-    query.and_maybe("owner = ?", filter.owner.as_ref().map(ToString::to_string));
-    query.and_maybe("parent_task_id = ?", filter.parent.map(|id| id.to_string()));
-    query.and_maybe("project = ?", filter.project.as_ref().map(ToString::to_string));
-    query.and_maybe("channel = ?", filter.channel.as_ref().map(ToString::to_string));
-    if let Some(after) = filter.after {
-        query.and("intent_at > CAST(? AS INTEGER)", sql_position(after).to_string());
-        return query.ordered(db, "intent_at", filter.max, |row| task_of(row).map(Arc::new));
-    }
-    query.and_maybe("id < ?", filter.before.map(|id| id.to_string()));
-    query.newest_first(db, filter.max, |row| task_of(row).map(Arc::new))
-}
-
-/// Every task, the store's own included.
-pub(super) fn all_tasks(
-    db: &Connection,
-    before: Option<TaskId>,
-    max: usize,
-) -> Result<Vec<Arc<Task>>> {
-    let mut query = Query::new(TASK);
-    query.and_maybe("id < ?", before.map(|id| id.to_string()));
-    query.newest_first(db, max, |row| task_of(row).map(Arc::new))
-}
-
 pub(super) fn put_handoff(db: &Connection, handoff: &Handoff) -> Result<()> {
     let mut put =
         db.prepare_cached("INSERT OR REPLACE INTO handoff VALUES (?,?,?,?,?,?,?,?,?,?)")?;
@@ -161,132 +130,20 @@ pub(super) fn put_handoff(db: &Connection, handoff: &Handoff) -> Result<()> {
     Ok(())
 }
 
-fn target(to: &Target) -> (&'static str, &str) {
+pub(super) fn target(to: &Target) -> (&'static str, &str) {
     match to {
         Target::Agent(agent) => ("agent", agent.as_str()),
         Target::Capability(capability) => ("capability", capability.as_str()),
     }
 }
 
-fn handoff_of(row: &Row<'_>) -> Result<Handoff> {
-    codec::decode(row.get_ref(0)?.as_str()?).map_err(bad(0))
+pub(super) fn handoff_of(row: &Row<'_>) -> Result<Handoff> {
+    codec::decode(row.get_ref(1)?.as_str()?).map_err(bad(1))
 }
 
 pub(super) fn handoff(db: &Connection, id: HandoffId) -> Result<Option<Handoff>> {
-    let mut find = db.prepare_cached("SELECT data FROM handoff WHERE id = ?")?;
+    let mut find = db.prepare_cached("SELECT id, data FROM handoff WHERE id = ?")?;
     find.query_row([id.to_string()], handoff_of).optional()
-}
-
-pub(super) fn each_live_handoff(db: &Connection, mut each: impl FnMut(Handoff)) -> Result<()> {
-    let mut live = db.prepare("SELECT data FROM handoff WHERE ended = 0")?;
-    let mut rows = live.query([])?;
-    while let Some(row) = rows.next()? {
-        each(handoff_of(row)?);
-    }
-    Ok(())
-}
-
-pub(super) fn list_handoffs(db: &Connection, filter: &HandoffFilter) -> Result<Vec<Arc<Handoff>>> {
-    if let Some(task) = filter.task {
-        return list_handoffs_of(db, task, filter);
-    }
-    let mut query = Query::new("SELECT data FROM handoff");
-    query.of_tenant("from_agent", filter.tenant.as_ref());
-    if let Some(state) = filter.state {
-        query.and("state = ?", state.to_string());
-    }
-    if filter.unreviewed {
-        query.and("state = 'dead_lettered' AND reviewed = ?", "0".to_owned());
-    }
-    query.and_maybe("from_agent = ?", filter.from.as_ref().map(ToString::to_string));
-    if let Some(to) = &filter.to {
-        let (kind, name) = target(to);
-        query.and("to_kind = ?", kind.to_owned());
-        query.and("to_name = ?", name.to_owned());
-    }
-    query.and_maybe("id < ?", filter.before.map(|id| id.to_string()));
-    query.newest_first(db, filter.max, |row| handoff_of(row).map(Arc::new))
-}
-
-/// A task's handoffs are those that its events name, so finding them needs no index, which each
-/// handoff would pay for.
-fn list_handoffs_of(
-    db: &Connection,
-    id: TaskId,
-    filter: &HandoffFilter,
-) -> Result<Vec<Arc<Handoff>>> {
-    let Some(task) = task(db, id)? else { return Ok(Vec::new()) };
-    let named: BTreeSet<HandoffId> =
-        chain(db, task.at)?.iter().filter_map(|entry| entry.sealed.record.handoff_id).collect();
-    let mut found = Vec::new();
-    for id in named.into_iter().rev() {
-        if found.len() == filter.max {
-            break;
-        }
-        found.extend(handoff(db, id)?.filter(|handoff| filter.lets_through(handoff)).map(Arc::new));
-    }
-    Ok(found)
-}
-
-/// Conditions that are put together and their values, which are always bound.
-struct Query {
-    sql: String,
-    values: Vec<String>,
-}
-
-impl Query {
-    fn new(select: &str) -> Self {
-        Self { sql: format!("{select} WHERE 1"), values: Vec::new() }
-    }
-
-    fn and(&mut self, condition: &str, value: String) {
-        self.sql.push_str(" AND ");
-        self.sql.push_str(condition);
-        self.values.push(value);
-    }
-
-    /// Those whose name in a column belongs to a tenant.
-    fn of_tenant(&mut self, column: &str, tenant: Option<&TenantId>) {
-        match tenant.map(TenantId::as_str) {
-            None => {}
-            Some(TENANT_DEFAULT) => self.sql.push_str(&format!(" AND instr({column}, '/') = 0")),
-            Some(tenant) => {
-                let begins = format!(
-                    "instr({column}, '/') > 0 AND substr({column}, 1, instr({column}, '/')) = ?"
-                );
-                self.and(&begins, format!("{tenant}/"));
-            }
-        }
-    }
-
-    fn and_maybe(&mut self, condition: &str, value: Option<String>) {
-        if let Some(value) = value {
-            self.and(condition, value);
-        }
-    }
-
-    fn newest_first<T>(
-        self,
-        db: &Connection,
-        max: usize,
-        read: impl FnMut(&Row<'_>) -> Result<T>,
-    ) -> Result<Vec<T>> {
-        self.ordered(db, "id DESC", max, read)
-    }
-
-    fn ordered<T>(
-        mut self,
-        db: &Connection,
-        by: &str,
-        max: usize,
-        read: impl FnMut(&Row<'_>) -> Result<T>,
-    ) -> Result<Vec<T>> {
-        self.sql.push_str(&format!(" ORDER BY {by} LIMIT ?"));
-        let mut values: Vec<&dyn ToSql> = self.values.iter().map(|v| v as &dyn ToSql).collect();
-        let max = i64::try_from(max).unwrap_or(i64::MAX);
-        values.push(&max);
-        db.prepare_cached(&self.sql)?.query_map(&values[..], read)?.collect()
-    }
 }
 
 pub(super) fn put_key(
@@ -354,16 +211,20 @@ pub(super) fn append_event(db: &Connection) -> Result<CachedStatement<'_>> {
 const EVENT: &str = "SELECT position, previous, hash, record FROM event";
 
 pub(super) fn entry_of(row: &Row<'_>) -> Result<Entry> {
-    let encoded: String = row.get(3)?;
-    let record: Record = serde_json::from_str(&encoded).map_err(bad(3))?;
+    Ok(raw_event(row, None)?.into_entry().map_err(bad(3))?.0)
+}
+
+/// An event as it is stored.
+pub(super) fn raw_event(row: &Row<'_>, body: Option<String>) -> Result<RawEvent> {
     let previous: Option<i64> = row.get(1)?;
-    let sealed = Sealed {
+    Ok(RawEvent {
         position: position(row, 0)?,
         previous: previous.map(|value| Position(u64::try_from(value).unwrap_or(0))),
         hash: Hash(row.get(2)?),
-        record,
-    };
-    Ok(Entry { sealed, encoded })
+        record: row.get(3)?,
+        body,
+        before: None,
+    })
 }
 
 pub(super) fn events(db: &Connection, after: Position, max: usize) -> Result<Vec<Entry>> {

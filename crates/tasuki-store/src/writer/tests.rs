@@ -94,7 +94,8 @@ impl Stage {
         let (verdicts, told) = mpsc::channel();
         let journal = Told { asks, verdicts: told, room: true };
         let live = Live::new(Epoch(1), Position(0));
-        let handle = Handle::start(journal, live, ManualClock::at(Timestamp(0)));
+        let handle =
+            Handle::start(journal, live, ManualClock::at(Timestamp(0)), Workers::default());
         Self { handle: Arc::new(handle), asks: asked, verdicts }
     }
 
@@ -303,7 +304,8 @@ async fn after_a_fault_of_unknown_outcome_nothing_is_acknowledged_any_more() {
     stage.say(Err(Fault::Fatal("the sync failed".into())));
     assert!(matches!(first.await.unwrap(), Err(Error::Unknown)));
     assert!(matches!(behind.await.unwrap(), Err(Error::Unknown)));
-    assert_eq!(stage.handle.shared.failed().await, "the sync failed");
+    let failure = stage.handle.shared.workers.failed().await;
+    assert_eq!(failure, Failure::Store("the sync failed".into()));
     assert!(matches!(stage.handle.shared.images().map(drop), Err(Error::Closed)));
     assert_eq!(stage.handle.shared.head(), Position(0));
 }

@@ -285,6 +285,9 @@ pub(crate) async fn what_was_erased_is_gone_and_the_log_still_verifies(stage: St
     }
     let stage = stage.restart().await;
     stage.verified().await;
+    let new = stage.store.verify_new().await.unwrap();
+    let verdict = stage.store.verify().await.unwrap();
+    assert_eq!((new.erased, new.bodies), (verdict.erased, verdict.bodies), "gone since then");
     assert_eq!(stage.text("ms-1", Some(2)).await, None);
     stage.edit("ms-1", "no number at all").await.unwrap();
     assert_eq!(stage.names("number").await, ["ms-1"]);

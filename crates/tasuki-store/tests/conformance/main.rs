@@ -6,6 +6,7 @@
 mod claims;
 mod dead_letters;
 mod documents;
+mod filters;
 mod leases;
 mod lifecycle;
 mod model;
@@ -138,6 +139,9 @@ macro_rules! conforms {
                 what_is_lifted_must_be_known_to_the_next_hop
                 an_offer_of_what_came_back_knows_what_was_lifted_meanwhile
                 a_fetch_of_what_was_trimmed_is_counted_once_for_each_memory;
+            filters:
+                handoffs_are_listed_by_any_filters_together
+                tasks_are_listed_by_any_filters_together;
             reading:
                 a_listing_of_handoffs_is_what_its_filter_lets_through
                 a_listing_of_tasks_is_what_its_filter_lets_through
@@ -146,7 +150,8 @@ macro_rules! conforms {
                 events_come_in_order_and_a_chain_is_those_of_its_task
                 one_look_shows_everything_that_was_named
                 a_reply_is_seen_at_once
-                the_log_of_a_busy_store_verifies;
+                the_log_of_a_busy_store_verifies
+                a_check_goes_on_where_the_last_one_ended;
             news:
                 subscribers_hear_what_was_committed_and_what_can_be_claimed
                 subscribers_see_what_an_event_led_to

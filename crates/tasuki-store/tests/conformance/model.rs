@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use tasuki_core::command::{Command, Proof};
 use tasuki_core::{Event, HandoffId, Position, TaskId};
+use tasuki_store::audit::Verdict;
 use tasuki_store::{Error, HandoffFilter, ManualClock, Store, Sync, TaskFilter};
 
 use crate::random::{Op, op, pause_ms};
@@ -147,7 +148,9 @@ impl Pair {
                 .rev()
                 .map(|h| (h.id, h.at)))
         );
+        let new = self.store.verify_new().await.unwrap();
         let verdict = self.store.verify().await.unwrap();
+        assert_eq!(Verdict { verified_before: None, ..new }, verdict, "whether it goes on or not");
         assert_eq!((verdict.first_bad, verdict.events), (None, world.log.len() as u64));
     }
 }

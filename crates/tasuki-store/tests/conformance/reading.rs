@@ -8,13 +8,14 @@ use tasuki_core::command::{Act, Command, OpenTask};
 use tasuki_core::event::FailureClass;
 use tasuki_core::handoff::StateName;
 use tasuki_core::{Handoff, Position, Task, TaskId, TaskState};
+use tasuki_store::audit::Verdict;
 use tasuki_store::{HandoffFilter, Needs, Store, TaskFilter};
 
-use crate::stage::Stage;
+use crate::stage::{Backend, Stage};
 use crate::support::{HOUR, SECOND, agent, body, complete, fail, to, to_any};
 
 /// Handoffs in every state, and tasks with and without parents.
-async fn populate(stage: &Stage) {
+pub(crate) async fn populate(stage: &Stage) {
     let later = stage.now().plus_ms(HOUR);
     for target in [to("coder"), to_any("review"), to_any("test")] {
         stage.offer_to(target.clone(), |offer| offer.needs_approval = true).await;
@@ -63,7 +64,11 @@ async fn populate(stage: &Stage) {
 }
 
 /// A listing, page by page.
-async fn handoffs(store: &dyn Store, filter: &HandoffFilter, page: usize) -> Vec<Arc<Handoff>> {
+pub(crate) async fn handoffs(
+    store: &dyn Store,
+    filter: &HandoffFilter,
+    page: usize,
+) -> Vec<Arc<Handoff>> {
     let mut listed: Vec<Arc<Handoff>> = Vec::new();
     loop {
         let before = listed.last().map(|last| last.id).or(filter.before);
@@ -77,7 +82,7 @@ async fn handoffs(store: &dyn Store, filter: &HandoffFilter, page: usize) -> Vec
     }
 }
 
-async fn tasks(store: &dyn Store, filter: &TaskFilter, page: usize) -> Vec<Arc<Task>> {
+pub(crate) async fn tasks(store: &dyn Store, filter: &TaskFilter, page: usize) -> Vec<Arc<Task>> {
     let mut listed: Vec<Arc<Task>> = Vec::new();
     loop {
         let before = listed.last().map(|last| last.id).or(filter.before);
@@ -222,6 +227,32 @@ pub(crate) async fn the_log_of_a_busy_store_verifies(stage: Stage) {
     assert_eq!(verdict.tasks, tasks.len() as u64);
     let bodies = log.iter().filter(|entry| entry.sealed.record.event.body().is_some()).count();
     assert_eq!(verdict.bodies, bodies as u64);
+}
+
+pub(crate) async fn a_check_goes_on_where_the_last_one_ended(mut stage: Stage) {
+    let waits = stage.offered().await;
+    let mut before = Vec::new();
+    for _ in 0..3 {
+        populate(&stage).await;
+        if stage.backend != Backend::Volatile {
+            // What is closed is sealed to its end.
+            stage = stage.restart().await;
+        }
+        let new = stage.store.verify_new().await.unwrap();
+        before.push(new.verified_before);
+        let full = stage.store.verify().await.unwrap();
+        assert_eq!(Verdict { verified_before: None, ..new }, full);
+        assert_eq!(full.first_bad, None);
+    }
+    // A task that began before the mark goes on after it.
+    let proof = stage.claim(waits, "coder").await;
+    stage.act(waits, proof, complete("done")).await.unwrap();
+    let new = stage.store.verify_new().await.unwrap();
+    let full = stage.store.verify().await.unwrap();
+    assert_eq!(Verdict { verified_before: None, ..new }, full);
+    if stage.backend != Backend::Volatile {
+        assert!(before[0].is_none() && before[1].is_some() && before[1] < before[2], "{before:?}");
+    }
 }
 
 /// One look shows handoffs with their tasks, tasks with what is under way for them, and the bodies

@@ -3,6 +3,7 @@
 //! away and comes back, a failover. What every backend does is in the conformance suite.
 #![cfg(test)]
 
+mod alive;
 mod brokers;
 mod copying;
 mod failover;

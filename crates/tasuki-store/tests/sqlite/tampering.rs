@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use rusqlite::Connection;
 use tasuki_core::Position;
 use tasuki_store::audit::{Verdict, verify_lines};
-use tasuki_store::{ManualClock, OpenError, Sqlite, SqliteOptions, Sync, maintenance};
+use tasuki_store::{ManualClock, OpenError, Sqlite, SqliteOptions, Store, Sync, maintenance};
 
 use crate::stage::{BEGIN, Stage};
 use crate::support::{complete, to};
@@ -56,7 +56,7 @@ async fn check(change: &str, position: u64, words: &str) {
     // The store itself says the same of its log, wherever it starts at all.
     let options = SqliteOptions { dir: stage.dir.clone(), sync: Sync::Full };
     if let Ok(store) = Sqlite::open(options, ManualClock::at(BEGIN)).await {
-        let verdict = tasuki_store::Store::verify(&store).await.unwrap();
+        let verdict = store.verify().await.unwrap();
         assert_eq!(verdict.first_bad, Some(finding));
     }
 }
@@ -259,4 +259,69 @@ async fn an_entry_that_cannot_be_read_is_not_left_out_of_an_export() {
     let error = maintenance::export(&stage.dir, &mut bytes, &mut |_| ()).unwrap_err();
     let OpenError::Damaged(finding) = &error else { panic!("{error}") };
     assert_eq!(finding.position, Position(5));
+}
+
+#[tokio::test]
+async fn a_check_of_what_is_new_names_the_first_bad_entry_too() {
+    let changes = [
+        ("UPDATE event SET record = replace(record, 'tester', 'x') WHERE position = 11", 11),
+        ("UPDATE event SET record = '{}' WHERE position = 8", 8),
+        ("UPDATE event SET body = NULL WHERE position = 9", 9),
+        ("DELETE FROM event WHERE position = 9", 10),
+        ("DELETE FROM event WHERE position = 7", 8),
+        ("UPDATE event SET hash = zeroblob(32) WHERE position = 12", 12),
+        ("UPDATE checkpoint SET log_hash = zeroblob(32) WHERE position = 12", 12),
+    ];
+    for (change, position) in changes {
+        let stage = closed().await;
+        // Verified when there were six, and sealed there.
+        let db = database(&stage.dir);
+        db.execute_batch("CREATE TABLE later AS SELECT * FROM event WHERE position > 6").unwrap();
+        db.execute_batch("CREATE TABLE seal AS SELECT * FROM checkpoint WHERE position > 6")
+            .unwrap();
+        db.execute_batch("DELETE FROM event WHERE position > 6").unwrap();
+        db.execute_batch("DELETE FROM checkpoint WHERE position > 6").unwrap();
+        let store = start(stage.dir.clone()).await.unwrap();
+        assert_eq!(store.verify().await.unwrap().events, 6);
+        db.execute_batch("INSERT INTO event SELECT * FROM later").unwrap();
+        db.execute_batch("INSERT INTO checkpoint SELECT * FROM seal").unwrap();
+        db.execute_batch(change).unwrap();
+        let verdict = store.verify_new().await.unwrap();
+        let finding = verdict.first_bad.expect(change);
+        assert_eq!(verdict.verified_before, Some(Position(6)), "{change}");
+        assert_eq!(finding.position, Position(position), "{change}: {finding}");
+        assert_eq!(store.verify().await.unwrap().first_bad, Some(finding), "{change}");
+    }
+}
+
+#[tokio::test]
+async fn a_mark_that_is_forged_or_does_not_fit_is_not_believed() {
+    let changes = [
+        "UPDATE kept SET data = replace(data, '12', '11') WHERE name = 'verified'",
+        "UPDATE kept SET data = '{}' WHERE name = 'verified'",
+        "DELETE FROM checkpoint WHERE position = 12",
+        "UPDATE checkpoint SET signature = zeroblob(64) WHERE position = 12",
+    ];
+    for change in changes {
+        let stage = closed().await;
+        let store = start(stage.dir.clone()).await.unwrap();
+        store.verify().await.unwrap();
+        assert!(store.verify_new().await.unwrap().verified_before.is_some());
+        database(&stage.dir).execute_batch(change).unwrap();
+        let verdict = store.verify_new().await.unwrap();
+        assert_eq!(verdict.verified_before, None, "{change}");
+    }
+}
+
+#[tokio::test]
+async fn after_damage_was_found_no_check_goes_on_behind_it() {
+    let stage = closed().await;
+    let store = start(stage.dir.clone()).await.unwrap();
+    store.verify().await.unwrap();
+    let db = database(&stage.dir);
+    db.execute("UPDATE event SET body = '{}' WHERE position = 3", []).unwrap();
+    assert_eq!(store.verify_new().await.unwrap().first_bad, None, "it looks at what is new");
+    let found = store.verify().await.unwrap().first_bad.unwrap();
+    assert_eq!(found.position, Position(3));
+    assert_eq!(store.verify_new().await.unwrap().first_bad, Some(found));
 }

@@ -67,7 +67,8 @@ impl Serve {
         engine.start_deliveries(Arc::new(poster));
         if let (Some(file), Some(pipelines)) = (config.pipelines.clone(), pipelines) {
             engine.declare_pipelines(pipelines).map_err(anyhow::Error::msg)?;
-            tokio::spawn(follow(Arc::downgrade(&engine), file));
+            let following = follow(Arc::downgrade(&engine), file);
+            engine.start_worker("reader of pipelines", following);
         }
         let listener = match listen(config.listen).await {
             Ok(listener) => listener,
@@ -80,7 +81,7 @@ impl Serve {
         greet(output, &Greeting::new(&config, listener.local_addr()?, first));
         tokio::select! {
             biased;
-            reason = engine.failed() => die(&reason),
+            failure = engine.failed() => die(&failure),
             () = serve(&engine, listener, &config, &mut signals) => {}
         }
         tracing::info!("ended");
@@ -172,14 +173,19 @@ fn end_at_once(signal: &str) -> ! {
     std::process::exit(if signal == "SIGINT" { 130 } else { 143 })
 }
 
-/// The store can no longer be trusted to remember, so nothing more may be acknowledged.
-fn die(reason: &str) -> ! {
-    let failure = Failure::new(
-        Exit::Io,
-        format!("the store failed: {reason}"),
-        "check the disk and its free space, then start again; nothing acknowledged is lost",
-    )
-    .next("tasuki doctor");
+/// The store can no longer be trusted to remember, or something that works in the background is
+/// gone, so nothing more may be acknowledged.
+fn die(failure: &tasuki_engine::Failure) -> ! {
+    let hint = match failure {
+        tasuki_engine::Failure::Store(_) => {
+            "check the disk and its free space, then start again; nothing acknowledged is lost"
+        }
+        tasuki_engine::Failure::Worker { .. } => {
+            "start again; nothing acknowledged is lost. This is a mistake in the broker: please \
+             report it with what the log says"
+        }
+    };
+    let failure = Failure::new(Exit::Io, failure.to_string(), hint).next("tasuki doctor");
     tell(&failure.to_string());
     std::process::exit(Exit::Io as i32)
 }

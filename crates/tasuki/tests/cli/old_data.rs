@@ -23,7 +23,7 @@ const PASSING: [&str; 9] = [
     "live",
     "last_seen",
     "observed",
-    // Where in the log it stands: the form of that has changed.
+    // Where in the log it stands: the form of that is not promised.
     "position",
 ];
 

@@ -44,7 +44,7 @@ impl Log {
             for data in lines.take(&piece) {
                 let event: Value = serde_json::from_str(&data)?;
                 print(&if output.json { data } else { line(&event) })?;
-                last = event["position"].as_u64();
+                last = event["position"].as_u64().or_else(|| event["resume_after"].as_u64());
                 shown += 1;
                 if self.max.is_some_and(|max| shown >= max) {
                     break;
@@ -72,6 +72,9 @@ impl Log {
 }
 
 fn line(event: &Value) -> String {
+    if let Some(after) = event["resume_after"].as_u64() {
+        return format!("{after:>6}  missed: some events before may be missing; it goes on here");
+    }
     let [position, at, kind, actor, handoff] = event_row(event);
     let task = event["record"]["task_id"].as_str().unwrap_or_default();
     printable(&format!("{position:>6}  {at}  {kind:<16}  {actor:<16}  {task}  {handoff}"))
