@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::envelope::Target;
-use crate::event::{Event, Sealed, words};
+use crate::event::{Enters, Event, Sealed, words};
 use crate::ids::{Position, Timestamp};
 
 /// How many handoffs in a row must use up their tries before nothing more is sent.
@@ -83,18 +83,6 @@ impl Breaker {
     }
 }
 
-/// The target that an event concerns, as far as its breaker goes.
-#[must_use]
-pub fn of_event(event: &Event) -> Option<&Target> {
-    match event {
-        Event::DeadLettered { against, .. } | Event::Escalated { against, .. } => against.as_ref(),
-        Event::Completed { recovers, .. } => recovers.as_ref(),
-        event => {
-            event.offered().filter(|(offered, _)| offered.probe).map(|(offered, _)| &offered.to)
-        }
-    }
-}
-
 /// The breaker as it is after an event, from how it was before. One without failures is worth
 /// nothing to anybody but a store, which has a row for it.
 #[must_use]
@@ -111,7 +99,11 @@ pub fn after(known: Option<&Breaker>, target: &Target, sealed: &Sealed) -> Break
             breaker.in_row = 0;
             breaker.probing_until = None;
         }
-        _ => breaker.probing_until = Some(now.plus_ms(OPEN_MS)),
+        event => {
+            if let Enters::Offered(_) = event.facts().enters {
+                breaker.probing_until = Some(now.plus_ms(OPEN_MS));
+            }
+        }
     }
     breaker.at = sealed.position;
     breaker

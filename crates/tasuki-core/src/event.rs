@@ -4,6 +4,8 @@
 //! to forget. They carry hashes of texts and payloads, never the text, so that a body can be
 //! erased and the chain still verifies.
 
+mod facts;
+
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -11,10 +13,12 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use facts::{Enters, Facts};
+
 use crate::canonical;
 use crate::contract::Contract;
 use crate::document::{Erased, Priority, Written};
-use crate::envelope::{Control, Target};
+use crate::envelope::Target;
 use crate::handoff::Handoff;
 use crate::ids::{
     AgentId, ChannelId, ClaimId, CorrelationId, DocumentId, Fence, HandoffId, Hash, IdempotencyKey,
@@ -576,121 +580,3 @@ words!(DeadReason {
     HopLimit = "hop_limit",
     Cycle = "cycle",
 });
-
-impl Event {
-    /// The word for what happened, as in its JSON.
-    #[must_use]
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::TaskOpened(_) => "task_opened",
-            Self::TaskCancelled { .. } => "task_cancelled",
-            Self::TransferOffered(_) => "transfer_offered",
-            Self::CallOffered(_) => "call_offered",
-            Self::Countered(_) => "countered",
-            Self::CounterAccepted { .. } => "counter_accepted",
-            Self::CounterRefused { .. } => "counter_refused",
-            Self::Approved => "approved",
-            Self::Delivered { .. } => "delivered",
-            Self::Readied => "readied",
-            Self::Claimed(_) => "claimed",
-            Self::Started => "started",
-            Self::Acknowledged(_) => "acknowledged",
-            Self::Progressed { .. } => "progressed",
-            Self::Completed { .. } => "completed",
-            Self::AttemptFailed { .. } => "attempt_failed",
-            Self::Declined { .. } => "declined",
-            Self::Released { .. } => "released",
-            Self::LeaseLost { .. } => "lease_lost",
-            Self::RetryScheduled { .. } => "retry_scheduled",
-            Self::Expired => "expired",
-            Self::DeadLettered { .. } => "dead_lettered",
-            Self::Escalated { .. } => "escalated",
-            Self::Retracted { .. } => "retracted",
-            Self::Tainted { .. } => "tainted",
-            Self::TaintCleared { .. } => "taint_cleared",
-            Self::ReviewTaken { .. } => "review_taken",
-            Self::ReviewReleased => "review_released",
-            Self::Reserved { .. } => "reserved",
-            Self::Unreserved { .. } => "unreserved",
-            Self::Cancelled { .. } => "cancelled",
-            Self::Aborted { .. } => "aborted",
-            Self::LateReport { .. } => "late_report",
-            Self::Redriven { .. } => "redriven",
-            Self::Discarded { .. } => "discarded",
-            Self::EpochRaised { .. } => "epoch_raised",
-            Self::RegistryChanged(_) => "registry_changed",
-            Self::DocumentWritten(_) => "document_written",
-            Self::DocumentMarked { .. } => "document_marked",
-            Self::DocumentSuperseded { .. } => "document_superseded",
-            Self::DocumentDeleted { .. } => "document_deleted",
-            Self::Erased(_) => "erased",
-            Self::ConstraintLifted { .. } => "constraint_lifted",
-            Self::TrimFetched { .. } => "trim_fetched",
-        }
-    }
-
-    /// The offer, if this event is one, and how control moves with it.
-    #[must_use]
-    pub fn offered(&self) -> Option<(&Offered, Control)> {
-        match self {
-            Self::TransferOffered(offered) => Some((offered, Control::Passed)),
-            Self::CallOffered(offered) => Some((offered, Control::Awaited)),
-            _ => None,
-        }
-    }
-
-    /// The hash of the body that is stored with this event, if it has one.
-    #[must_use]
-    pub fn body(&self) -> Option<Hash> {
-        match self {
-            Self::TaskOpened(opened) => Some(opened.intent),
-            Self::TransferOffered(offered) | Self::CallOffered(offered) => {
-                offered.redrive_of.is_none().then_some(offered.envelope)
-            }
-            Self::Completed { result, .. } => Some(*result),
-            Self::AttemptFailed { failure, .. } => Some(*failure),
-            Self::LateReport { report, .. } => Some(*report),
-            Self::Discarded { reason }
-            | Self::Retracted { reason }
-            | Self::ConstraintLifted { reason, .. }
-            | Self::TaintCleared { reason, .. } => Some(*reason),
-            Self::Countered(countered) => Some(countered.reason),
-            Self::DocumentWritten(written) => Some(written.content),
-            Self::DocumentDeleted { reason, .. } => Some(*reason),
-            Self::Erased(erased) => Some(erased.reason),
-            Self::Progressed { note: reason, .. }
-            | Self::Declined { reason, .. }
-            | Self::Cancelled { reason }
-            | Self::Aborted { reason }
-            | Self::TaskCancelled { reason } => *reason,
-            Self::CounterAccepted { .. }
-            | Self::CounterRefused { .. }
-            | Self::Approved
-            | Self::Delivered { .. }
-            | Self::TrimFetched { .. }
-            | Self::Readied
-            | Self::Claimed(_)
-            | Self::Started
-            | Self::Acknowledged(_)
-            | Self::Released { .. }
-            | Self::LeaseLost { .. }
-            | Self::RetryScheduled { .. }
-            | Self::Expired
-            | Self::DeadLettered { .. }
-            | Self::Escalated { .. }
-            | Self::Tainted { .. }
-            | Self::ReviewTaken { .. }
-            | Self::ReviewReleased
-            | Self::Reserved { .. }
-            | Self::Unreserved { .. }
-            | Self::Redriven { .. }
-            | Self::DocumentMarked { .. }
-            | Self::DocumentSuperseded { .. }
-            | Self::EpochRaised { .. } => None,
-            Self::RegistryChanged(change) => match &**change {
-                Change::ManifestPublished { manifest, .. } => Some(*manifest),
-                _ => None,
-            },
-        }
-    }
-}

@@ -9,7 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::envelope::Target;
-use crate::event::{Event, Offered, Sealed};
+use crate::event::{Claimed, Event, Offered, Sealed};
+use crate::handoff::AttemptEnd;
 use crate::ids::{AgentId, Capability, HandoffId, Position, Timestamp};
 
 /// How many of the last attempts count as lately.
@@ -142,62 +143,82 @@ impl Records {
         self.at = sealed.position;
         let Some(id) = sealed.record.handoff_id else { return };
         let now = sealed.record.at;
-        match &sealed.record.event {
-            Event::TransferOffered(offered) | Event::CallOffered(offered) => {
-                self.offered_to(offered);
-                let asked = match &offered.to {
-                    Target::Capability(capability) => Some(capability.clone()),
-                    Target::Agent(_) => offered.contract.capability.clone(),
-                };
-                if asked.is_some() {
-                    self.offered.insert(id, asked);
-                }
+        if let Some((offered, _)) = sealed.record.event.offered() {
+            self.offered_to(offered);
+            let asked = match &offered.to {
+                Target::Capability(capability) => Some(capability.clone()),
+                Target::Agent(_) => offered.contract.capability.clone(),
+            };
+            if asked.is_some() {
+                self.offered.insert(id, asked);
             }
-            Event::Claimed(claimed) => {
-                let capability = self.offered.get(&id).cloned().flatten();
-                if self.under_way.len() >= UNDER_WAY_MAX
-                    && let Some((oldest, _)) = self.under_way.first_key_value()
-                {
-                    let oldest = *oldest;
-                    self.end(oldest);
-                }
-                let agent = claimed.agent.clone();
-                *self.holding.entry(agent.clone()).or_default() += 1;
-                self.under_way.insert(id, UnderWay { agent, capability, claimed_at: now });
-            }
-            Event::Completed { .. } => {
-                let Some(attempt) = self.end(id) else { return };
+        }
+        if let Event::Claimed(claimed) = &sealed.record.event {
+            self.claimed(id, claimed, now);
+        }
+        let facts = sealed.record.event.facts();
+        if let Some(how) = facts.ends_attempt
+            && let Some(attempt) = self.end(id)
+        {
+            self.ended(&attempt, how, now, declared_ms);
+        }
+        if facts.ends_handoff {
+            self.end(id);
+            self.offered.remove(&id);
+        }
+    }
+
+    fn claimed(&mut self, id: HandoffId, claimed: &Claimed, now: Timestamp) {
+        let capability = self.offered.get(&id).cloned().flatten();
+        if self.under_way.len() >= UNDER_WAY_MAX
+            && let Some((oldest, _)) = self.under_way.first_key_value()
+        {
+            let oldest = *oldest;
+            self.end(oldest);
+        }
+        let agent = claimed.agent.clone();
+        *self.holding.entry(agent.clone()).or_default() += 1;
+        self.under_way.insert(id, UnderWay { agent, capability, claimed_at: now });
+    }
+
+    fn ended(
+        &mut self,
+        attempt: &UnderWay,
+        how: AttemptEnd,
+        now: Timestamp,
+        declared_ms: impl Fn(&AgentId, &Capability) -> Option<u64>,
+    ) {
+        match how {
+            AttemptEnd::Completed => {
                 let ms = now.ms_after(attempt.claimed_at);
                 self.failed(&attempt.agent, false);
                 let declared =
                     attempt.capability.as_ref().and_then(|it| declared_ms(&attempt.agent, it));
-                let track = self.track(&attempt);
+                let track = self.track(attempt);
                 track.note(true);
                 track.took(ms);
                 track.late += u64::from(declared.is_some_and(|declared| ms > declared));
-                self.offered.remove(&id);
             }
-            Event::AttemptFailed { .. } => {
-                if let Some(attempt) = self.end(id) {
-                    self.failed(&attempt.agent, true);
-                    self.track(&attempt).note(false);
-                }
+            AttemptEnd::FailedRetryable
+            | AttemptEnd::FailedPermanent
+            | AttemptEnd::FailedUnknown => {
+                self.failed(&attempt.agent, true);
+                self.track(attempt).note(false);
             }
-            Event::LeaseLost { .. } => {
-                if let Some(attempt) = self.end(id) {
-                    self.failed(&attempt.agent, true);
-                    let track = self.track(&attempt);
-                    track.note(false);
-                    track.losses += 1;
-                }
+            AttemptEnd::LostSilence
+            | AttemptEnd::LostHardDeadline
+            | AttemptEnd::LostRestored
+            | AttemptEnd::LostRevoked => {
+                self.failed(&attempt.agent, true);
+                let track = self.track(attempt);
+                track.note(false);
+                track.losses += 1;
             }
             // Nobody failed: the work was given back, or taken away.
-            Event::Released { .. } | Event::Declined { .. } => drop(self.end(id)),
-            Event::Cancelled { .. } | Event::Aborted { .. } | Event::DeadLettered { .. } => {
-                self.end(id);
-                self.offered.remove(&id);
-            }
-            _ => {}
+            AttemptEnd::Released
+            | AttemptEnd::Declined
+            | AttemptEnd::Cancelled
+            | AttemptEnd::Aborted => {}
         }
     }
 

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Event, Sealed};
+use crate::event::{Actor, Event, Sealed};
 use crate::ids::{AgentId, Fence, HandoffId, Position};
 
 pub use crate::ids::Resource;
@@ -92,20 +92,22 @@ fn common<T>(
     below[0]
 }
 
+impl Reservation {
+    fn begin(handoff: HandoffId, sealed: &Sealed) -> Option<Self> {
+        let Event::Reserved { fence, .. } = sealed.record.event else { return None };
+        let Actor::Agent(agent) = &sealed.record.actor else { return None };
+        let (agent, at) = (agent.clone(), sealed.position);
+        Some(Self { handoff, agent, fence, resources: Vec::new(), at })
+    }
+}
+
 /// The reservation as it is after an event of its handoff, if that changes it.
 #[must_use]
 pub fn after(known: Option<&Reservation>, sealed: &Sealed) -> Option<Reservation> {
     let handoff = sealed.record.handoff_id?;
-    let mut kept = match (known, &sealed.record.event, &sealed.record.actor) {
-        (Some(known), ..) => known.clone(),
-        (None, Event::Reserved { fence, .. }, crate::Actor::Agent(agent)) => Reservation {
-            handoff,
-            agent: agent.clone(),
-            fence: *fence,
-            resources: Vec::new(),
-            at: sealed.position,
-        },
-        _ => return None,
+    let mut kept = match known {
+        Some(known) => known.clone(),
+        None => Reservation::begin(handoff, sealed)?,
     };
     match &sealed.record.event {
         Event::Reserved { fence, resources } => {
@@ -117,26 +119,17 @@ pub fn after(known: Option<&Reservation>, sealed: &Sealed) -> Option<Reservation
             }
         }
         Event::Unreserved { resources } => kept.resources.retain(|it| !resources.contains(it)),
-        event if ends_claim(event) => kept.resources.clear(),
-        _ => return None,
+        event => {
+            let facts = event.facts();
+            // Nobody holds the handoff after this.
+            if facts.ends_attempt.is_none() && !facts.ends_handoff {
+                return None;
+            }
+            kept.resources.clear();
+        }
     }
     kept.at = sealed.position;
     Some(kept)
-}
-
-/// Whether nobody holds the handoff after this.
-fn ends_claim(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::Completed { .. }
-            | Event::AttemptFailed { .. }
-            | Event::Declined { .. }
-            | Event::Released { .. }
-            | Event::LeaseLost { .. }
-            | Event::Cancelled { .. }
-            | Event::Aborted { .. }
-            | Event::DeadLettered { .. }
-    )
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //! below what waits, so it bounds claims as a position would.
 
 use crate::envelope::Target;
-use crate::event::{Event, Offered};
+use crate::event::{Enters, Event};
 use crate::handoff::{Handoff, PRIORITY_MAX, State};
 use crate::ids::{AgentId, HandoffId, Position, Timestamp};
 
@@ -61,30 +61,21 @@ pub(crate) fn enters<'e>(
     now: Timestamp,
 ) -> Option<(Queue, &'e AgentId)> {
     let own = || handoff.map(|handoff| (Queue::of(&handoff.to, handoff.priority), &handoff.from));
-    match event {
-        Event::TransferOffered(offered) | Event::CallOffered(offered) => {
-            let waits = |offered: &Offered| {
-                !offered.needs_approval
-                    && offered.contract.after.is_none()
-                    && offered.not_before.is_none_or(|start| start <= now)
-            };
-            waits(offered).then(|| (Queue::of(&offered.to, offered.priority), &offered.from))
+    match event.facts().enters {
+        Enters::Nothing => None,
+        Enters::Offered(offered) => {
+            let waits = !offered.needs_approval
+                && offered.contract.after.is_none()
+                && offered.not_before.is_none_or(|start| start <= now);
+            waits.then(|| (Queue::of(&offered.to, offered.priority), &offered.from))
         }
-        Event::CounterAccepted { agent, .. } => {
+        Enters::Own => own(),
+        Enters::OwnIfHeld => own().filter(|_| handoff.is_some_and(|h| h.state.claim().is_some())),
+        Enters::OfAgentIfPending(agent) => {
             let handoff = handoff.filter(|h| matches!(h.state, State::Pending { .. }))?;
             Some((Queue::of(&Target::Agent(agent.clone()), handoff.priority), &handoff.from))
         }
-        Event::Escalated { to, .. } => {
-            let handoff = handoff?;
-            Some((Queue::of(to, handoff.priority), &handoff.from))
-        }
-        Event::Declined { .. } => {
-            own().filter(|_| handoff.is_some_and(|h| h.state.claim().is_some()))
-        }
-        Event::Approved | Event::Readied | Event::Released { .. } | Event::LeaseLost { .. } => {
-            own()
-        }
-        _ => None,
+        Enters::Of(to) => handoff.map(|h| (Queue::of(to, h.priority), &h.from)),
     }
 }
 

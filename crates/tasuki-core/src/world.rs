@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::command::{Command, Outcome, Seeker};
-use crate::decide::{Replay, View, decide};
+use crate::commands::{Command, Seeker};
+use crate::decide::{Outcome, Replay, View, decide};
 use crate::document::{self, Document, StoredBody};
 use crate::envelope::Target;
 use crate::event::{self, Actor, Event, Sealed};
@@ -50,7 +50,7 @@ impl Default for World {
 
 impl World {
     /// Decides and applies.
-    pub fn execute(&mut self, command: Command, now: Timestamp) -> Result<Outcome, Refusal> {
+    pub fn execute(&mut self, command: &Command, now: Timestamp) -> Result<Outcome, Refusal> {
         let decision = decide(command, self, now);
         for id in decision.renewals {
             if let Some(handoff) = self.handoffs.get_mut(&id) {
@@ -78,7 +78,7 @@ impl World {
         if let Event::Erased(erased) = &record.event {
             self.erased.insert(erased.position);
         }
-        if let Some(id) = document::of_event(&record.event) {
+        if let Some(id) = record.event.facts().document {
             let mut known = self.documents.remove(id);
             document::apply(&sealed, &mut known);
             self.documents.extend(known.map(|document| (id.clone(), document)));

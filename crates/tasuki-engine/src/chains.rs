@@ -10,7 +10,7 @@ use tasuki_core::canonical::{self, Body};
 use tasuki_core::chain::{
     self, ChainEvent, ChainFile, LogCheckpoint, Seal, Signer, TASKS_MAX, TaskChain,
 };
-use tasuki_core::command::{Command, DocumentWish, Write};
+use tasuki_core::commands::{self, Command, DocumentWish, Write};
 use tasuki_core::document::{Kind, Scope};
 use tasuki_core::envelope::Said;
 use tasuki_core::event::{BranchOf, Key};
@@ -89,7 +89,6 @@ impl Desk {
             pinned: None,
             priority: None,
             settles: None,
-            key: None,
         };
         let id = DocumentId::chain(&self.caller.tenant(), hash);
         // Somebody who may not see it need not learn that it is there; nor is it written anew.
@@ -98,7 +97,9 @@ impl Desk {
             return Ok((self.imported(&id).await?, true));
         }
         let wish = DocumentWish::Write(Box::new(write));
-        self.engine.one_document(Command::Document { id: id.clone(), by, wish }).await?;
+        self.engine
+            .one_document(Command::by(by, commands::ChangeDocument { id: id.clone(), wish }))
+            .await?;
         Ok((self.imported(&id).await?, false))
     }
 
@@ -286,8 +287,10 @@ impl Engine {
             ..FollowUp::new(to, envelope.payload.clone())
         };
         let origin = BranchOf { task_id: task.id, hop: wish.hop, envelope: handoff.envelope };
-        let offer = self.branch_offer(&task, wish.by, intent, handoff, origin, hop, key).await?;
-        let done = self.one(Command::Offer(Box::new(offer))).await?;
+        let offer = self
+            .branch_offer(&task, wish.by, intent, handoff, origin, hop, wish.idempotency_key)
+            .await?;
+        let done = self.one(Command::offer(offer).with_key(key)).await?;
         let handoff = done.handoffs.into_iter().next();
         let handoff = handoff.ok_or(Error::Store(tasuki_store::Error::Unknown))?;
         let listening = self.presence.is_live(&handoff.to, self.now());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tasuki_core::canonical::Body;
-use tasuki_core::command::{Command, Offer, OfferTask, OpenTask, RegistryWish};
+use tasuki_core::commands::{self, Command, Offer, OfferTask, OpenTask, RegistryWish};
 use tasuki_core::envelope::Control;
 use tasuki_core::event::{Actor, Key};
 use tasuki_core::ids::ChannelId;
@@ -94,16 +94,15 @@ impl Engine {
         let offers = self.tellings(task, message, &receivers, coordinator.as_ref()).await?;
         let open = OpenTask {
             task,
-            owner: message.from.clone(),
             intent: Intent::body(intent),
             correlation_id: message.correlation_id.clone(),
             parent: None,
             project: message.project.clone(),
             coordinator,
             channel: Some(channel.clone()),
-            key,
         };
-        let done = self.one(Command::Publish { open, offers }).await?;
+        let publish = Command::by(message.from.clone(), commands::Publish { open, offers });
+        let done = self.one(publish.with_key(key)).await?;
         let task = done.task.ok_or(Error::Store(tasuki_store::Error::Unknown))?;
         Ok(Published { task, handoffs: done.handoffs, repeated: done.outcome.repeated })
     }
@@ -220,7 +219,6 @@ impl Engine {
                 coordinator: coordinator.unwrap_or(&new.from).clone(),
                 author: None,
                 taints: Vec::new(),
-                key: None,
             };
             let to = Target::Agent(receiver.clone());
             let hop = FollowUp { to, control: Control::Awaited, ..new.hop.clone() };
@@ -295,7 +293,7 @@ impl Desk {
             true => RegistryWish::Subscribe { channel: channel.clone(), agent: agent.clone() },
             false => RegistryWish::Unsubscribe { channel: channel.clone(), agent: agent.clone() },
         };
-        self.engine.one(Command::Registry { by, wish }).await?;
+        self.engine.one(Command::registry(by, wish)).await?;
         // Who may not read of others hears of itself.
         let all = self.listed(&channel);
         if self.caller.may(Permission::Read, Some(channel.name())) {

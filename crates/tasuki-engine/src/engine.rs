@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use tasuki_core::address::Guard;
 use tasuki_core::assembly::Profiles;
 use tasuki_core::canonical::Body;
-use tasuki_core::command::{self, Command, OpenTask, Seeker};
+use tasuki_core::commands::{self, Command, OpenTask, Seeker};
 use tasuki_core::envelope::{HOPS_MAX, INTENT_BYTES_MAX, version};
 use tasuki_core::event::Key;
 use tasuki_core::identity::{PublicKey, SecretKey};
@@ -240,7 +240,8 @@ impl Engine {
 
     /// Carries out commands of one tenant, when it is its turn.
     pub(crate) async fn execute(&self, commands: Vec<Command>) -> Result<Vec<Reply>, Error> {
-        let tenant = commands.first().map_or(TENANT_DEFAULT, Command::tenant).to_owned();
+        let tenant =
+            commands.first().map_or(TENANT_DEFAULT, |command| command.by.tenant()).to_owned();
         let _turn = self.fair.turn(&tenant).await;
         Ok(self.store.execute(commands).await?)
     }
@@ -272,18 +273,16 @@ impl Engine {
             Some(parent) => self.project_below(parent, &new.owner, new.project).await?,
             None => new.project,
         };
-        self.one_task(Command::OpenTask(OpenTask {
+        let open = OpenTask {
             task: self.ids.task(),
-            owner: new.owner,
             intent: Intent::body(&new.intent),
             correlation_id: new.correlation_id,
             parent: new.parent_task_id,
             coordinator,
             channel: None,
             project,
-            key,
-        }))
-        .await
+        };
+        self.one_task(Command::by(new.owner, open).with_key(key)).await
     }
 
     pub async fn cancel_task(
@@ -293,7 +292,7 @@ impl Engine {
         reason: Option<String>,
     ) -> Result<Arc<Task>, Error> {
         let reason = self.note(reason)?;
-        Ok(self.one_task(Command::CancelTask { task, by, reason }).await?.0)
+        Ok(self.one_task(Command::by(by, commands::CancelTask { task, reason })).await?.0)
     }
 
     /// Claims up to `max` handoffs, waiting for the first if there is none.
@@ -312,7 +311,7 @@ impl Engine {
         let major = self.major_for(&wish.agent, &wish.majors).await?;
         let seeker = Seeker { agent: wish.agent, capabilities: wish.capabilities };
         let command = || {
-            Command::Claim(command::Claim {
+            Command::claim(commands::Claim {
                 seeker: seeker.clone(),
                 claim_ids: (0..max).map(|_| self.ids.claim()).collect(),
                 lease_ms: wish.lease_ms,
@@ -327,13 +326,13 @@ impl Engine {
     pub async fn claim_one(&self, wish: ClaimOneRequest) -> Result<Granted, Error> {
         check_lease(wish.lease_ms)?;
         let major = self.major_for(&wish.agent, &wish.majors).await?;
-        let claim = command::Claim {
+        let claim = commands::Claim {
             seeker: Seeker { agent: wish.agent, capabilities: wish.capabilities },
             claim_ids: vec![self.ids.claim()],
             lease_ms: wish.lease_ms,
             request_id: wish.request_id,
         };
-        let command = Command::ClaimOne { handoff: wish.handoff, claim };
+        let command = Command::claim_one(wish.handoff, claim);
         let handoff = self.one_handoff(command).await?;
         let mut granted = self.grant(vec![handoff], major).await?;
         granted.pop().ok_or(Error::Store(tasuki_store::Error::Unknown))
@@ -345,7 +344,7 @@ impl Engine {
         let major = self.major_for(&wish.agent, &wish.majors).await?;
         let seeker = Seeker { agent: wish.agent, capabilities: wish.capabilities };
         drop(self.presence.looks(&seeker, self.now()));
-        let done = self.one(Command::Peek { seeker, max }).await?;
+        let done = self.one(Command::peek(seeker, max)).await?;
         self.grant(done.handoffs, major).await
     }
 
@@ -396,7 +395,10 @@ impl Engine {
         let seeker = Seeker { agent: wish.agent, capabilities: wish.capabilities };
         let budget_tokens = wish.budget_tokens;
         let handoff = wish.handoff;
-        let command = Command::Counter { handoff, seeker, terms, budget_tokens, reason };
+        let command = Command::by(
+            seeker.agent.clone(),
+            commands::Counter { handoff, seeker, terms, budget_tokens, reason },
+        );
         self.one_handoff(command).await
     }
 
@@ -408,7 +410,7 @@ impl Engine {
         agent: AgentId,
         accept: bool,
     ) -> Result<Arc<Handoff>, Error> {
-        self.one_handoff(Command::SettleCounter { handoff, by, agent, accept }).await
+        self.one_handoff(Command::by(by, commands::SettleCounter { handoff, agent, accept })).await
     }
 
     pub async fn cancel(
@@ -418,7 +420,7 @@ impl Engine {
         reason: Option<String>,
     ) -> Result<Arc<Handoff>, Error> {
         let reason = self.note(reason)?;
-        self.one_handoff(Command::Cancel { handoff: id, by, reason }).await
+        self.one_handoff(Command::by(by, commands::Cancel { handoff: id, reason })).await
     }
 
     pub async fn abort(
@@ -428,21 +430,24 @@ impl Engine {
         reason: Option<String>,
     ) -> Result<Arc<Handoff>, Error> {
         let reason = self.note(reason)?;
-        self.one_handoff(Command::Abort { handoff: id, by, reason }).await
+        self.one_handoff(Command::by(by, commands::Abort { handoff: id, reason })).await
     }
 
     pub async fn approve(&self, id: HandoffId, by: AgentId) -> Result<Arc<Handoff>, Error> {
-        self.one_handoff(Command::Approve { handoff: id, by }).await
+        self.one_handoff(Command::by(by, commands::Approve { handoff: id })).await
     }
 
     pub async fn reject(&self, id: HandoffId, by: AgentId) -> Result<Arc<Handoff>, Error> {
-        self.one_handoff(Command::Reject { handoff: id, by }).await
+        self.one_handoff(Command::by(by, commands::Reject { handoff: id })).await
     }
 
     /// Sends a dead letter on its way again and returns the new handoff.
     pub async fn redrive(&self, id: HandoffId, by: AgentId) -> Result<Arc<Handoff>, Error> {
-        self.one_handoff(Command::Redrive { handoff: id, by, new: self.ids.handoff(), to: None })
-            .await
+        self.one_handoff(Command::by(
+            by,
+            commands::Redrive { handoff: id, new: self.ids.handoff(), to: None },
+        ))
+        .await
     }
 
     pub async fn discard(
@@ -456,7 +461,7 @@ impl Engine {
         }
         let reason = self.note(Some(reason))?;
         let reason = reason.expect("a reason was given");
-        self.one_handoff(Command::Discard { handoff: id, by, reason }).await
+        self.one_handoff(Command::by(by, commands::Discard { handoff: id, reason })).await
     }
 
     pub(crate) fn note(&self, text: Option<String>) -> Result<Option<Body>, Error> {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tasuki_core::command::{Command, ERASED_MAX, Erasable, Erase};
+use tasuki_core::commands::{Command, ERASED_MAX, Erasable, Erase};
 use tasuki_core::registry::rules::Permission;
 use tasuki_core::{AgentId, Event, Handoff, HandoffId, Refusal};
 
@@ -43,8 +43,8 @@ impl Desk {
         at.sort_unstable();
         at.dedup();
         at.truncate(ERASED_MAX);
-        let erase = Erase { by, what: Erasable::Handoff { id, at }, reason };
-        let erased = self.engine.one_handoff(Command::Erase(Box::new(erase))).await;
+        let erase = Erase { what: Erasable::Handoff { id, at }, reason };
+        let erased = self.engine.one_handoff(Command::by(by, erase)).await;
         self.engine.envelopes.forget();
         erased
     }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use tasuki_core::canonical::Body;
-use tasuki_core::command::{Act, Command, Holder};
+use tasuki_core::commands::{self, Act, Command, Holder};
 use tasuki_core::contract::{Checked, Successors};
 use tasuki_core::envelope::inherit::Breach;
 use tasuki_core::envelope::said::TextOr;
@@ -99,7 +99,7 @@ impl Engine {
             let held = held_in(&sight, handoff, by.as_ref().map(|by| &by.agent))?;
             self.check_acknowledgment(held, proof, by.as_ref(), &act)?;
         }
-        self.one_handoff(Command::Held { handoff, proof, by, act }).await
+        self.one_handoff(Command::held(handoff, proof, by, act)).await
     }
 
     /// A signature that comes with an act must be the holder's, over this very act.
@@ -142,7 +142,7 @@ impl Engine {
         proof: Proof,
         by: Option<Holder>,
     ) -> Result<Granted, Error> {
-        let command = Command::Held { handoff: id, proof, by, act: Act::Heartbeat };
+        let command = Command::held(id, proof, by, Act::Heartbeat);
         let handoff = self.one_handoff(command).await?;
         let now = self.store.clock().now();
         let claim = handoff.state.claim();
@@ -173,7 +173,7 @@ impl Engine {
             return Err(invalid("percent", format!("is {percent}, expected 0 to 100")));
         }
         let act = Act::Progress { percent, note: self.note(note)? };
-        self.one_handoff(Command::Held { handoff: id, proof, by, act }).await
+        self.one_handoff(Command::held(id, proof, by, act)).await
     }
 
     /// Completes handoffs, each on its own, all with one commit.
@@ -254,7 +254,7 @@ impl Engine {
         });
         let act = Act::Complete { result, follow_ups, checked };
         self.check_acknowledgment(handoff, request.proof, request.by.as_ref(), &act)?;
-        Ok(Command::Held { handoff: id, proof: request.proof, by: request.by, act })
+        Ok(Command::held(id, request.proof, request.by, act))
     }
 
     pub async fn fail(&self, request: FailRequest) -> Result<Arc<Handoff>, Error> {
@@ -292,7 +292,7 @@ impl Engine {
         proof: Proof,
         by: Option<Holder>,
     ) -> Result<Arc<Handoff>, Error> {
-        self.one_handoff(Command::Held { handoff: id, proof, by, act: Act::Release }).await
+        self.one_handoff(Command::held(id, proof, by, Act::Release)).await
     }
 
     /// Declines a handoff: as its holder with a proof, or without one before claiming.
@@ -306,8 +306,8 @@ impl Engine {
     ) -> Result<Arc<Handoff>, Error> {
         let reason = self.note(reason)?;
         let command = match proof {
-            Some(proof) => Command::Held { handoff: id, proof, by, act: Act::Decline { reason } },
-            None => Command::Decline { handoff: id, agent, reason },
+            Some(proof) => Command::held(id, proof, by, Act::Decline { reason }),
+            None => Command::by(agent, commands::Decline { handoff: id, reason }),
         };
         self.one_handoff(command).await
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tasuki_core::canonical::Body;
-use tasuki_core::command::{Command, DocumentWish, Erasable, Erase, Write};
+use tasuki_core::commands::{self, Command, DocumentWish, Erasable, Erase, Write};
 use tasuki_core::document::ranking::{Question, rank};
 use tasuki_core::document::{Content, Document, Kind, Priority, Scope};
 use tasuki_core::envelope::Payload;
@@ -152,12 +152,12 @@ impl Desk {
             pinned: Some(new.pinned),
             priority: Some(new.priority),
             settles: None,
-            key: new.idempotency_key.map(|key| Key { key, request }),
         };
+        let key = new.idempotency_key.map(|key| Key { key, request });
         let wish = DocumentWish::Write(Box::new(write));
         let id = id.seen_from(&self.caller.tenant());
-        let (document, repeated) =
-            self.engine.one_document(Command::Document { id, by, wish }).await?;
+        let change = Command::by(by, commands::ChangeDocument { id, wish }).with_key(key);
+        let (document, repeated) = self.engine.one_document(change).await?;
         Ok(WrittenMemory { document, repeated, warnings })
     }
 
@@ -211,12 +211,13 @@ impl Desk {
             pinned: None,
             priority: edit.priority,
             settles: None,
-            key: None,
         };
         let wish = DocumentWish::Write(Box::new(write));
         let (id, by) = (known.document.id.clone(), edit.by.clone());
-        let (document, repeated) =
-            self.engine.one_document(Command::Document { id, by, wish }).await?;
+        let (document, repeated) = self
+            .engine
+            .one_document(Command::by(by, commands::ChangeDocument { id, wish }))
+            .await?;
         Ok(WrittenMemory { document, repeated, warnings })
     }
 
@@ -260,7 +261,11 @@ impl Desk {
     ) -> Result<Arc<Document>, Error> {
         let by = self.caller.speaks_for(by)?;
         let id = self.writable(id).await?.document.id.clone();
-        Ok(self.engine.one_document(Command::Document { id, by, wish }).await?.0)
+        Ok(self
+            .engine
+            .one_document(Command::by(by, commands::ChangeDocument { id, wish }))
+            .await?
+            .0)
     }
 
     /// Removes the text of one revision, or of all of them, for good. Who wrote it may do that, and
@@ -286,8 +291,8 @@ impl Desk {
             }
             let (id, revision) = (last.id.clone(), kept.revision.number);
             let what = Erasable::Revision { id, revision, at: kept.revision.at };
-            let erase = Erase { by: by.clone(), what, reason: reason.clone() };
-            commands.push(Command::Erase(Box::new(erase)));
+            let erase = Erase { what, reason: reason.clone() };
+            commands.push(Command::by(by.clone(), erase));
         }
         let mut document = last;
         for reply in self.engine.execute(commands).await? {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use tasuki_core::canonical::{Body, Object};
-use tasuki_core::command::{Command, Offer, OfferTask};
+use tasuki_core::commands::{Command, Offer, OfferTask};
 use tasuki_core::envelope::inherit::{Hand, Inherited, inherit, still_holds};
 use tasuki_core::envelope::{Control, Envelope, Payload, VERSION, authored, path};
 use tasuki_core::event::{BranchOf, Key, TaintPolicy};
@@ -43,7 +43,6 @@ pub(crate) struct Place {
     pub(crate) author: Option<AgentId>,
     /// What the task is built on that no longer holds.
     pub(crate) taints: Vec<(HandoffId, TaintPolicy)>,
-    pub(crate) key: Option<Key>,
 }
 
 /// The envelope that a new one follows.
@@ -94,7 +93,6 @@ impl Onward<'_> {
                 coordinator: task.decider().clone(),
                 author: None,
                 taints: task.taints.clone(),
-                key: None,
             };
             let place = match hop.control {
                 Control::Passed => place,
@@ -191,14 +189,14 @@ impl Engine {
         let request = || Body::of(new).hash;
         let key = new.idempotency_key.clone().map(|key| Key { key, request: request() });
         let place = match new.task_id {
-            None => self.new_chain(new, key).await?,
-            Some(id) => self.next_in_chain(sight, new, id, key).await?,
+            None => self.new_chain(new).await?,
+            Some(id) => self.next_in_chain(sight, new, id).await?,
         };
         let offer = self.make_offer(place, new.hop.clone(), new.idempotency_key.clone()).await?;
-        Ok(Command::Offer(Box::new(offer)))
+        Ok(Command::offer(offer).with_key(key))
     }
 
-    async fn new_chain(&self, new: &NewOffer, key: Option<Key>) -> Result<Place, Error> {
+    async fn new_chain(&self, new: &NewOffer) -> Result<Place, Error> {
         let Some(intent) = new.intent.as_deref() else {
             return Err(invalid("intent", "a new task needs the user's own words"));
         };
@@ -224,7 +222,6 @@ impl Engine {
             coordinator: coordinator.unwrap_or_else(|| new.from.clone()),
             author: None,
             taints: Vec::new(),
-            key,
         })
     }
 
@@ -233,7 +230,6 @@ impl Engine {
         sight: &Sight,
         new: &NewOffer,
         id: TaskId,
-        key: Option<Key>,
     ) -> Result<Place, Error> {
         let task = sight.task(id).filter(|task| task.owner.tenant() == new.from.tenant());
         let task = task.ok_or(Refusal::TaskNotFound(id))?;
@@ -259,7 +255,6 @@ impl Engine {
             coordinator: task.decider().clone(),
             author: None,
             taints: task.taints.clone(),
-            key,
         };
         Ok(match new.hop.control {
             Control::Passed => place,
@@ -309,10 +304,9 @@ impl Engine {
         before: &Handoff,
         branch_of: BranchOf,
         hop: FollowUp,
-        key: Option<Key>,
+        idempotency_key: Option<IdempotencyKey>,
     ) -> Result<Offer, Error> {
         let correlation_id = origin.correlation_id.clone();
-        let idempotency_key = key.as_ref().map(|key| key.key.clone());
         let task = OfferTask::New {
             task: self.ids.task(),
             intent: origin.intent,
@@ -337,7 +331,6 @@ impl Engine {
             },
             author: None,
             taints: Vec::new(),
-            key,
         };
         // It comes to where it has been before because somebody wants it to.
         let offer = self.make_offer(place, hop, idempotency_key).await?;
@@ -455,7 +448,6 @@ impl Engine {
             needs_approval: hop.needs_approval,
             ordering_key: hop.ordering_key,
             dead_end,
-            key: place.key,
         })
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tasuki_core::address::{Endpoint, Guard};
 use tasuki_core::canonical::Body;
-use tasuki_core::command::{Command, RegistryWish};
+use tasuki_core::commands::{Command, RegistryWish};
 use tasuki_core::event::Actor;
 use tasuki_core::identity::{PublicKey, Signature, statement};
 use tasuki_core::ids::{KeyId, TENANT_DEFAULT, TenantId, TokenId};
@@ -103,7 +103,7 @@ impl Engine {
 
     async fn change(&self, by: &Caller, wishes: Vec<RegistryWish>) -> Result<(), Error> {
         let by = by.agent().map_or(Actor::Broker, |agent| Actor::Agent(agent.clone()));
-        let command = |wish| Command::Registry { by: by.clone(), wish };
+        let command = |wish| Command::registry(by.clone(), wish);
         for reply in self.store.execute(wishes.into_iter().map(command).collect()).await? {
             reply?;
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
 
 use tasuki_core::AgentId;
-use tasuki_core::command::Offer;
+use tasuki_core::commands::Offer;
 use tasuki_core::contract::{After, Successors};
 use tasuki_core::envelope::said::TextOr;
 use tasuki_core::envelope::{Action, Control, Payload};

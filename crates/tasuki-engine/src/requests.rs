@@ -16,7 +16,7 @@ use tasuki_core::{
 
 use crate::contracts::Route;
 
-pub use tasuki_core::command::{Holder, Proof};
+pub use tasuki_core::commands::{Holder, Proof};
 use tasuki_core::registry::Signed;
 
 /// Opens a task without handing it to anybody yet.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::json;
 use tasuki_core::canonical::{Body, Object};
-use tasuki_core::command::{Act, Command, Offer, OfferTask};
+use tasuki_core::commands::{self, Act, Command, Offer, OfferTask};
 use tasuki_core::envelope::said::NewDecision;
 use tasuki_core::envelope::{Payload, Said};
 use tasuki_core::event::{DeadReason, TaintPolicy};
@@ -126,7 +126,11 @@ impl Engine {
             Ruling::Retry => self.redrive(id, by).await,
             Ruling::Reroute(to) => {
                 let new = self.ids.handoff();
-                self.one_handoff(Command::Redrive { handoff: id, by, new, to: Some(to) }).await
+                self.one_handoff(Command::by(
+                    by,
+                    commands::Redrive { handoff: id, new, to: Some(to) },
+                ))
+                .await
             }
             Ruling::Abort { reason } => self.discard(id, by, reason).await,
             Ruling::Amend(amendment) => self.amend(id, by, *amendment).await,
@@ -178,8 +182,8 @@ impl Engine {
                 amendment.payload.unwrap_or_else(|| before.payload.clone()),
             )
         };
-        let offer = Box::new(self.amended(&letter, &by, hop).await?);
-        self.one_handoff(Command::Amend { handoff: id, by, changed, offer }).await
+        let offer = self.amended(&letter, &by, hop).await?;
+        self.one_handoff(Command::by(by, commands::Amend { handoff: id, changed, offer })).await
     }
 
     /// The offer by which a dead letter goes on with another envelope, made by a reviewer.
@@ -209,7 +213,6 @@ impl Engine {
             coordinator: task.decider().clone(),
             author: Some(by.clone()),
             taints: task.taints.clone(),
-            key: None,
         };
         let mut offer = self.make_offer(place, hop, None).await?;
         // A person sends it on: a circle is what they want it to go through once more.
@@ -279,7 +282,7 @@ impl Desk {
             return Err(invalid("for_ms", problem));
         }
         let until = (for_ms > 0).then(|| self.now().plus_ms(for_ms));
-        self.engine.one_handoff(Command::TakeReview { handoff: id, by, until }).await
+        self.engine.one_handoff(Command::by(by, commands::TakeReview { handoff: id, until })).await
     }
 
     pub async fn dead_letter_groups(&self) -> Result<Vec<Group>, Error> {
@@ -367,8 +370,10 @@ impl Desk {
         }
         let reason = self.engine.note(Some(reason))?.expect("a reason was given");
         let task = self.engine.task(handoff.task_id).await?;
-        let retract = Command::Retract { handoff: id, by: by.clone(), reason, policy };
-        let taint = task.parent_task_id.map(|task| Command::Taint { task, by, source: id, policy });
+        let retract = Command::by(by.clone(), commands::Retract { handoff: id, reason, policy });
+        let taint = task
+            .parent_task_id
+            .map(|task| Command::by(by, commands::Taint { task, source: id, policy }));
         let mut commands = vec![retract];
         commands.extend(taint);
         let replies = self.engine.execute(commands).await?;
@@ -389,7 +394,8 @@ impl Desk {
             return Err(invalid("reason", "expected why the task may go on"));
         }
         let reason = self.engine.note(Some(reason))?.expect("a reason was given");
-        let done = self.engine.one(Command::ClearTaint { task, by, source, reason }).await?;
+        let done =
+            self.engine.one(Command::by(by, commands::ClearTaint { task, source, reason })).await?;
         done.task.ok_or(Error::Store(tasuki_store::Error::Unknown))
     }
 
@@ -407,7 +413,7 @@ impl Desk {
         }
         let act = if wanted { Act::Reserve { resources } } else { Act::Unreserve { resources } };
         let by = self.holder(None);
-        self.engine.one_handoff(Command::Held { handoff: id, proof, by, act }).await?;
+        self.engine.one_handoff(Command::held(id, proof, by, act)).await?;
         Ok(self.engine.registry().reservations.get(&id).cloned())
     }
 

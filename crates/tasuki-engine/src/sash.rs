@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use tasuki_core::command::Command;
+use tasuki_core::commands::{self, Command};
 use tasuki_core::envelope::Envelope;
 use tasuki_core::envelope::inherit::{LiftedSince, may_lift};
 use tasuki_core::envelope::parts::{Form, Parts};
@@ -78,7 +78,11 @@ impl Desk {
             may_lift(&envelope.parts, constraint, &by, task.decider())
                 .map_err(|breach| Error::Envelope(vec![*breach]))?;
             let (handoff, by, reason) = (last.id, by.clone(), reason.clone());
-            match self.engine.one(Command::Lift { handoff, by, constraint, reason }).await {
+            match self
+                .engine
+                .one(Command::by(by, commands::Lift { handoff, constraint, reason }))
+                .await
+            {
                 Err(Error::Refused(Refusal::TaskMoved(_))) => {}
                 Err(error) => return Err(error),
                 Ok(_) => return self.engine.task(id).await,
@@ -166,7 +170,7 @@ impl Desk {
         };
         if trimmed(&envelope.parts, memory.name()).is_some_and(|passed| passed < Some(detail)) {
             let handoff = handoff.id;
-            self.engine.one(Command::NoteFetch { handoff, agent, memory }).await?;
+            self.engine.one(Command::by(agent, commands::NoteFetch { handoff, memory })).await?;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use tasuki_core::command::{Command, DocumentWish, Settle, Write};
+use tasuki_core::commands::{self, Command, DocumentWish, Settle, Write};
 use tasuki_core::document::context::{
     Decision, ProjectConstraint, ProjectState, without_ownership,
 };
@@ -174,11 +174,12 @@ impl Desk {
             pinned: None,
             priority: None,
             settles,
-            key: None,
         };
         let id = DocumentId::context(&self.caller.tenant(), project);
         let wish = DocumentWish::Write(Box::new(write));
-        self.engine.one_document(Command::Document { id, by: by.clone(), wish }).await?;
+        self.engine
+            .one_document(Command::by(by.clone(), commands::ChangeDocument { id, wish }))
+            .await?;
         Ok(warnings)
     }
 

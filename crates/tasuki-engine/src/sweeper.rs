@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
+use tasuki_core::commands;
 
 use tasuki_core::{Command, Timestamp};
 use tasuki_store::{Error, Store};
@@ -55,7 +56,9 @@ async fn look(store: &dyn Store, looked: &mut Timestamp, due: Timestamp) -> Resu
     if store.clock().was_silent(*looked, now) {
         let ms = now.ms_after(*looked);
         tracing::warn!(ms, "nobody looked after leases for a while; every holder gets a full one");
-        for reply in store.execute(vec![Command::RenewAll { since: *looked }]).await? {
+        for reply in
+            store.execute(vec![Command::of_broker(commands::RenewAll { since: *looked })]).await?
+        {
             reply?;
         }
     }
@@ -66,7 +69,8 @@ async fn look(store: &dyn Store, looked: &mut Timestamp, due: Timestamp) -> Resu
 
 async fn sweep(store: &dyn Store) -> Result<(), Error> {
     loop {
-        let replies = store.execute(vec![Command::Sweep { max: SWEEP_MAX }]).await?;
+        let replies =
+            store.execute(vec![Command::of_broker(commands::Sweep { max: SWEEP_MAX })]).await?;
         for reply in replies {
             if reply?.outcome.handoffs.len() < SWEEP_MAX {
                 return Ok(());

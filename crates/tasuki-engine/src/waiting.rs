@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures::future::{pending, select_all};
-use tasuki_core::command::{Act, Command, Proof, Seeker};
+use tasuki_core::commands::{Act, Command, Proof, Seeker};
 use tasuki_core::{Handoff, State, Target, TaskState, Timestamp};
 use tasuki_store::{Needs, Sight};
 
@@ -87,7 +87,7 @@ impl Engine {
             let Some(claim) = handoff.state.claim() else { continue };
             let proof = Proof { claim_id: claim.claim_id, fence: claim.fence };
             let act = Act::Release;
-            let release = Command::Held { handoff: handoff.id, proof, by: None, act };
+            let release = Command::held(handoff.id, proof, None, act);
             // If it fails, the lease runs out: nobody was told of the claim.
             if let Err(error) = self.one(release).await {
                 tracing::warn!(handoff = %handoff.id, %error, "a claim could not be given back");

@@ -21,14 +21,14 @@ mod shelf;
 mod sight;
 mod sqlite;
 mod volatile;
-mod wishes;
 pub mod workers;
 mod writer;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tasuki_core::command::{Command, Outcome};
+use tasuki_core::commands::Command;
+use tasuki_core::decide::Outcome;
 use tasuki_core::document::ranking::{Candidates, Question};
 use tasuki_core::event::Sealed;
 use tasuki_core::handoff::StateName;

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-use tasuki_core::command::Seeker;
+use tasuki_core::commands::Seeker;
 use tasuki_core::decide::{NewEvent, Replay, View};
 use tasuki_core::document::{self, StoredBody};
 use tasuki_core::event::{self, Event, Sealed};
@@ -133,7 +133,7 @@ impl Live {
                 body.erased = true;
             }
         }
-        if let Some(id) = document::of_event(&sealed.record.event) {
+        if let Some(id) = sealed.record.event.facts().document {
             let mut known = self.documents.get(id).map(|document| (**document).clone());
             document::apply(sealed, &mut known);
             self.documents.extend(known.map(|document| (id.clone(), Arc::new(document))));

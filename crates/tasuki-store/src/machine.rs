@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use tasuki_core::command::Outcome;
-use tasuki_core::decide::{Decision, Replay, reads};
+use tasuki_core::commands::Footprint;
+use tasuki_core::decide::{Decision, Outcome, Replay};
 use tasuki_core::document::StoredBody;
 use tasuki_core::ids::IdempotencyKey;
 use tasuki_core::registry::Registry;
@@ -19,7 +19,6 @@ use tasuki_core::{
 use crate::feed::{Change, Committed};
 use crate::images::AfterImages;
 use crate::live::{Appended, Live};
-use crate::wishes::{creates, key_of};
 use crate::{Done, Error, Reply, Stats};
 
 /// How many idempotency keys are kept in RAM; older ones are looked up.
@@ -256,11 +255,13 @@ impl<J: Journal> Machine<J> {
         now: Timestamp,
         appended: &mut Vec<Appended>,
     ) -> Reply {
-        if creates(command) && !self.journal.has_room() {
+        let footprint = command.footprint();
+        if footprint.brings_work && !self.journal.has_room() {
             return Err(Error::DiskFull);
         }
-        self.load_for(command, now)?;
-        let Decision { events, renewals, outcome } = decide(command.clone(), &self.live, now);
+        self.load(&footprint)?;
+        self.load_key(command, now)?;
+        let Decision { events, renewals, outcome } = decide(command, &self.live, now);
         for id in renewals {
             self.live.renew(id, now);
         }
@@ -286,29 +287,33 @@ impl<J: Journal> Machine<J> {
         Ok(Done { outcome, handoffs, task, document })
     }
 
-    fn load_for(&mut self, command: &Command, now: Timestamp) -> Result<(), Error> {
-        let wanted = reads(command);
-        if let Some(id) = wanted.handoff
-            && let Some(handoff) = self.find_handoff(id)?
-        {
-            self.find_task(handoff.task_id)?;
+    /// Loads what is not in RAM. What waits, is due or is held is live, and so is there; so is the
+    /// handoff under way in a task.
+    fn load(&mut self, footprint: &Footprint<'_>) -> Result<(), Error> {
+        for id in footprint.handoffs {
+            if let Some(handoff) = self.find_handoff(*id)? {
+                self.find_task(handoff.task_id)?;
+            }
         }
-        for id in wanted.task.into_iter().chain(wanted.tasks) {
-            self.find_task(id)?;
+        for id in footprint.tasks {
+            self.find_task(*id)?;
         }
-        for id in &wanted.documents {
+        for id in &footprint.documents {
             self.find_document(id)?;
         }
-        for at in wanted.bodies {
+        for &at in footprint.bodies {
             if !self.live.knows_body(at)
                 && let Some(body) = self.journal.load_body(at)?
             {
                 self.live.put_body(at, body);
             }
         }
-        // A command about a task may end the handoff under way, which is live and so in RAM.
+        Ok(())
+    }
+
+    fn load_key(&mut self, command: &Command, now: Timestamp) -> Result<(), Error> {
         if self.spilled
-            && let Some((agent, key)) = key_of(command)
+            && let Some((agent, key)) = command.keyed()
             && tasuki_core::View::replay(&self.live, agent, key).is_none()
             && let Some(replay) = self.journal.load_replay(agent, key, now)?
         {

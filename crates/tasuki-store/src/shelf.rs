@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tasuki_core::document::ranking::{Candidate, Candidates, Question};
-use tasuki_core::document::{self, Document, Revision};
+use tasuki_core::document::{Document, Revision};
 use tasuki_core::event::Sealed;
 use tasuki_core::search::Statistics;
 use tasuki_core::{Body, DocumentId};
@@ -43,7 +43,7 @@ impl Shelf {
     }
 
     pub(crate) fn apply(&mut self, sealed: &Sealed, body: Option<&Body>) {
-        let Some(id) = document::of_event(&sealed.record.event) else { return };
+        let Some(id) = sealed.record.event.facts().document else { return };
         let Some(change) = Change::of(sealed, body, self.document(id)) else { return };
         let document = Arc::new(change.document);
         let book = self.books.entry(id.clone());

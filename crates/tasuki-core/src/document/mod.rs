@@ -228,48 +228,34 @@ impl StoredBody {
     }
 }
 
-/// The document that an event is about, if any.
-#[must_use]
-pub fn of_event(event: &Event) -> Option<&DocumentId> {
-    match event {
-        Event::DocumentWritten(written) => Some(&written.id),
-        Event::DocumentMarked { id, .. }
-        | Event::DocumentSuperseded { id, .. }
-        | Event::DocumentDeleted { id, .. } => Some(id),
-        Event::Erased(erased) => erased.document.as_ref(),
-        _ => None,
-    }
-}
-
 /// Applies an event to the document that it is about, making it where the event is its beginning.
 pub fn apply(sealed: &Sealed, document: &mut Option<Document>) {
     let record = &sealed.record;
-    match (&record.event, document.as_mut()) {
-        (Event::DocumentWritten(written), known) => {
-            let mut new = known.map_or_else(|| Document::new(written, sealed), |d| d.clone());
-            new.written(written, sealed);
-            *document = Some(new);
-        }
-        (_, None) => {}
-        (Event::DocumentMarked { pinned, priority, .. }, Some(document)) => {
+    if let Event::DocumentWritten(written) = &record.event {
+        document.get_or_insert_with(|| Document::new(written, sealed)).written(written, sealed);
+        return;
+    }
+    let Some(document) = document else { return };
+    match &record.event {
+        Event::DocumentMarked { pinned, priority, .. } => {
             document.pinned = *pinned;
             document.priority = *priority;
             document.changed(sealed);
         }
-        (Event::DocumentSuperseded { by, .. }, Some(document)) => {
+        Event::DocumentSuperseded { by, .. } => {
             document.superseded_by = Some(by.clone());
             document.changed(sealed);
         }
-        (Event::DocumentDeleted { .. }, Some(document)) => {
+        Event::DocumentDeleted { .. } => {
             let (at, by) = (record.at, record.actor.clone());
             document.deleted = Some(Deleted { at, by, reason_at: sealed.position });
             document.changed(sealed);
         }
-        (Event::Erased(erased), Some(document)) => {
+        Event::Erased(erased) => {
             document.erased |= erased.revision == Some(document.revision);
             document.at = sealed.position;
         }
-        _ => {}
+        event => debug_assert!(event.facts().document.is_none(), "{event:?} changes no document"),
     }
 }
 

@@ -254,14 +254,13 @@ impl Registry {
     #[must_use]
     pub fn is_changed_by(&self, sealed: &Sealed) -> bool {
         let handoff = sealed.record.handoff_id;
-        match &sealed.record.event {
-            Event::RegistryChanged(_) | Event::Reserved { .. } => true,
-            event if breaker::of_event(event).is_some() => true,
-            _ => handoff.is_some_and(|id| {
+        let event = &sealed.record.event;
+        matches!(event, Event::RegistryChanged(_) | Event::Reserved { .. })
+            || event.facts().breaker.is_some()
+            || handoff.is_some_and(|id| {
                 let known = self.reservations.get(&id);
                 known.is_some_and(|known| reserve::after(Some(known), sealed).is_some())
-            }),
-        }
+            })
     }
 
     /// Applies a change, if the event is one. Returns what is different.
@@ -341,7 +340,7 @@ impl Registry {
     /// What follows from work: how targets fare, and what holders have for themselves.
     fn apply_work(&mut self, sealed: &Sealed) -> Vec<Entry> {
         let mut changed = Vec::new();
-        if let Some(target) = breaker::of_event(&sealed.record.event) {
+        if let Some(target) = sealed.record.event.facts().breaker {
             let known = self.breakers.get(target).map(|known| &**known);
             let breaker = breaker::after(known, target, sealed);
             changed.push(self.put(Entry::Breaker(Arc::new(breaker))));

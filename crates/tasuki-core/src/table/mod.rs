@@ -8,7 +8,8 @@ mod tasks;
 use std::fmt::Write;
 
 use self::scene::{HANDOFF, HOLDER, OPENER, Scene, agent, body, offer, seeker, wish};
-use crate::command::{Act, Command, Offer, Outcome, Proof};
+use crate::commands::{self, Act, Command, Offer, Proof};
+use crate::decide::Outcome;
 use crate::envelope::Target;
 use crate::event::FailureClass;
 use crate::handoff::StateName;
@@ -105,7 +106,7 @@ impl Trial {
         (self.change)(&mut offer);
         let before = Scene::of_handoff(state, offer);
         let mut world = before.world.clone();
-        let result = world.execute((self.command)(&before), (self.when)(&before));
+        let result = world.execute(&(self.command)(&before), (self.when)(&before));
         effect(&before, &world, result)
     }
 }
@@ -134,19 +135,18 @@ fn trials() -> Vec<Trial> {
 }
 
 fn receiving() -> Vec<Trial> {
-    let decline =
-        |_: &Scene| Command::Decline { handoff: HANDOFF, agent: agent(HOLDER), reason: None };
+    let decline = |_: &Scene| {
+        Command::by(agent(HOLDER), commands::Decline { handoff: HANDOFF, reason: None })
+    };
     vec![
-        Trial::new("peek", |_| Command::Peek { seeker: seeker(HOLDER), max: 1 }),
-        Trial::new("claim the next", |_| Command::Claim(wish(HOLDER))),
-        Trial::new("claim", |_| Command::ClaimOne { handoff: HANDOFF, claim: wish(HOLDER) }),
-        Trial::new("claim, repeating the holder's request id", |_| Command::ClaimOne {
-            handoff: HANDOFF,
-            claim: scene::first_wish(),
+        Trial::new("peek", |_| Command::peek(seeker(HOLDER), 1)),
+        Trial::new("claim the next", |_| Command::claim(wish(HOLDER))),
+        Trial::new("claim", |_| Command::claim_one(HANDOFF, wish(HOLDER))),
+        Trial::new("claim, repeating the holder's request id", |_| {
+            Command::claim_one(HANDOFF, scene::first_wish())
         }),
-        Trial::new("claim, by an agent it is not meant for", |_| Command::ClaimOne {
-            handoff: HANDOFF,
-            claim: wish("stranger"),
+        Trial::new("claim, by an agent it is not meant for", |_| {
+            Command::claim_one(HANDOFF, wish("stranger"))
         }),
         Trial::new("decline unclaimed, offered to this agent", decline),
         Trial::new("decline unclaimed, offered to a capability", decline).with(to_capability),
@@ -155,7 +155,7 @@ fn receiving() -> Vec<Trial> {
 
 fn holding() -> Vec<Trial> {
     fn held(scene: &Scene, act: Act) -> Command {
-        Command::Held { handoff: HANDOFF, proof: scene.proof, by: None, act }
+        Command::held(HANDOFF, scene.proof, None, act)
     }
     fn complete(result: &str) -> Act {
         Act::Complete { result: body(result), follow_ups: Vec::new(), checked: None }
@@ -172,11 +172,13 @@ fn holding() -> Vec<Trial> {
         }),
         Trial::new("complete", |scene| held(scene, complete(scene::RESULT))),
         Trial::new("complete, with another result", |scene| held(scene, complete("other"))),
-        Trial::new("complete, with a stale claim", |scene| Command::Held {
-            handoff: HANDOFF,
-            by: None,
-            proof: Proof { claim_id: ClaimId(0), ..scene.proof },
-            act: complete(scene::RESULT),
+        Trial::new("complete, with a stale claim", |scene| {
+            Command::held(
+                HANDOFF,
+                Proof { claim_id: ClaimId(0), ..scene.proof },
+                None,
+                complete(scene::RESULT),
+            )
         }),
         Trial::new("fail, attempts left", |scene| held(scene, fail(FailureClass::Retryable))),
         Trial::new("fail, last attempt", |scene| held(scene, fail(FailureClass::Retryable)))
@@ -195,39 +197,39 @@ fn deciding() -> Vec<Trial> {
     vec![
         Trial::new("approve", |_| {
             let (handoff, by) = by("approver");
-            Command::Approve { handoff, by }
+            Command::by(by, commands::Approve { handoff })
         }),
         Trial::new("approve, by the sender", |_| {
             let (handoff, by) = by(OPENER);
-            Command::Approve { handoff, by }
+            Command::by(by, commands::Approve { handoff })
         }),
         Trial::new("reject", |_| {
             let (handoff, by) = by("approver");
-            Command::Reject { handoff, by }
+            Command::by(by, commands::Reject { handoff })
         }),
         Trial::new("cancel", |_| {
             let (handoff, by) = by(OPENER);
-            Command::Cancel { handoff, by, reason: None }
+            Command::by(by, commands::Cancel { handoff, reason: None })
         }),
         Trial::new("cancel, by neither sender nor opener", |_| {
             let (handoff, by) = by("stranger");
-            Command::Cancel { handoff, by, reason: None }
+            Command::by(by, commands::Cancel { handoff, reason: None })
         }),
         Trial::new("abort", |_| {
             let (handoff, by) = by(OPENER);
-            Command::Abort { handoff, by, reason: None }
+            Command::by(by, commands::Abort { handoff, reason: None })
         }),
         Trial::new("abort, by anyone but the opener", |_| {
             let (handoff, by) = by("stranger");
-            Command::Abort { handoff, by, reason: None }
+            Command::by(by, commands::Abort { handoff, reason: None })
         }),
         Trial::new("redrive", |_| {
             let (handoff, by) = by("reviewer");
-            Command::Redrive { handoff, by, new: HandoffId(99), to: None }
+            Command::by(by, commands::Redrive { handoff, new: HandoffId(99), to: None })
         }),
         Trial::new("discard", |_| {
             let (handoff, by) = by("reviewer");
-            Command::Discard { handoff, by, reason: body("reason") }
+            Command::by(by, commands::Discard { handoff, reason: body("reason") })
         }),
     ]
 }
@@ -235,7 +237,7 @@ fn deciding() -> Vec<Trial> {
 /// What happens by itself.
 fn waiting() -> Vec<Trial> {
     fn sweep(_: &Scene) -> Command {
-        Command::Sweep { max: 1 }
+        Command::of_broker(commands::Sweep { max: 1 })
     }
     fn due(scene: &Scene) -> Timestamp {
         scene.handoff().due_at().unwrap_or(Timestamp::MAX)
@@ -247,8 +249,8 @@ fn waiting() -> Vec<Trial> {
             .with(|offer| offer.terms.losses = 1)
             .at(due),
         Trial::new("sweep, deadline passed", sweep).at(|scene| scene.handoff().expires_at),
-        Trial::new("raise the epoch, after a restore", |scene| Command::RaiseEpoch {
-            epoch: scene.world.epoch.0 + 1,
+        Trial::new("raise the epoch, after a restore", |scene| {
+            Command::of_broker(commands::RaiseEpoch { epoch: scene.world.epoch.0 + 1 })
         }),
     ]
 }

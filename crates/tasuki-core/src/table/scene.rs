@@ -2,8 +2,9 @@
 //! Worlds in which one handoff or one task is in a given state.
 
 use crate::canonical::Body;
-use crate::command::{Act, Claim, Command, Offer, OfferTask, OpenTask, Outcome, Proof, Seeker};
+use crate::commands::{self, Act, Claim, Command, Offer, OfferTask, OpenTask, Proof, Seeker};
 use crate::contract::Contract;
+use crate::decide::Outcome;
 use crate::envelope::{Control, Target};
 use crate::event::FailureClass;
 use crate::handoff::{Handoff, PRIORITY_DEFAULT, StateName};
@@ -36,18 +37,16 @@ impl Scene {
     fn opened() -> Self {
         let open = OpenTask {
             task: TASK,
-            owner: agent(OPENER),
             intent: body("intent"),
             correlation_id: None,
             project: None,
             parent: None,
             coordinator: None,
             channel: None,
-            key: None,
         };
         let proof = Proof { claim_id: CLAIM, fence: Fence(0) };
         let mut scene = Self { world: World::default(), now: START, proof };
-        scene.must(Command::OpenTask(open));
+        scene.must(Command::by(agent(OPENER), open));
         scene
     }
 
@@ -56,7 +55,7 @@ impl Scene {
         let mut scene = Self::opened();
         offer.needs_approval = state == StateName::AwaitingApproval;
         offer.not_before = (state == StateName::Scheduled).then(|| START.plus_ms(HOUR_MS));
-        scene.must(Command::Offer(Box::new(offer)));
+        scene.must(Command::offer(offer));
         let held_before = match state {
             StateName::AwaitingApproval | StateName::Scheduled | StateName::Pending => false,
             StateName::Claimed
@@ -67,7 +66,7 @@ impl Scene {
             | StateName::DeadLettered => true,
         };
         if held_before {
-            scene.must(Command::ClaimOne { handoff: HANDOFF, claim: first_wish() });
+            scene.must(Command::claim_one(HANDOFF, first_wish()));
             scene.proof.fence = scene.handoff().fence;
         }
         match state {
@@ -79,11 +78,11 @@ impl Scene {
             StateName::Completed => scene.complete(Vec::new()),
             StateName::Failed => {
                 let by = agent(OPENER);
-                scene.must(Command::Abort { handoff: HANDOFF, by, reason: None });
+                scene.must(Command::by(by, commands::Abort { handoff: HANDOFF, reason: None }));
             }
             StateName::Cancelled => {
                 let by = agent(OPENER);
-                scene.must(Command::Cancel { handoff: HANDOFF, by, reason: None });
+                scene.must(Command::by(by, commands::Cancel { handoff: HANDOFF, reason: None }));
             }
             StateName::DeadLettered => scene.act(Act::Fail {
                 class: FailureClass::Permanent,
@@ -105,7 +104,10 @@ impl Scene {
             TaskState::Failed => Self::of_handoff(StateName::Failed, offer(HANDOFF)),
             TaskState::Cancelled => {
                 let mut scene = Self::opened();
-                scene.must(Command::CancelTask { task: TASK, by: agent(OPENER), reason: None });
+                scene.must(Command::by(
+                    agent(OPENER),
+                    commands::CancelTask { task: TASK, reason: None },
+                ));
                 scene
             }
         };
@@ -126,7 +128,7 @@ impl Scene {
     }
 
     pub(super) fn execute(&mut self, command: Command) -> Result<Outcome, Refusal> {
-        self.world.execute(command, self.now)
+        self.world.execute(&command, self.now)
     }
 
     pub(super) fn must(&mut self, command: Command) {
@@ -134,7 +136,7 @@ impl Scene {
     }
 
     pub(super) fn act(&mut self, act: Act) {
-        self.must(Command::Held { handoff: HANDOFF, proof: self.proof, by: None, act });
+        self.must(Command::held(HANDOFF, self.proof, None, act));
     }
 
     pub(super) fn complete(&mut self, follow_ups: Vec<Offer>) {
@@ -173,7 +175,6 @@ pub(super) fn offer(handoff: HandoffId) -> Offer {
         not_before: None,
         needs_approval: false,
         ordering_key: None,
-        key: None,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::scene::{HANDOFF, OPENER, Scene, TASK, agent, body, offer};
 use super::{line, row};
-use crate::command::{Act, Command, Offer, OfferTask, OpenTask};
+use crate::commands::{self, Act, Command, Offer, OfferTask, OpenTask};
 use crate::envelope::Control;
 use crate::handoff::StateName;
 use crate::ids::{HandoffId, TaskId};
@@ -50,26 +50,26 @@ fn meaning(state: TaskState) -> &'static str {
 type Wish = fn(&Scene) -> Command;
 
 const WISHES: &[(&str, Wish)] = &[
-    ("offer, by its owner", |scene| Command::Offer(Box::new(scene.next_offer()))),
+    ("offer, by its owner", |scene| Command::offer(scene.next_offer())),
     ("offer, by anyone else", |scene| {
-        Command::Offer(Box::new(Offer { from: agent("stranger"), ..scene.next_offer() }))
+        Command::offer(Offer { from: agent("stranger"), ..scene.next_offer() })
     }),
-    ("call below it, by its owner", |scene| Command::Offer(Box::new(call(scene)))),
+    ("call below it, by its owner", |scene| Command::offer(call(scene))),
     ("call below it, by anyone else", |scene| {
-        Command::Offer(Box::new(Offer { from: agent("stranger"), ..call(scene) }))
+        Command::offer(Offer { from: agent("stranger"), ..call(scene) })
     }),
     ("open a task below it, by its owner", |scene| {
-        Command::OpenTask(OpenTask {
+        let owner = scene.task().owner.clone();
+        let open = OpenTask {
             task: TaskId(60),
-            owner: scene.task().owner.clone(),
             intent: body("intent"),
             correlation_id: None,
             project: None,
             parent: Some(TASK),
             coordinator: None,
             channel: None,
-            key: None,
-        })
+        };
+        Command::by(owner, open)
     }),
     ("cancel it, by its opener or owner", |_| cancel(OPENER)),
     ("cancel it, by anyone else", |_| cancel("stranger")),
@@ -89,7 +89,7 @@ fn call(scene: &Scene) -> Offer {
 }
 
 fn cancel(by: &str) -> Command {
-    Command::CancelTask { task: TASK, by: agent(by), reason: None }
+    Command::by(agent(by), commands::CancelTask { task: TASK, reason: None })
 }
 
 fn effect(state: TaskState, wish: Wish) -> String {
@@ -130,13 +130,16 @@ const STEPS: &[(&str, Step)] = &[
     ("dead-lettered, then redriven", || {
         let mut scene = in_state(StateName::DeadLettered);
         let by = agent("reviewer");
-        scene.must(Command::Redrive { handoff: HANDOFF, by, new: HandoffId(50), to: None });
+        scene.must(Command::by(
+            by,
+            commands::Redrive { handoff: HANDOFF, new: HandoffId(50), to: None },
+        ));
         scene
     }),
     ("dead-lettered, then discarded", || {
         let mut scene = in_state(StateName::DeadLettered);
         let by = agent("reviewer");
-        scene.must(Command::Discard { handoff: HANDOFF, by, reason: body("reason") });
+        scene.must(Command::by(by, commands::Discard { handoff: HANDOFF, reason: body("reason") }));
         scene
     }),
 ];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use tasuki_core::command::Command;
+use tasuki_core::commands::{self, Command};
 use tasuki_core::event::DeadReason;
 use tasuki_core::handoff::{State, StateName};
 use tasuki_core::ids::HandoffId;
@@ -16,7 +16,7 @@ fn a_gated_handoff_waits_for_an_approval() {
     let handoff = gated(&mut stage);
     assert_eq!(stage.state(handoff), StateName::AwaitingApproval);
     assert!(stage.claim_next("coder", 1).is_empty());
-    stage.run(Command::Approve { handoff, by: agent("person") }).unwrap();
+    stage.run(Command::by(agent("person"), commands::Approve { handoff })).unwrap();
     assert_eq!(stage.claim_next("coder", 1), [handoff]);
 }
 
@@ -25,8 +25,8 @@ fn nobody_approves_what_it_asked_for_itself() {
     let mut stage = Stage::new();
     let handoff = gated(&mut stage);
     for command in [
-        Command::Approve { handoff, by: agent("planner") },
-        Command::Reject { handoff, by: agent("planner") },
+        Command::by(agent("planner"), commands::Approve { handoff }),
+        Command::by(agent("planner"), commands::Reject { handoff }),
     ] {
         assert_eq!(code(stage.run(command)), "not_permitted");
     }
@@ -37,7 +37,7 @@ fn nobody_approves_what_it_asked_for_itself() {
 fn a_rejected_handoff_is_a_dead_letter_and_needs_an_approval_again() {
     let mut stage = Stage::new();
     let handoff = gated(&mut stage);
-    stage.run(Command::Reject { handoff, by: agent("person") }).unwrap();
+    stage.run(Command::by(agent("person"), commands::Reject { handoff })).unwrap();
     let state = &stage.handoff(handoff).state;
     assert!(matches!(state, State::DeadLettered { reason: DeadReason::Rejected, .. }), "{state:?}");
     let again = stage.redrive(handoff).unwrap().handoffs[0];
@@ -53,7 +53,7 @@ fn what_nobody_approved_in_time_needs_an_approval_again() {
     assert_eq!(stage.state(handoff), StateName::DeadLettered);
     let again = stage.redrive(handoff).unwrap().handoffs[0];
     assert_eq!(stage.state(again), StateName::AwaitingApproval);
-    stage.run(Command::Approve { handoff: again, by: agent("person") }).unwrap();
+    stage.run(Command::by(agent("person"), commands::Approve { handoff: again })).unwrap();
     stage.kill(again);
     let last = stage.redrive(again).unwrap().handoffs[0];
     assert_eq!(stage.state(last), StateName::Pending, "an approval holds for what was approved");
@@ -64,6 +64,9 @@ fn what_does_not_wait_for_an_approval_cannot_be_approved() {
     let mut stage = Stage::new();
     let handoff = stage.offered();
     let by = agent("person");
-    assert_eq!(code(stage.run(Command::Approve { handoff, by: by.clone() })), "wrong_state");
-    assert_eq!(code(stage.run(Command::Reject { handoff, by })), "wrong_state");
+    assert_eq!(
+        code(stage.run(Command::by(by.clone(), commands::Approve { handoff }))),
+        "wrong_state"
+    );
+    assert_eq!(code(stage.run(Command::by(by, commands::Reject { handoff }))), "wrong_state");
 }

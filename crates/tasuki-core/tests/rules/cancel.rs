@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Ending work from outside: cancelling, aborting.
 
-use tasuki_core::command::{Act, Command, OfferTask};
+use tasuki_core::commands::{self, Act, Command, OfferTask};
 use tasuki_core::handoff::{AttemptEnd, State, StateName};
 use tasuki_core::ids::HandoffId;
 use tasuki_core::task::TaskState;
@@ -22,7 +22,8 @@ fn second_hop(stage: &mut Stage) -> HandoffId {
 }
 
 fn abort(stage: &mut Stage, handoff: HandoffId, by: &str) -> Result<bool, &'static str> {
-    let command = Command::Abort { handoff, by: agent(by), reason: Some(body("too costly")) };
+    let command =
+        Command::by(agent(by), commands::Abort { handoff, reason: Some(body("too costly")) });
     stage.run(command).map(|outcome| outcome.repeated).map_err(|refusal| refusal.code())
 }
 
@@ -96,7 +97,7 @@ fn cancelling_a_task_cancels_its_live_handoff_in_the_same_step() {
     let mut stage = Stage::new();
     let handoff = second_hop(&mut stage);
     let task = stage.handoff(handoff).task_id;
-    let cancel = |by: &str| Command::CancelTask { task, by: agent(by), reason: None };
+    let cancel = |by: &str| Command::by(agent(by), commands::CancelTask { task, reason: None });
     assert_eq!(code(stage.run(cancel("coder"))), "not_permitted");
     stage.run(cancel("planner")).unwrap();
     assert_eq!(stage.state(handoff), StateName::Cancelled);

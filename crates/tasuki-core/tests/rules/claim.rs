@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use tasuki_core::command::{Act, Command};
+use tasuki_core::commands::{Act, Command};
 use tasuki_core::handoff::{StateName, Status};
 
 use crate::support::{HOUR, SECOND, Stage, agent, code, complete, seeker, to, to_any};
@@ -49,7 +49,7 @@ fn stored_delivered_claimed_in_progress_and_done_are_told_apart() {
     let mut stage = Stage::new();
     let handoff = stage.offered();
     let mut seen = vec![stage.handoff(handoff).status()];
-    stage.run(Command::Peek { seeker: seeker("coder"), max: 9 }).unwrap();
+    stage.run(Command::peek(seeker("coder"), 9)).unwrap();
     seen.push(stage.handoff(handoff).status());
     let proof = stage.claim(handoff, "coder");
     seen.push(stage.handoff(handoff).status());
@@ -70,7 +70,7 @@ fn looking_is_recorded_once_and_is_not_accepting() {
     let mut stage = Stage::new();
     let handoff = stage.offered();
     for _ in 0..2 {
-        let shown = stage.run(Command::Peek { seeker: seeker("coder"), max: 9 }).unwrap();
+        let shown = stage.run(Command::peek(seeker("coder"), 9)).unwrap();
         assert_eq!(shown.handoffs, [handoff]);
     }
     assert_eq!(stage.story(handoff), ["transfer_offered", "delivered"]);
@@ -83,20 +83,20 @@ fn a_claim_repeated_with_its_request_id_is_the_same_claim() {
     let handoffs = [stage.offered(), stage.offered()];
     let mut wish = stage.wish("coder", 2);
     wish.request_id = Some("try-1".parse().unwrap());
-    assert_eq!(stage.run(Command::Claim(wish.clone())).unwrap().handoffs, handoffs);
+    assert_eq!(stage.run(Command::claim(wish.clone())).unwrap().handoffs, handoffs);
     let proof = stage.proof(handoffs[0]);
     stage.offered();
 
     let mut again = stage.wish("coder", 2);
     again.request_id.clone_from(&wish.request_id);
-    let repeated = stage.run(Command::Claim(again.clone())).unwrap();
+    let repeated = stage.run(Command::claim(again.clone())).unwrap();
     assert_eq!((repeated.handoffs.as_slice(), repeated.repeated), (&handoffs[..], true));
-    let one = Command::ClaimOne { handoff: handoffs[0], claim: again.clone() };
+    let one = Command::claim_one(handoffs[0], again.clone());
     assert!(stage.run(one).unwrap().repeated);
     assert_eq!(stage.proof(handoffs[0]), proof);
 
     again.seeker = seeker("tester");
-    let foreign = Command::ClaimOne { handoff: handoffs[0], claim: again };
+    let foreign = Command::claim_one(handoffs[0], again);
     assert_eq!(code(stage.run(foreign)), "already_claimed");
 }
 
@@ -106,7 +106,7 @@ fn a_claim_may_ask_for_another_lease_but_not_for_another_hard_deadline() {
     let handoff = stage.offer_to(to("coder"), |offer| offer.terms.work_ms = 10 * SECOND);
     let mut claim = stage.wish("coder", 1);
     claim.lease_ms = Some(HOUR);
-    stage.run(Command::ClaimOne { handoff, claim }).unwrap();
+    stage.run(Command::claim_one(handoff, claim)).unwrap();
     let now = stage.now;
     let claim = stage.handoff(handoff).state.claim().unwrap();
     assert_eq!(claim.lease_ms, HOUR);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Counter-offers: other terms, settled by the sender.
 
-use tasuki_core::command::{Command, Outcome};
+use tasuki_core::commands::{self, Command};
+use tasuki_core::decide::Outcome;
 use tasuki_core::handoff::StateName;
 use tasuki_core::{HandoffId, Refusal, Target, Terms};
 
@@ -15,13 +16,16 @@ fn terms() -> Terms {
 
 impl Stage {
     fn counter(&mut self, handoff: HandoffId, name: &str) -> Result<Outcome, Refusal> {
-        self.run(Command::Counter {
-            handoff,
-            seeker: seeker(name),
-            terms: terms(),
-            budget_tokens: Some(9000),
-            reason: body("it takes longer"),
-        })
+        self.run(Command::by(
+            seeker(name).agent.clone(),
+            commands::Counter {
+                handoff,
+                seeker: seeker(name),
+                terms: terms(),
+                budget_tokens: Some(9000),
+                reason: body("it takes longer"),
+            },
+        ))
     }
 
     fn settle(
@@ -31,7 +35,10 @@ impl Stage {
         name: &str,
         accept: bool,
     ) -> Result<Outcome, Refusal> {
-        self.run(Command::SettleCounter { handoff, by: agent(by), agent: agent(name), accept })
+        self.run(Command::by(
+            agent(by),
+            commands::SettleCounter { handoff, agent: agent(name), accept },
+        ))
     }
 }
 
@@ -94,13 +101,16 @@ fn only_who_may_take_it_counters_and_only_the_sender_settles() {
     assert!(matches!(settled, Err(Refusal::NotPermitted { .. })));
     let mut wild = terms();
     wild.work_ms = 0;
-    let absurd = stage.run(Command::Counter {
-        handoff: id,
-        seeker: seeker("coder"),
-        terms: wild,
-        budget_tokens: None,
-        reason: body("no"),
-    });
+    let absurd = stage.run(Command::by(
+        seeker("coder").agent.clone(),
+        commands::Counter {
+            handoff: id,
+            seeker: seeker("coder"),
+            terms: wild,
+            budget_tokens: None,
+            reason: body("no"),
+        },
+    ));
     assert!(matches!(absurd, Err(Refusal::InvalidTerms(_))));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use tasuki_core::command::{Act, Command, OfferTask};
+use tasuki_core::commands::{self, Act, Command, OfferTask};
 use tasuki_core::event::{DeadReason, FailureClass};
 use tasuki_core::handoff::{Review, State, StateName};
 use tasuki_core::ids::HandoffId;
@@ -125,7 +125,7 @@ fn discarding_a_dead_letter_of_a_cancelled_task_leaves_it_cancelled() {
     let mut stage = Stage::new();
     let handoff = dead_letter(&mut stage);
     let (task, by) = (stage.handoff(handoff).task_id, crate::support::agent("planner"));
-    stage.run(Command::CancelTask { task, by, reason: None }).unwrap();
+    stage.run(Command::by(by, commands::CancelTask { task, reason: None })).unwrap();
     stage.discard(handoff).unwrap();
     assert_eq!(stage.task_state(handoff), TaskState::Cancelled);
 }

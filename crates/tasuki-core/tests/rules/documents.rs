@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memories and shared contexts: revisions, races, what is settled, and what may be erased.
 
-use tasuki_core::command::{DocumentWish, Erasable, Erase, Settle, Write};
+use tasuki_core::commands::{self, DocumentWish, Erasable, Erase, Settle, Write};
 use tasuki_core::document::{Document, Kind, Priority, Scope};
 use tasuki_core::{Body, Command, DocumentId, Position, Refusal};
 
@@ -20,7 +20,6 @@ fn write(text: &str) -> Write {
         pinned: None,
         priority: None,
         settles: None,
-        key: None,
     }
 }
 
@@ -30,7 +29,7 @@ fn create(text: &str) -> Write {
 
 impl Stage {
     fn change(&mut self, name: &str, wish: DocumentWish) -> Result<bool, Refusal> {
-        let command = Command::Document { id: id(name), by: agent("coder"), wish };
+        let command = Command::by(agent("coder"), commands::ChangeDocument { id: id(name), wish });
         self.run(command).map(|outcome| outcome.repeated)
     }
 
@@ -44,8 +43,8 @@ impl Stage {
 
     fn erase(&mut self, name: &str, revision: u32, at: Position) -> Result<bool, Refusal> {
         let what = Erasable::Revision { id: id(name), revision, at };
-        let erase = Erase { by: agent("admin"), what, reason: body("by request") };
-        self.run(Command::Erase(Box::new(erase))).map(|outcome| outcome.repeated)
+        let erase = Erase { what, reason: body("by request") };
+        self.run(Command::by(agent("admin"), erase)).map(|outcome| outcome.repeated)
     }
 }
 
@@ -75,20 +74,17 @@ fn of_two_writers_who_saw_the_same_revision_one_wins() {
 #[test]
 fn a_create_with_a_key_is_safe_to_repeat() {
     let mut stage = Stage::new();
-    let keyed = |text: &str, request: &str| Write { key: key("k", request), ..create(text) };
-    assert_eq!(stage.put("ms-1", keyed("one", "a")), Ok(false));
-    // The broker made up another name on the second try, and answers with the first.
-    let command = Command::Document {
-        id: id("ms-2"),
-        by: agent("coder"),
-        wish: DocumentWish::Write(Box::new(keyed("one", "a"))),
+    let keyed = |name: &str, text: &str, request: &str| {
+        let wish = DocumentWish::Write(Box::new(create(text)));
+        let change = commands::ChangeDocument { id: id(name), wish };
+        Command::by(agent("coder"), change).with_key(key("k", request))
     };
-    let outcome = stage.run(command).unwrap();
+    assert!(!stage.run(keyed("ms-1", "one", "a")).unwrap().repeated);
+    // The broker made up another name on the second try, and answers with the first.
+    let outcome = stage.run(keyed("ms-2", "one", "a")).unwrap();
     assert_eq!((outcome.document, outcome.repeated), (Some(id("ms-1")), true));
-    assert!(matches!(
-        stage.put("ms-3", keyed("two", "b")),
-        Err(Refusal::IdempotencyConflict { .. })
-    ));
+    let conflict = stage.run(keyed("ms-3", "two", "b"));
+    assert!(matches!(conflict, Err(Refusal::IdempotencyConflict { .. })));
 }
 
 #[test]
@@ -153,7 +149,8 @@ fn another_tenants_memory_is_not_there() {
     let mut stage = Stage::new();
     stage.put("ms-1", create("one")).unwrap();
     let wish = DocumentWish::Delete { reason: body("mine now") };
-    let command = Command::Document { id: id("ms-1"), by: agent("acme/coder"), wish };
+    let command =
+        Command::by(agent("acme/coder"), commands::ChangeDocument { id: id("ms-1"), wish });
     assert_eq!(stage.run(command), Err(Refusal::MemoryNotFound(id("ms-1"))));
 }
 
@@ -181,7 +178,7 @@ fn what_was_passed_on_is_erased_only_when_its_task_is_at_its_end() {
     let task = stage.world.handoffs[&handoff].task_id;
     let erase = |by: &str, at| {
         let what = Erasable::Handoff { id: handoff, at: vec![at] };
-        Command::Erase(Box::new(Erase { by: agent(by), what, reason: body("by request") }))
+        Command::by(agent(by), Erase { what, reason: body("by request") })
     };
     assert_eq!(stage.run(erase("admin", at)), Err(Refusal::StillNeeded(task)));
     let proof = stage.claim(handoff, "coder");

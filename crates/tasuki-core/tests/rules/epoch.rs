@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! After a restore, nobody who held a claim before it can act.
 
-use tasuki_core::command::{Act, Command};
+use tasuki_core::commands::{self, Act, Command};
 use tasuki_core::handoff::StateName;
 use tasuki_core::ids::Epoch;
 
@@ -13,7 +13,7 @@ fn raising_the_epoch_makes_older_claims_stale_and_later_fences_higher() {
     let handoffs = [stage.offered(), stage.offered()];
     let old = handoffs.map(|handoff| stage.claim(handoff, "coder"));
     stage.act(handoffs[1], old[1], Act::Start).unwrap();
-    stage.run(Command::RaiseEpoch { epoch: 2 }).unwrap();
+    stage.run(Command::of_broker(commands::RaiseEpoch { epoch: 2 })).unwrap();
 
     assert_eq!(stage.world.epoch, Epoch(2));
     for (handoff, proof) in handoffs.into_iter().zip(old) {
@@ -33,7 +33,7 @@ fn a_restore_does_not_count_against_the_handoff() {
     let handoff = stage.offered();
     for epoch in 2..10 {
         stage.claim(handoff, "coder");
-        stage.run(Command::RaiseEpoch { epoch }).unwrap();
+        stage.run(Command::of_broker(commands::RaiseEpoch { epoch })).unwrap();
     }
     assert_eq!(stage.state(handoff), StateName::Pending);
     assert_eq!(stage.handoff(handoff).losses, 0);
@@ -43,7 +43,7 @@ fn a_restore_does_not_count_against_the_handoff() {
 fn an_epoch_rises_whatever_is_asked_for() {
     let mut stage = Stage::new();
     for (asked, given) in [(7, 7), (7, 8), (1, 9)] {
-        stage.run(Command::RaiseEpoch { epoch: asked }).unwrap();
+        stage.run(Command::of_broker(commands::RaiseEpoch { epoch: asked })).unwrap();
         assert_eq!(stage.world.epoch, Epoch(given));
     }
 }

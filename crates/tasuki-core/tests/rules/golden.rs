@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use tasuki_core::contract::{After, Contract, Fill};
-use tasuki_core::document::{self, Erased, Kind, Priority, Scope, Settled, Written};
+use tasuki_core::document::{Erased, Kind, Priority, Scope, Settled, Written};
 use tasuki_core::event::{
     Acknowledged, Actor, BranchOf, Claimed, Countered, DeadReason, Event, FailureClass, LossCause,
     Offered, Opened, Record, Redrive, TaintPolicy,
@@ -325,7 +325,7 @@ fn examples() -> Vec<Record> {
     let kinds = std::iter::successors(Some(first), example_after);
     let record = |(index, event): (u32, Event)| {
         let of_store = matches!(event, Event::EpochRaised { .. } | Event::RegistryChanged(_))
-            || document::of_event(&event).is_some();
+            || event.facts().document.is_some();
         let of_task = matches!(event, Event::TaskOpened(_) | Event::TaskCancelled { .. });
         Record {
             v: Record::VERSION,

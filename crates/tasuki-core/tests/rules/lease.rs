@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use tasuki_core::command::Act;
+use tasuki_core::commands::Act;
 use tasuki_core::event::{DeadReason, Event, FailureClass, LossCause};
 use tasuki_core::handoff::{AttemptEnd, State, StateName};
 use tasuki_core::ids::HandoffId;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use tasuki_core::command::{Command, Offer, OfferTask};
+use tasuki_core::commands::{Command, Offer, OfferTask};
 use tasuki_core::handoff::PRIORITY_MAX;
 use tasuki_core::ids::{HandoffId, TaskId};
 use tasuki_core::task::TaskState;
@@ -10,7 +10,7 @@ fn refused(stage: &mut Stage, change: impl FnOnce(&mut Offer)) -> &'static str {
     let task = stage.new_task(None);
     let mut offer = stage.offer(task, "planner", to("coder"));
     change(&mut offer);
-    code(stage.run(Command::Offer(Box::new(offer))))
+    code(stage.run(Command::offer(offer)))
 }
 
 #[test]
@@ -20,7 +20,7 @@ fn a_second_offer_while_one_is_live_is_refused() {
     let offer = stage.offer(OfferTask::Existing(task), "planner", to("coder"));
     let live = stage.send(offer);
     let second = stage.offer(OfferTask::Existing(task), "planner", to("tester"));
-    let command = Command::Offer(Box::new(second.clone()));
+    let command = Command::offer(second.clone());
     assert_eq!(code(stage.run(command.clone())), "handoff_open");
 
     // The receiver owns the task while it works, and still hands it on only by completing.
@@ -28,7 +28,7 @@ fn a_second_offer_while_one_is_live_is_refused() {
     assert_eq!(code(stage.run(command)), "not_owner");
     let mut by_holder = second;
     by_holder.from = agent("coder");
-    assert_eq!(code(stage.run(Command::Offer(Box::new(by_holder)))), "handoff_open");
+    assert_eq!(code(stage.run(Command::offer(by_holder))), "handoff_open");
 }
 
 #[test]
@@ -39,10 +39,10 @@ fn a_finished_task_is_not_offered() {
     stage.act(handoff, proof, complete("done")).unwrap();
     let task = stage.handoff(handoff).task_id;
     let offer = stage.offer(OfferTask::Existing(task), "coder", to("tester"));
-    assert_eq!(code(stage.run(Command::Offer(Box::new(offer)))), "task_finished");
+    assert_eq!(code(stage.run(Command::offer(offer))), "task_finished");
     let below = stage.new_task(Some(task));
     let call = stage.offer(below, "coder", to("tester"));
-    assert_eq!(code(stage.run(Command::Offer(Box::new(call)))), "task_finished");
+    assert_eq!(code(stage.run(Command::offer(call))), "task_finished");
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn an_envelope_that_does_not_follow_the_last_one_is_refused() {
     let elsewhere = Offer { previous: Some(body("elsewhere").hash), ..good.clone() };
     let skipping = Offer { hop: 7, ..good.clone() };
     for offer in [unlinked, elsewhere, skipping] {
-        assert_eq!(code(stage.run(Command::Offer(Box::new(offer)))), "task_moved");
+        assert_eq!(code(stage.run(Command::offer(offer))), "task_moved");
     }
     stage.send(good);
 }
@@ -68,7 +68,7 @@ fn an_envelope_that_does_not_follow_the_last_one_is_refused() {
 fn what_is_not_there_is_named() {
     let mut stage = Stage::new();
     let offer = stage.offer(OfferTask::Existing(TaskId(99)), "planner", to("coder"));
-    assert_eq!(code(stage.run(Command::Offer(Box::new(offer)))), "task_not_found");
+    assert_eq!(code(stage.run(Command::offer(offer))), "task_not_found");
     assert_eq!(code(stage.try_claim(HandoffId(99), "coder")), "handoff_not_found");
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use tasuki_core::command::Act;
+use tasuki_core::commands::Act;
 use tasuki_core::event::FailureClass;
 use tasuki_core::ids::HandoffId;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use tasuki_core::command::{Act, OfferTask};
+use tasuki_core::commands::{Act, OfferTask};
 use tasuki_core::event::FailureClass;
 
 use crate::support::{MINUTE, Stage, code, complete, fail, to, to_any};
@@ -9,7 +9,7 @@ fn a_task_is_handed_on_by_its_owner_only() {
     let mut stage = Stage::new();
     let task = stage.open();
     let foreign = stage.offer(OfferTask::Existing(task), "coder", to("tester"));
-    let command = tasuki_core::Command::Offer(Box::new(foreign));
+    let command = tasuki_core::Command::offer(foreign);
     assert_eq!(code(stage.run(command)), "not_owner");
     assert!(stage.world.handoffs.is_empty());
     assert_eq!(stage.world.tasks[&task].owner.as_str(), "planner");
@@ -21,7 +21,7 @@ fn a_call_below_a_task_is_made_by_its_owner_only() {
     let parent = stage.open();
     let below = stage.new_task(Some(parent));
     let foreign = stage.offer(below, "coder", to("tester"));
-    assert_eq!(code(stage.run(tasuki_core::Command::Offer(Box::new(foreign)))), "not_owner");
+    assert_eq!(code(stage.run(tasuki_core::Command::offer(foreign))), "not_owner");
 }
 
 #[test]

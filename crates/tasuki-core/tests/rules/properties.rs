@@ -8,7 +8,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use tasuki_core::command::{Act, Command, Proof};
+use tasuki_core::commands::{self, Act, Command, Held, Proof, Wish};
 use tasuki_core::event::{self, Event, Record, Sealed};
 use tasuki_core::handoff::{Handoff, State, StateName as S};
 use tasuki_core::ids::{HandoffId, Hash, Position, TaskId, Timestamp};
@@ -116,7 +116,8 @@ impl Checked {
         outcome: &Result<Outcome, Refusal>,
         before: &Handoffs,
     ) {
-        let Command::Held { handoff, proof, by: None, act } = command else { return };
+        let Wish::Held(held) = &command.wish else { return };
+        let Held { handoff, proof, act, .. } = &**held;
         let claim = before[handoff].state.claim();
         let holds = claim.is_some_and(|claim| {
             (claim.claim_id, claim.fence) == (proof.claim_id, proof.fence)
@@ -216,7 +217,7 @@ impl Checked {
     fn leave_alone(&mut self) {
         for _ in 0..4 {
             self.stage.wait(DAY);
-            self.run(&Command::Sweep { max: 1000 });
+            self.run(&Command::of_broker(commands::Sweep { max: 1000 }));
         }
         for handoff in self.handoffs.values() {
             assert!(handoff.state.is_terminal(), "{handoff:?} has no end");

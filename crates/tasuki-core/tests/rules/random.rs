@@ -3,9 +3,9 @@
 //! shrinks well; [`Op::command`] turns it into a command about what is there.
 
 use proptest::prelude::*;
-use tasuki_core::command::{Act, Command, Offer, OfferTask, OpenTask, Proof};
+use tasuki_core::commands::{self, Act, Command, Offer, OfferTask, OpenTask, Proof};
 use tasuki_core::envelope::Target;
-use tasuki_core::event::FailureClass;
+use tasuki_core::event::{FailureClass, Key};
 use tasuki_core::ids::{AgentId, ClaimId, Fence, HandoffId, TaskId};
 use tasuki_core::terms::Terms;
 
@@ -76,94 +76,109 @@ impl Op {
         claims: &[(HandoffId, Proof)],
     ) -> Option<Command> {
         Some(match self {
-            Self::Open { by, key: k } => Command::OpenTask(OpenTask {
-                task: TaskId(stage.next_id()),
-                owner: any(*by),
-                intent: body("do it"),
-                correlation_id: None,
-                project: None,
-                parent: None,
-                coordinator: None,
-                channel: None,
-                key: k.and_then(|k| key(&k.to_string(), "open")),
-            }),
+            Self::Open { by, key: k } => {
+                let open = OpenTask {
+                    task: TaskId(stage.next_id()),
+                    intent: body("do it"),
+                    correlation_id: None,
+                    project: None,
+                    parent: None,
+                    coordinator: None,
+                    channel: None,
+                };
+                let key = k.and_then(|k| key(&k.to_string(), "open"));
+                Command::by(any(*by), open).with_key(key)
+            }
             Self::Offer { task: None, by, shape } => {
                 let task = stage.new_task(None);
                 let from = who(*by, &agent("planner"));
-                Command::Offer(Box::new(shape.offer(stage, task, &from)))
+                Command::offer(shape.offer(stage, task, &from)).with_key(shape.key())
             }
             Self::Offer { task: Some(task), by, shape } => {
                 let (task, owner) = pick_task(stage, *task)?;
                 let from = who(*by, &owner);
-                Command::Offer(Box::new(shape.offer(stage, OfferTask::Existing(task), &from)))
+                let offer = shape.offer(stage, OfferTask::Existing(task), &from);
+                Command::offer(offer).with_key(shape.key())
             }
             Self::Call { parent, by, shape } => {
                 let (parent, owner) = pick_task(stage, *parent)?;
                 let from = who(*by, &owner);
                 let task = stage.new_task(Some(parent));
-                Command::Offer(Box::new(shape.offer(stage, task, &from)))
+                Command::offer(shape.offer(stage, task, &from)).with_key(shape.key())
             }
             Self::Claim { by, count, request } => {
                 let mut wish = stage.wish(AGENTS[usize::from(*by) % AGENTS.len()], *count);
                 wish.request_id = request.map(|r| r.to_string().parse().unwrap());
-                Command::Claim(wish)
+                Command::claim(wish)
             }
             Self::ClaimOne { handoff, by, request } => {
                 let handoff = pick_handoff(stage, *handoff)?;
                 let mut claim = stage.wish(target(stage, handoff, *by).as_str(), 1);
                 claim.request_id = request.map(|r| r.to_string().parse().unwrap());
-                Command::ClaimOne { handoff, claim }
+                Command::claim_one(handoff, claim)
             }
-            Self::Peek { by } => Command::Peek { seeker: seeker(any(*by).as_str()), max: 2 },
+            Self::Peek { by } => Command::peek(seeker(any(*by).as_str()), 2),
             Self::Held { claim, forged, act } => {
                 let (handoff, mut proof) = *pick(claims, *claim)?;
                 if *forged {
                     proof = Proof { claim_id: ClaimId(0), fence: Fence(proof.fence.0 + 1) };
                 }
-                Command::Held { handoff, proof, by: None, act: act.act(stage, handoff) }
+                Command::held(handoff, proof, None, act.act(stage, handoff))
             }
             Self::Decline { handoff, by } => {
                 let handoff = pick_handoff(stage, *handoff)?;
-                Command::Decline { handoff, agent: target(stage, handoff, *by), reason: None }
+                Command::by(
+                    target(stage, handoff, *by),
+                    commands::Decline { handoff, reason: None },
+                )
             }
             Self::Approve { handoff, by } => {
                 let handoff = pick_handoff(stage, *handoff)?;
-                Command::Approve { handoff, by: who(*by, &agent("person")) }
+                Command::by(who(*by, &agent("person")), commands::Approve { handoff })
             }
             Self::Reject { handoff, by } => {
                 let handoff = pick_handoff(stage, *handoff)?;
-                Command::Reject { handoff, by: who(*by, &agent("person")) }
+                Command::by(who(*by, &agent("person")), commands::Reject { handoff })
             }
             Self::Cancel { handoff, by } => {
                 let handoff = pick_handoff(stage, *handoff)?;
                 let by = who(*by, &stage.handoff(handoff).from);
-                Command::Cancel { handoff, by, reason: None }
+                Command::by(by, commands::Cancel { handoff, reason: None })
             }
             Self::Abort { handoff, by } => {
                 let handoff = pick_handoff(stage, *handoff)?;
                 let by = who(*by, &stage.task(handoff).opened_by);
-                Command::Abort { handoff, by, reason: None }
+                Command::by(by, commands::Abort { handoff, reason: None })
             }
             Self::CancelTask { task, by } => {
                 let (task, owner) = pick_task(stage, *task)?;
-                Command::CancelTask { task, by: who(*by, &owner), reason: None }
+                Command::by(who(*by, &owner), commands::CancelTask { task, reason: None })
             }
             Self::Redrive { handoff } => {
                 let handoff = pick_handoff(stage, *handoff)?;
                 let new = HandoffId(stage.next_id());
-                Command::Redrive { handoff, by: agent("person"), new, to: None }
+                Command::by(agent("person"), commands::Redrive { handoff, new, to: None })
             }
             Self::Discard { handoff } => {
                 let handoff = pick_handoff(stage, *handoff)?;
-                Command::Discard { handoff, by: agent("person"), reason: body("pointless") }
+                Command::by(
+                    agent("person"),
+                    commands::Discard { handoff, reason: body("pointless") },
+                )
             }
-            Self::Sweep { max } => Command::Sweep { max: *max },
-            Self::RaiseEpoch => Command::RaiseEpoch { epoch: stage.world.epoch.0 + 1 },
+            Self::Sweep { max } => Command::of_broker(commands::Sweep { max: *max }),
+            Self::RaiseEpoch => {
+                Command::of_broker(commands::RaiseEpoch { epoch: stage.world.epoch.0 + 1 })
+            }
         })
     }
 }
 
 impl Shape {
+    fn key(&self) -> Option<Key> {
+        self.key.and_then(|k| key(&k.to_string(), &format!("offer {}", k % 2)))
+    }
+
     fn offer(&self, stage: &mut Stage, task: OfferTask, from: &AgentId) -> Offer {
         let to = match self.to % 4 {
             0 => to("coder"),
@@ -177,7 +192,6 @@ impl Shape {
         offer.expires_at = now.plus_ms(self.deadline_ms);
         offer.priority = self.priority;
         offer.ordering_key = self.ordered.then(|| "one".parse().unwrap());
-        offer.key = self.key.and_then(|k| key(&k.to_string(), &format!("offer {}", k % 2)));
         offer.hop += u32::from(self.misplaced);
         offer.terms = Terms {
             lease_ms: 10 * SECOND,
@@ -223,22 +237,22 @@ impl Wish {
     }
 }
 
-fn pick<T>(from: &[T], pick: Pick) -> Option<&T> {
+pub(crate) fn pick<T>(from: &[T], pick: Pick) -> Option<&T> {
     let newest_first = usize::from(pick) % from.len().max(1);
     from.iter().rev().nth(newest_first)
 }
 
-fn pick_handoff(stage: &Stage, at: Pick) -> Option<HandoffId> {
+pub(crate) fn pick_handoff(stage: &Stage, at: Pick) -> Option<HandoffId> {
     let ids: Vec<_> = stage.world.handoffs.keys().copied().collect();
     pick(&ids, at).copied()
 }
 
-fn pick_task(stage: &Stage, at: Pick) -> Option<(TaskId, AgentId)> {
+pub(crate) fn pick_task(stage: &Stage, at: Pick) -> Option<(TaskId, AgentId)> {
     let ids: Vec<_> = stage.world.tasks.values().map(|t| (t.id, t.owner.clone())).collect();
     pick(&ids, at).cloned()
 }
 
-fn any(at: Pick) -> AgentId {
+pub(crate) fn any(at: Pick) -> AgentId {
     agent(AGENTS[usize::from(at) % AGENTS.len()])
 }
 
@@ -249,7 +263,7 @@ fn who(who: Who, right: &AgentId) -> AgentId {
     }
 }
 
-fn target(stage: &Stage, handoff: HandoffId, by: Who) -> AgentId {
+pub(crate) fn target(stage: &Stage, handoff: HandoffId, by: Who) -> AgentId {
     match &stage.handoff(handoff).to {
         Target::Agent(target) => who(by, target),
         Target::Capability(_) => who(by, &agent("coder")),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Who is known: manifests, keys, tokens.
 
-use tasuki_core::command::{Command, Holder, Outcome, RegistryWish};
+use tasuki_core::commands::{Command, Holder, RegistryWish};
+use tasuki_core::decide::Outcome;
 use tasuki_core::event::Actor;
 use tasuki_core::handoff::StateName;
 use tasuki_core::identity::SecretKey;
@@ -16,7 +17,7 @@ const SECRET: Hash = Hash([7; 32]);
 
 impl Stage {
     fn registry(&mut self, wish: RegistryWish) -> Result<Outcome, Refusal> {
-        self.run(Command::Registry { by: Actor::Agent(agent("admin")), wish })
+        self.run(Command::registry(Actor::Agent(agent("admin")), wish))
     }
 
     fn publish(&mut self, text: &str, version: Option<u32>) -> Result<Outcome, Refusal> {
@@ -179,11 +180,13 @@ fn a_claim_that_leaked_is_of_no_use_to_others() {
     let mut stage = Stage::new();
     let handoff = stage.offered();
     let proof = stage.claim(handoff, "coder");
-    let held = |by: &str| Command::Held {
-        handoff,
-        proof,
-        by: Some(Holder { agent: agent(by), signed: None }),
-        act: complete("done"),
+    let held = |by: &str| {
+        Command::held(
+            handoff,
+            proof,
+            Some(Holder { agent: agent(by), signed: None }),
+            complete("done"),
+        )
     };
     let before = stage.world.log.len();
     assert_eq!(stage.run(held("thief")), Err(Refusal::HandoffNotFound(handoff)));
@@ -200,7 +203,7 @@ fn a_holders_signature_stands_in_the_log_before_what_it_did() {
     let signature = secret(1).sign(b"what was agreed");
     let signed = Some(Signed { key_id: secret(1).public().id(), signature });
     let by = Some(Holder { agent: agent("coder"), signed });
-    let complete = Command::Held { handoff, proof, by, act: complete("done") };
+    let complete = Command::held(handoff, proof, by, complete("done"));
     stage.run(complete.clone()).unwrap();
     assert!(stage.run(complete).unwrap().repeated);
     let kinds: Vec<_> = stage.world.log.iter().map(|e| e.record.event.kind()).collect();

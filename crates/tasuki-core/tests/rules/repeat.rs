@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A caller that lost a reply asks again, and nothing happens twice.
 
-use tasuki_core::command::{Act, Command, OpenTask};
+use tasuki_core::commands::{Act, Command, Offer, OpenTask};
 use tasuki_core::event::FailureClass;
 use tasuki_core::ids::TaskId;
 
@@ -58,16 +58,14 @@ fn starting_twice_is_starting_once() {
 fn the_same_key_and_request_give_the_first_outcome_again() {
     let mut stage = Stage::new();
     let task = stage.new_task(None);
-    let mut offer = stage.offer(task, "planner", to("coder"));
-    offer.key = key("k-1", "request");
-    let first = stage.run(Command::Offer(Box::new(offer.clone()))).unwrap();
+    let offer = stage.offer(task, "planner", to("coder"));
+    let first = stage.run(Command::offer(offer).with_key(key("k-1", "request"))).unwrap();
 
     let task = stage.new_task(None);
-    let mut again = stage.offer(task, "planner", to("coder"));
-    again.key = offer.key;
+    let again = stage.offer(task, "planner", to("coder"));
     // Long after its deadline too: the answer is about the first request, not about now.
     stage.wait(100 * crate::support::DAY);
-    let second = stage.run(Command::Offer(Box::new(again))).unwrap();
+    let second = stage.run(Command::offer(again).with_key(key("k-1", "request"))).unwrap();
     assert!(second.repeated);
     assert_eq!((second.handoffs, second.task), (first.handoffs, first.task));
     assert_eq!(stage.world.handoffs.len(), 1);
@@ -76,33 +74,34 @@ fn the_same_key_and_request_give_the_first_outcome_again() {
 #[test]
 fn the_same_key_with_another_request_is_a_conflict() {
     let mut stage = Stage::new();
-    stage.offer_to(to("coder"), |offer| offer.key = key("k-1", "request"));
+    let task = stage.new_task(None);
+    let first = stage.offer(task, "planner", to("coder"));
+    stage.run(Command::offer(first).with_key(key("k-1", "request"))).unwrap();
     let task = stage.new_task(None);
     let mut other = stage.offer(task, "planner", to("coder"));
-    other.key = key("k-1", "another request");
-    let command = Command::Offer(Box::new(other.clone()));
-    assert_eq!(code(stage.run(command)), "idempotency_conflict");
+    let send =
+        |offer: &Offer| Command::offer(offer.clone()).with_key(key("k-1", "another request"));
+    assert_eq!(code(stage.run(send(&other))), "idempotency_conflict");
 
     // Keys belong to the agent that chose them.
     other.from = agent("tester");
-    stage.send(other);
+    stage.run(send(&other)).unwrap();
 }
 
 #[test]
 fn opening_a_task_takes_a_key_too() {
     let mut stage = Stage::new();
     let mut open = |id: u128, request: &str| {
-        stage.run(Command::OpenTask(OpenTask {
+        let open = OpenTask {
             task: TaskId(id),
-            owner: agent("planner"),
             intent: body("do it"),
             correlation_id: None,
             project: None,
             parent: None,
             coordinator: None,
             channel: None,
-            key: key("k-1", request),
-        }))
+        };
+        stage.run(Command::by(agent("planner"), open).with_key(key("k-1", request)))
     };
     assert_eq!(open(901, "request").unwrap().task, Some(TaskId(901)));
     let again = open(902, "request").unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use tasuki_core::command::Act;
+use tasuki_core::commands::Act;
 use tasuki_core::event::{DeadReason, FailureClass};
 use tasuki_core::handoff::{ATTEMPTS_KEPT_MAX, State, StateName};
 use tasuki_core::ids::HandoffId;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Start times and deadlines.
 
-use tasuki_core::command::{Act, Command};
+use tasuki_core::commands::{self, Act, Command};
 use tasuki_core::event::{DeadReason, FailureClass};
 use tasuki_core::handoff::{State, StateName};
 
@@ -82,6 +82,6 @@ fn an_approval_does_not_hasten_the_start() {
         offer.needs_approval = true;
         offer.not_before = Some(start);
     });
-    stage.run(Command::Approve { handoff, by: agent("person") }).unwrap();
+    stage.run(Command::by(agent("person"), commands::Approve { handoff })).unwrap();
     assert_eq!(stage.state(handoff), StateName::Scheduled);
 }

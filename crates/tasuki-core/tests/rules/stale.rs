@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use tasuki_core::command::{Act, Proof};
+use tasuki_core::commands::{Act, Proof};
 use tasuki_core::event::FailureClass;
 use tasuki_core::handoff::StateName;
 use tasuki_core::ids::{ClaimId, Fence, HandoffId};

@@ -3,8 +3,9 @@
 //! the usual commands. The planner opens tasks, the coder and others work.
 
 use tasuki_core::canonical::Body;
-use tasuki_core::command::Proof;
-use tasuki_core::command::{Act, Claim, Command, Offer, OfferTask, OpenTask, Outcome, Seeker};
+use tasuki_core::commands::Proof;
+use tasuki_core::commands::{self, Act, Claim, Command, Offer, OfferTask, OpenTask, Seeker};
+use tasuki_core::decide::Outcome;
 use tasuki_core::envelope::{Control, Target};
 use tasuki_core::event::{FailureClass, Key};
 use tasuki_core::handoff::{PRIORITY_DEFAULT, StateName};
@@ -60,7 +61,7 @@ impl Stage {
     }
 
     pub(crate) fn run(&mut self, command: Command) -> Result<Outcome, Refusal> {
-        self.world.execute(command, self.now)
+        self.world.execute(&command, self.now)
     }
 
     pub(crate) fn wait(&mut self, ms: u64) {
@@ -68,7 +69,7 @@ impl Stage {
     }
 
     pub(crate) fn sweep(&mut self) -> Vec<HandoffId> {
-        self.run(Command::Sweep { max: 100 }).unwrap().handoffs
+        self.run(Command::of_broker(commands::Sweep { max: 100 })).unwrap().handoffs
     }
 
     pub(crate) fn wait_and_sweep(&mut self, ms: u64) {
@@ -86,16 +87,14 @@ impl Stage {
         let task = TaskId(self.next_id());
         let open = OpenTask {
             task,
-            owner: agent("planner"),
             intent: body("do it"),
             correlation_id: None,
             project: None,
             parent: None,
             coordinator: None,
             channel: None,
-            key: None,
         };
-        self.run(Command::OpenTask(open)).unwrap();
+        self.run(Command::by(agent("planner"), open)).unwrap();
         task
     }
 
@@ -127,7 +126,6 @@ impl Stage {
             not_before: None,
             needs_approval: false,
             ordering_key: None,
-            key: None,
         }
     }
 
@@ -159,7 +157,7 @@ impl Stage {
     }
 
     pub(crate) fn send(&mut self, offer: Offer) -> HandoffId {
-        let outcome = self.run(Command::Offer(Box::new(offer))).unwrap();
+        let outcome = self.run(Command::offer(offer)).unwrap();
         outcome.handoffs[0]
     }
 
@@ -170,7 +168,7 @@ impl Stage {
 
     pub(crate) fn try_claim(&mut self, handoff: HandoffId, name: &str) -> Result<Outcome, Refusal> {
         let claim = self.wish(name, 1);
-        self.run(Command::ClaimOne { handoff, claim })
+        self.run(Command::claim_one(handoff, claim))
     }
 
     pub(crate) fn claim(&mut self, handoff: HandoffId, name: &str) -> Proof {
@@ -186,7 +184,7 @@ impl Stage {
 
     pub(crate) fn claim_next(&mut self, name: &str, count: usize) -> Vec<HandoffId> {
         let wish = self.wish(name, count);
-        self.run(Command::Claim(wish)).unwrap().handoffs
+        self.run(Command::claim(wish)).unwrap().handoffs
     }
 
     pub(crate) fn act(
@@ -195,24 +193,27 @@ impl Stage {
         proof: Proof,
         act: Act,
     ) -> Result<Outcome, Refusal> {
-        self.run(Command::Held { handoff, proof, by: None, act })
+        self.run(Command::held(handoff, proof, None, act))
     }
 
     pub(crate) fn decline(&mut self, handoff: HandoffId, name: &str) -> Result<Outcome, Refusal> {
-        self.run(Command::Decline { handoff, agent: agent(name), reason: None })
+        self.run(Command::by(agent(name), commands::Decline { handoff, reason: None }))
     }
 
     pub(crate) fn cancel(&mut self, handoff: HandoffId, by: &str) -> Result<Outcome, Refusal> {
-        self.run(Command::Cancel { handoff, by: agent(by), reason: None })
+        self.run(Command::by(agent(by), commands::Cancel { handoff, reason: None }))
     }
 
     pub(crate) fn redrive(&mut self, handoff: HandoffId) -> Result<Outcome, Refusal> {
         let new = HandoffId(self.next_id());
-        self.run(Command::Redrive { handoff, by: agent("person"), new, to: None })
+        self.run(Command::by(agent("person"), commands::Redrive { handoff, new, to: None }))
     }
 
     pub(crate) fn discard(&mut self, handoff: HandoffId) -> Result<Outcome, Refusal> {
-        self.run(Command::Discard { handoff, by: agent("person"), reason: body("pointless") })
+        self.run(Command::by(
+            agent("person"),
+            commands::Discard { handoff, reason: body("pointless") },
+        ))
     }
 
     /// Makes a dead letter of a handoff that the coder could claim.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What belongs to another tenant is not there.
 
-use tasuki_core::command::Command;
+use tasuki_core::commands::{self, Command};
 use tasuki_core::handoff::StateName;
 use tasuki_core::{HandoffId, Refusal};
 
@@ -29,7 +29,7 @@ fn work_does_not_leave_its_tenant() {
     for target in [to("zeta/coder"), to("coder"), to_any("zeta/review")] {
         let task = stage.new_task(None);
         let offer = stage.offer(task, "acme/planner", target);
-        assert_eq!(stage.run(Command::Offer(Box::new(offer))), Err(Refusal::OtherTenant));
+        assert_eq!(stage.run(Command::offer(offer)), Err(Refusal::OtherTenant));
     }
 }
 
@@ -42,22 +42,22 @@ fn every_call_about_another_tenants_handoff_finds_nothing() {
     assert_eq!(stage.try_claim(id, "zeta/coder"), nothing);
     assert_eq!(stage.decline(id, "zeta/coder"), nothing);
     assert_eq!(stage.cancel(id, "zeta/coder"), nothing);
-    assert_eq!(stage.run(Command::Approve { handoff: id, by: by() }), nothing);
-    assert_eq!(stage.run(Command::Reject { handoff: id, by: by() }), nothing);
-    let abort = Command::Abort { handoff: id, by: by(), reason: None };
+    assert_eq!(stage.run(Command::by(by(), commands::Approve { handoff: id })), nothing);
+    assert_eq!(stage.run(Command::by(by(), commands::Reject { handoff: id })), nothing);
+    let abort = Command::by(by(), commands::Abort { handoff: id, reason: None });
     assert_eq!(stage.run(abort), nothing);
     assert_eq!(stage.redrive(id), nothing);
     assert_eq!(stage.discard(id), nothing);
     let task = stage.handoff(id).task_id;
-    let cancel = Command::CancelTask { task, by: by(), reason: None };
+    let cancel = Command::by(by(), commands::CancelTask { task, reason: None });
     assert_eq!(stage.run(cancel), Err(Refusal::TaskNotFound(task)));
     let proof = stage.claim(id, "acme/coder");
-    let held = Command::Held {
-        handoff: id,
+    let held = Command::held(
+        id,
         proof,
-        by: Some(tasuki_core::command::Holder { agent: by(), signed: None }),
-        act: tasuki_core::command::Act::Release,
-    };
+        Some(tasuki_core::commands::Holder { agent: by(), signed: None }),
+        tasuki_core::commands::Act::Release,
+    );
     assert_eq!(stage.run(held), nothing);
     assert_eq!(stage.state(id), StateName::Claimed);
 }

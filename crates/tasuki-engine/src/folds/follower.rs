@@ -9,7 +9,7 @@ use std::sync::Weak;
 use async_trait::async_trait;
 use serde_json::json;
 use tasuki_core::canonical::Body;
-use tasuki_core::command::Command;
+use tasuki_core::commands::{self, Command};
 use tasuki_core::envelope::Action;
 use tasuki_core::event::Event;
 use tasuki_core::handoff::{Handoff, StateName};
@@ -172,7 +172,8 @@ impl Engine {
                 failed.extend(self.newest_handoff(*task).await?.map(|last| last.id));
             }
         }
-        let join = Command::Join { handoff: id, tasks: after.tasks.clone(), failed };
+        let join =
+            Command::of_broker(commands::Join { handoff: id, tasks: after.tasks.clone(), failed });
         let after = self.one_handoff(join).await?;
         Ok(!matches!(after.state, State::Scheduled { .. }))
     }

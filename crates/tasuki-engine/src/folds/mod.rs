@@ -212,6 +212,7 @@ mod tests {
     use std::sync::Mutex;
 
     use tasuki_core::Command;
+    use tasuki_core::commands::RaiseEpoch;
     use tasuki_store::{ManualClock, Volatile};
 
     use super::*;
@@ -237,7 +238,7 @@ mod tests {
     async fn after_a_failover_a_fold_takes_everything_from_where_the_log_was_cut() {
         let store = Volatile::new(ManualClock::at(Timestamp(0)));
         for epoch in [2, 3] {
-            store.execute(vec![Command::RaiseEpoch { epoch }]).await.unwrap();
+            store.execute(vec![Command::of_broker(RaiseEpoch { epoch })]).await.unwrap();
         }
         let taken = Arc::default();
         let fold = Box::new(Listener(Arc::clone(&taken)));

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use tasuki_core::command::Seeker;
+use tasuki_core::commands::Seeker;
 use tasuki_core::{AgentId, Target, Timestamp};
 use tasuki_store::{Change, Store};
 

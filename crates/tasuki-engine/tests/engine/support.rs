@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tasuki_core::canonical::Object;
-use tasuki_core::command::Proof;
+use tasuki_core::commands::Proof;
 use tasuki_core::envelope::{Action, Control, Payload, Target};
 use tasuki_core::event::FailureClass;
 use tasuki_core::{AgentId, Body, Handoff, HandoffId, Timestamp};

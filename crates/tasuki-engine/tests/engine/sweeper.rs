@@ -2,7 +2,7 @@
 //! What happens by itself when the clock moves.
 
 use tasuki_core::Terms;
-use tasuki_core::command::Proof;
+use tasuki_core::commands::Proof;
 use tasuki_store::ManualClock;
 
 use crate::support::{

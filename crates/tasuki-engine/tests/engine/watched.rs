@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use tasuki_core::command::Command;
+use tasuki_core::commands::{Command, Wish};
 use tasuki_core::document::ranking::{Candidates, Question};
 use tasuki_core::ids::TenantId;
 use tasuki_core::quota::Usage;
@@ -56,7 +56,7 @@ impl Store for Watched {
 
     async fn execute(&self, commands: Vec<Command>) -> Result<Vec<Reply>, Error> {
         // What is due is done by itself, whoever asks for what.
-        if !commands.iter().all(|command| matches!(command, Command::Sweep { .. })) {
+        if !commands.iter().all(|command| matches!(command.wish, Wish::Sweep(_))) {
             self.note("execute");
         }
         self.inner.execute(commands).await

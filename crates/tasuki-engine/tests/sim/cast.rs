@@ -2,7 +2,7 @@
 //! Who plays: agents with what they believe to hold, and what they ask of the broker.
 
 use tasuki_core::canonical::Object;
-use tasuki_core::command::Proof;
+use tasuki_core::commands::Proof;
 use tasuki_core::envelope::Control;
 use tasuki_core::event::FailureClass;
 use tasuki_core::{AgentId, HandoffId, Terms, Timestamp};

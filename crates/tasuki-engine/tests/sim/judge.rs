@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tasuki_core::command::Proof;
+use tasuki_core::commands::Proof;
 use tasuki_core::event::{Event, Sealed};
 use tasuki_core::ids::{Fence, IdempotencyKey};
 use tasuki_core::{AgentId, HandoffId, Hash, Position};

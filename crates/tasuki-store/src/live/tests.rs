@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Taking changes back leaves no trace, in no index.
 
-use tasuki_core::command::{Act, Claim, Command, Offer, OfferTask, Proof};
+use tasuki_core::commands::{self, Act, Claim, Command, Offer, OfferTask, Proof};
 use tasuki_core::envelope::Control;
 use tasuki_core::event::{FailureClass, Key};
 use tasuki_core::{ClaimId, Terms, decide};
@@ -42,10 +42,9 @@ fn offer(id: u128, change: impl FnOnce(&mut Offer)) -> Command {
         not_before: None,
         needs_approval: false,
         ordering_key: None,
-        key: None,
     };
     change(&mut offer);
-    Command::Offer(Box::new(offer))
+    Command::offer(offer)
 }
 
 fn ordered(id: u128) -> Command {
@@ -54,7 +53,7 @@ fn ordered(id: u128) -> Command {
 
 fn keyed(id: u128, key: &str) -> Command {
     let key = Key { key: key.parse().unwrap(), request: body("request").hash };
-    offer(id, |offer| offer.key = Some(key))
+    offer(id, |_| {}).with_key(Some(key))
 }
 
 fn claim(id: u128) -> Command {
@@ -62,17 +61,17 @@ fn claim(id: u128) -> Command {
         Seeker { agent: "coder".parse().unwrap(), capabilities: vec!["review".parse().unwrap()] };
     let request_id = Some("r-1".parse().unwrap());
     let claim = Claim { seeker, claim_ids: vec![ClaimId(id)], lease_ms: None, request_id };
-    Command::ClaimOne { handoff: HandoffId(id), claim }
+    Command::claim_one(HandoffId(id), claim)
 }
 
 fn held(live: &Live, id: u128, act: Act) -> Command {
     let claim = live.handoffs[&HandoffId(id)].state.claim().unwrap();
     let proof = Proof { claim_id: claim.claim_id, fence: claim.fence };
-    Command::Held { handoff: HandoffId(id), proof, by: None, act }
+    Command::held(HandoffId(id), proof, None, act)
 }
 
 fn run(live: &mut Live, command: Command, now: Timestamp) {
-    let decision = decide(command, live, now);
+    let decision = decide(&command, live, now);
     decision.outcome.unwrap();
     for id in decision.renewals {
         live.renew(id, now);
@@ -132,12 +131,12 @@ fn what_is_taken_back_was_never_there() {
         run(&mut live, command, later);
     }
     let by = || "planner".parse().unwrap();
-    let cancel = Command::Cancel { handoff: HandoffId(2), by: by(), reason: None };
+    let cancel = Command::by(by(), commands::Cancel { handoff: HandoffId(2), reason: None });
     for command in [keyed(6, "k-2"), ordered(7), claim(6), cancel, claim(3)] {
         run(&mut live, command, later);
     }
-    run(&mut live, Command::Sweep { max: 10 }, NOW.plus_ms(50_000));
-    run(&mut live, Command::RaiseEpoch { epoch: 2 }, NOW.plus_ms(50_000));
+    run(&mut live, Command::of_broker(commands::Sweep { max: 10 }), NOW.plus_ms(50_000));
+    run(&mut live, Command::of_broker(commands::RaiseEpoch { epoch: 2 }), NOW.plus_ms(50_000));
     assert_ne!(everything(&live), before);
 
     live.roll_back(head);

@@ -3,7 +3,7 @@
 //! Whatever fails: what readers see is what follows from the journal, and nobody is told of
 //! anything else.
 
-use tasuki_core::command::Proof;
+use tasuki_core::commands::Proof;
 use tasuki_core::event::Sealed;
 use tasuki_core::ids::Epoch;
 
@@ -28,7 +28,7 @@ struct Planned {
     log: Vec<Sealed>,
     /// How often it failed.
     faults: [u32; 2],
-    reserve: bool,
+    room: bool,
 }
 
 impl Journal for Planned {
@@ -78,10 +78,12 @@ impl Journal for Planned {
         Ok(())
     }
     fn has_room(&mut self) -> bool {
-        self.reserve
+        // Somebody makes room sooner or later.
+        self.room = self.room || self.dice.roll(4) == 0;
+        self.room
     }
     fn free_reserve(&mut self) {
-        self.reserve = self.dice.roll(2) == 0;
+        self.room = false;
     }
     fn lag(&self) -> usize {
         0
@@ -109,7 +111,7 @@ impl Play {
             dice: Dice(seed.wrapping_mul(31)),
             log: Vec::new(),
             faults: [0, 0],
-            reserve: true,
+            room: true,
         };
         Self {
             machine: Machine::new(journal, Live::new(Epoch(1), Position(0))),

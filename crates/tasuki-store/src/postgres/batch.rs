@@ -8,9 +8,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use tasuki_core::commands;
 
-use tasuki_core::command::Outcome;
 use tasuki_core::decide::Decision;
+use tasuki_core::decide::Outcome;
 use tasuki_core::ids::Epoch;
 use tasuki_core::registry::Registry;
 use tasuki_core::world::replay_of;
@@ -137,7 +138,7 @@ impl Node {
         // Two standbys may both become timeline 2; what this broker has seen is exceeded even so.
         let seen = self.epoch.load(Ordering::Acquire);
         let epoch = u64::try_from(timeline).unwrap_or(1).max(seen + 1);
-        let raise = [Command::RaiseEpoch { epoch }];
+        let raise = [Command::of_broker(commands::RaiseEpoch { epoch })];
         // If another broker was faster, or this did not get through, the next attempt finds out.
         match self.attempt_on(&raise, Some(timeline), false).await {
             Ok(written) => self.tell(written),
@@ -195,11 +196,8 @@ impl Node {
         let needs = Needs::of(commands.iter(), &self.registry.borrow());
         let now = self.clock.now();
         let locked = Locked::take(db, &self.begin, &needs, &self.cursors, now).await?;
-        let seeking = |c: &Command| {
-            matches!(c, Command::Claim(_) | Command::Peek { .. } | Command::Sweep { .. })
-        };
-        let swept = commands.iter().any(|c| matches!(c, Command::Sweep { .. }));
-        if locked.is_empty() && commands.iter().all(seeking) {
+        let swept = needs.sweep > 0;
+        if locked.is_empty() && commands.iter().all(|c| c.footprint().only_looks()) {
             self.nothing_missed(db, &needs, &locked, insist).await?;
             // Nobody needs the log's end to be told that there is nothing.
             let replies = commands.iter().map(|_| Ok(nothing())).collect();
@@ -234,7 +232,7 @@ impl Node {
         let mut renewed = BTreeSet::new();
         let mut outcomes = Vec::with_capacity(commands.len());
         for command in commands {
-            let Decision { events, renewals, outcome } = decide(command.clone(), &loaded, now);
+            let Decision { events, renewals, outcome } = decide(command, &loaded, now);
             for id in renewals {
                 loaded.live.renew(id, now);
                 renewed.insert(id);
@@ -248,7 +246,7 @@ impl Node {
         let decide_us = deciding.us();
         let hungry = commands.iter().zip(&outcomes).any(|(command, outcome)| {
             let empty = outcome.as_ref().is_ok_and(|done| done.outcome.handoffs.is_empty());
-            empty && matches!(command, Command::Claim(_))
+            empty && command.footprint().seeks.is_some_and(|seeks| seeks.takes)
         });
         self.nothing_missed(db, &needs, &locked, insist && hungry).await?;
         let mut replies = Vec::with_capacity(outcomes.len());

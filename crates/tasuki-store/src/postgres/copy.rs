@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+use tasuki_core::commands;
 
 use tasuki_core::ids::Epoch;
 use tasuki_core::registry::Registry;
@@ -94,7 +95,7 @@ pub async fn from_sqlite(
     let copy = Postgres::open(options, clock).await?;
     let verdict = copy.verify().await;
     // Claims that were given out before the copy was made are stale, as after a restore.
-    let raise = tasuki_core::Command::RaiseEpoch { epoch: 0 };
+    let raise = tasuki_core::Command::of_broker(commands::RaiseEpoch { epoch: 0 });
     let raised = copy.execute(vec![raise]).await;
     copy.close().await;
     let verdict = verdict?;

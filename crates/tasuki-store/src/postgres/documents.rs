@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use tasuki_core::document::ranking::{CANDIDATES_MAX, Candidate, Candidates, Question};
-use tasuki_core::document::{self, Document, Revision, StoredBody};
+use tasuki_core::document::{Document, Revision, StoredBody};
 use tasuki_core::event::Sealed;
 use tasuki_core::search::Statistics;
 use tasuki_core::{Body, DocumentId, Event, Position};
@@ -31,7 +31,7 @@ pub(super) async fn project(
         let sql = "UPDATE event SET body = NULL WHERE position = $1";
         query(db, sql, &[(&at, Type::INT8)]).await?;
     }
-    let Some(id) = document::of_event(&sealed.record.event) else { return Ok(()) };
+    let Some(id) = sealed.record.event.facts().document else { return Ok(()) };
     let known = read(db, std::slice::from_ref(id)).await?.pop();
     let Some(change) = Change::of(sealed, body, known) else { return Ok(()) };
     // All of it is sent at once and carried out in this order.

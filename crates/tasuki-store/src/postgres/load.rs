@@ -3,10 +3,10 @@
 //! holds nothing else. One lock stands for a task and all its handoffs: the task's row. Waiting for
 //! locks happens in the order of ids; whoever looks for work skips what is locked.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use tasuki_core::command::Seeker;
+use tasuki_core::commands::Seeker;
 use tasuki_core::decide::{Replay, View};
 use tasuki_core::document::StoredBody;
 use tasuki_core::ids::{Epoch, IdempotencyKey, RequestId};
@@ -290,11 +290,11 @@ impl Loaded {
         now: Timestamp,
     ) -> Result<(), Fault> {
         if needs.comes_back {
-            self.read_turns_of_loaded(db, cursors).await?;
+            self.read_turns_of_loaded(db, needs, cursors).await?;
         }
         let db = db.client();
         self.recheck_requests(db, needs).await?;
-        self.read_lines(db, needs.lines.clone()).await?;
+        self.read_lines(db, needs).await?;
         self.read_keys(db, &needs.keys, reading::keys_since(now)).await?;
         self.read_documents(db, needs).await?;
         self.live.commit();
@@ -302,13 +302,19 @@ impl Loaded {
         self.read_usage(db).await
     }
 
-    /// Of what is read, anything may enter its queue again, or that of whoever made a counter-offer.
-    async fn read_turns_of_loaded(&mut self, db: &Db, cursors: &Cursors) -> Result<(), Fault> {
+    /// Of what is read, anything may enter its queue again, that of an agent that made a counter-offer,
+    /// or one that it is sent to.
+    async fn read_turns_of_loaded(
+        &mut self,
+        db: &Db,
+        needs: &Needs,
+        cursors: &Cursors,
+    ) -> Result<(), Fault> {
         let mut entrances = BTreeSet::new();
         for handoff in self.handoffs.values() {
             let makers =
                 handoff.counters.iter().map(|counter| Target::Agent(counter.agent.clone()));
-            let others = handoff.contract.fallbacks.iter().cloned();
+            let others = handoff.contract.fallbacks.iter().chain(&needs.elsewhere).cloned();
             for to in makers.chain(others).chain([handoff.to.clone()]) {
                 entrances.insert(entrance(&Queue::of(&to, handoff.priority), &handoff.from));
             }
@@ -380,14 +386,12 @@ impl Loaded {
 
     /// Reads who stands at the front of the lines that the handoffs read so far stand in: as many
     /// as may end in this batch, and the one who is next then.
-    async fn read_lines(
-        &mut self,
-        db: &Client,
-        mut members: BTreeMap<(String, String), i64>,
-    ) -> Result<(), Fault> {
+    async fn read_lines(&mut self, db: &Client, needs: &Needs) -> Result<(), Fault> {
+        let mut members = needs.lines.clone();
         for handoff in self.handoffs.values() {
             if let Some(key) = &handoff.ordering_key {
-                for to in std::iter::once(&handoff.to).chain(&handoff.contract.fallbacks) {
+                let others = handoff.contract.fallbacks.iter().chain(&needs.elsewhere);
+                for to in std::iter::once(&handoff.to).chain(others) {
                     let line = (target_text(to), key.as_str().to_owned());
                     *members.entry(line).or_insert(1) += 1;
                 }

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the commands of a batch name, before anything is locked or read.
+//! What the commands of a batch name, before anything is locked or read. Which command needs what is
+//! in its footprint; here it becomes what statements ask for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tasuki_core::command::{Act, Command, Erasable, Offer, RegistryWish, Seeker};
-use tasuki_core::decide::reads;
+use tasuki_core::commands::{Command, Footprint, HeldBy, Returns, Seeks, targets};
 use tasuki_core::ids::{IdempotencyKey, RequestId};
-use tasuki_core::registry::{Registry, Standing};
+use tasuki_core::registry::Registry;
 use tasuki_core::turn::Queue;
 use tasuki_core::{AgentId, DocumentId, HandoffId, Position, Target, TaskId};
 
 use super::rows::target_text;
-use crate::wishes::key_of;
 
 /// How many waiting handoffs one batch looks at for one target.
 const CANDIDATES_MAX: usize = 1000;
@@ -35,6 +34,8 @@ pub(super) struct Needs {
     pub(super) queues: BTreeSet<Entrance>,
     /// Whether handoffs that are read may enter a queue anew.
     pub(super) comes_back: bool,
+    /// Other targets that handoffs which are read may be sent to.
+    pub(super) elsewhere: BTreeSet<Target>,
     pub(super) sweep: usize,
     /// Whose claims are needed: these agents', or, if there are none here, everybody's.
     pub(super) held: Option<BTreeSet<AgentId>>,
@@ -49,8 +50,10 @@ impl Needs {
     pub(super) fn of<'c>(commands: impl Iterator<Item = &'c Command>, known: &Registry) -> Self {
         let mut needs = Self::default();
         for command in commands {
-            needs.add(command);
-            needs.registry |= may_change(known, command);
+            let footprint = command.footprint();
+            needs.registry |= footprint.may_change(known);
+            needs.keys.extend(command.keyed().map(|(agent, key)| (agent.clone(), key.clone())));
+            needs.add(&footprint);
         }
         needs
     }
@@ -60,120 +63,54 @@ impl Needs {
         !self.wanted.is_empty()
     }
 
-    fn add(&mut self, command: &Command) {
-        let named = reads(command);
-        self.tasks.extend(named.task);
-        self.tasks.extend(named.tasks);
-        self.handoffs.extend(named.handoff);
-        self.documents.extend(named.documents);
-        self.bodies.extend(named.bodies);
-        self.keys.extend(key_of(command).map(|(agent, key)| (agent.clone(), key.clone())));
-        match command {
-            Command::Claim(claim) => {
-                let request = claim.request_id.clone();
-                self.requests.extend(request.map(|id| (claim.seeker.agent.clone(), id)));
-                self.seek(&claim.seeker, claim.claim_ids.len());
-            }
-            Command::Peek { seeker, max } => self.seek(seeker, *max),
-            Command::Sweep { max } => {
-                self.sweep += max;
-                self.comes_back = true;
-            }
-            Command::RenewAll { .. } => self.held = Some(BTreeSet::new()),
-            Command::RaiseEpoch { .. } => {
-                self.comes_back = true;
-                self.tasks.insert(TaskId::STORE);
-                self.held = Some(BTreeSet::new());
-            }
-            Command::Registry { wish, .. } => {
-                self.tasks.insert(TaskId::STORE);
-                self.registry = true;
-                self.release(wish);
-            }
-            // What happens to documents stands in the chain of the store itself.
-            Command::Document { .. } => drop(self.tasks.insert(TaskId::STORE)),
-            Command::Erase(erase) => {
-                if let Erasable::Revision { .. } = erase.what {
-                    self.tasks.insert(TaskId::STORE);
-                }
-            }
-            Command::Approve { .. }
-            | Command::Redrive { .. }
-            | Command::SettleCounter { .. }
-            | Command::Decline { .. }
-            | Command::Join { .. }
-            | Command::Held {
-                act: Act::Release | Act::Decline { .. } | Act::Fail { .. }, ..
-            } => {
-                self.comes_back = true;
-            }
-            Command::Offer(offer) | Command::Amend { offer, .. } => self.line_up(offer),
-            Command::Publish { offers, .. } => offers.iter().for_each(|offer| self.line_up(offer)),
-            Command::Held { act: Act::Complete { follow_ups, .. }, .. } => {
-                follow_ups.iter().for_each(|offer| self.line_up(offer));
-            }
-            _ => {}
+    fn add(&mut self, footprint: &Footprint<'_>) {
+        self.tasks.extend(footprint.tasks);
+        self.tasks.extend(footprint.store.then_some(TaskId::STORE));
+        self.handoffs.extend(footprint.handoffs);
+        self.documents.extend(footprint.documents.iter().copied().cloned());
+        self.bodies.extend(footprint.bodies);
+        self.sweep += footprint.due;
+        for (queue, from) in footprint.entrances() {
+            self.queues.insert(entrance(&queue, from));
         }
-    }
-
-    /// Who is no longer known loses its claims.
-    fn release(&mut self, wish: &RegistryWish) {
-        let agent = match wish {
-            RegistryWish::Revoke { agent, .. } => agent,
-            RegistryWish::SetStanding { agent, standing: Standing::Deregistered } => agent,
-            _ => return,
-        };
-        self.comes_back = true;
-        match &mut self.held {
-            // Everybody's are needed anyway.
-            Some(agents) if agents.is_empty() => {}
-            held => drop(held.get_or_insert_default().insert(agent.clone())),
-        }
-    }
-
-    fn line_up(&mut self, offer: &Offer) {
-        for to in std::iter::once(&offer.to).chain(&offer.contract.fallbacks) {
-            let queue = Queue::of(to, offer.priority);
-            self.queues.insert(entrance(&queue, &offer.from));
-            if let Some(key) = &offer.ordering_key {
+        for offer in footprint.offers {
+            for (to, key) in targets(offer).zip(offer.ordering_key.iter().cycle()) {
                 let line = (target_text(to), key.as_str().to_owned());
                 self.lines.entry(line).or_insert(1);
             }
         }
+        match footprint.returns {
+            Returns::Never => {}
+            Returns::Again => self.comes_back = true,
+            Returns::Anew { to, .. } => {
+                self.comes_back = true;
+                self.elsewhere.extend(to.cloned());
+            }
+        }
+        match (footprint.held, &mut self.held) {
+            (HeldBy::Nobodys, _) => {}
+            (HeldBy::Everybodys, held) => *held = Some(BTreeSet::new()),
+            // Everybody's are needed anyway.
+            (HeldBy::Of(_), Some(agents)) if agents.is_empty() => {}
+            (HeldBy::Of(agent), held) => {
+                held.get_or_insert_default().insert(agent.clone());
+            }
+        }
+        if let Some(seeks) = &footprint.seeks {
+            self.seek(seeks);
+        }
     }
 
-    fn seek(&mut self, seeker: &Seeker, max: usize) {
-        let own = std::iter::once(Target::Agent(seeker.agent.clone()));
-        let able = seeker.capabilities.iter().cloned().map(Target::Capability);
+    fn seek(&mut self, seeks: &Seeks<'_>) {
+        let agent = &seeks.seeker.agent;
+        self.requests.extend(seeks.request.map(|request| (agent.clone(), request.clone())));
+        let own = std::iter::once(Target::Agent(agent.clone()));
+        let able = seeks.seeker.capabilities.iter().cloned().map(Target::Capability);
         for target in own.chain(able) {
             let wanted = self.wanted.entry(target_text(&target)).or_default();
-            *wanted = (*wanted + max).min(CANDIDATES_MAX);
+            *wanted = (*wanted + seeks.max).min(CANDIDATES_MAX);
         }
-        self.seekers.insert(seeker.agent.clone());
-    }
-}
-
-/// Whether a command may change what is known of targets and resources, as far as can be told
-/// before it is decided.
-fn may_change(known: &Registry, command: &Command) -> bool {
-    match command {
-        Command::Held { handoff, act, .. } => match act {
-            Act::Fail { .. } | Act::Reserve { .. } | Act::Unreserve { .. } => true,
-            Act::Complete { .. } => {
-                !known.breakers.is_empty() || known.reservations.contains_key(handoff)
-            }
-            Act::Decline { .. } | Act::Release => known.reservations.contains_key(handoff),
-            Act::Start | Act::ReadBack(_) | Act::Heartbeat | Act::Progress { .. } => false,
-        },
-        Command::Cancel { handoff, .. } | Command::Abort { handoff, .. } => {
-            known.reservations.contains_key(handoff)
-        }
-        Command::CancelTask { .. } | Command::RaiseEpoch { .. } => !known.reservations.is_empty(),
-        Command::Sweep { .. } => true,
-        Command::Offer(_) | Command::Publish { .. } | Command::Amend { .. } => {
-            !known.breakers.is_empty()
-        }
-        _ => false,
+        self.seekers.insert(agent.clone());
     }
 }
 

@@ -7,6 +7,7 @@
 //! same time may both renew, which does no harm. One that finds a fresh note reads the leases after it,
 //! and with them everything that was renewed before the note was written.
 
+use tasuki_core::commands::{RenewAll, Wish};
 use tasuki_core::{Command, Position, Timestamp};
 
 use super::Node;
@@ -29,10 +30,10 @@ impl Node {
     /// A silence of this broker is none where others were there.
     pub(super) async fn heard_elsewhere(&self, commands: &mut [Command]) -> Result<(), Fault> {
         for command in commands {
-            if let Command::RenewAll { since } = command
+            if let Wish::RenewAll(renew) = &mut command.wish
                 && let Some(other) = self.last_look().await?
             {
-                *since = other.max(*since);
+                renew.since = other.max(renew.since);
             }
         }
         Ok(())
@@ -44,7 +45,7 @@ impl Node {
             // Where nobody ever looked, nobody holds anything.
             let Some(since) = self.last_look().await? else { return Ok(()) };
             if self.clock.was_silent(since, self.clock.now()) {
-                let renewed = self.carry_out(&[Command::RenewAll { since }]).await;
+                let renewed = self.carry_out(&[Command::of_broker(RenewAll { since })]).await;
                 self.tell(renewed.map_err(|error| Fault::Lost(error.to_string()))?);
             }
             Ok::<_, Fault>(())

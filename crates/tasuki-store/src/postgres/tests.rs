@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use scratch_postgres::shared;
-use tasuki_core::command::{Act, Claim, Command, Offer, OfferTask, Proof, Seeker};
+use tasuki_core::commands::{self, Act, Claim, Command, Offer, OfferTask, Proof, Seeker};
 use tasuki_core::envelope::Control;
 use tasuki_core::ids::ClaimId;
 use tasuki_core::report::Note;
@@ -69,9 +69,8 @@ impl Broker {
             not_before: None,
             needs_approval: false,
             ordering_key: None,
-            key: None,
         };
-        self.run(Command::Offer(Box::new(offer))).await[0]
+        self.run(Command::offer(offer)).await[0]
     }
 
     async fn claim(&self) -> Option<HandoffId> {
@@ -81,7 +80,7 @@ impl Broker {
         };
         let claim_ids = vec![ClaimId(self.id())];
         let claim = Claim { seeker, claim_ids, lease_ms: None, request_id: None };
-        self.run(Command::Claim(claim)).await.pop()
+        self.run(Command::claim(claim)).await.pop()
     }
 
     async fn complete(&self, id: HandoffId) {
@@ -90,7 +89,7 @@ impl Broker {
         let proof = Proof { claim_id: claim.claim_id, fence: claim.fence };
         let result = Body::of(&Note { text: "done".into() });
         let act = Act::Complete { result, follow_ups: Vec::new(), checked: None };
-        self.run(Command::Held { handoff: id, proof, by: None, act }).await;
+        self.run(Command::held(id, proof, None, act)).await;
     }
 
     async fn life(&self) -> HandoffId {
@@ -161,11 +160,19 @@ async fn the_mark_of_what_is_due_never_passes_what_will_be() {
     broker.raise().await;
     assert_eq!(broker.store.node.cursors.due_mark(), BEGIN.0, "no later than the log's time");
     broker.clock.advance_ms(60_000);
-    assert_eq!(broker.run(Command::Sweep { max: 10 }).await, [id], "a lost lease");
+    assert_eq!(
+        broker.run(Command::of_broker(commands::Sweep { max: 10 })).await,
+        [id],
+        "a lost lease"
+    );
     broker.raise().await;
     assert_eq!(broker.store.node.cursors.due_mark(), BEGIN.plus_ms(60_000).0);
     broker.clock.advance_ms(DAY);
-    assert_eq!(broker.run(Command::Sweep { max: 10 }).await, [id], "its expiry");
+    assert_eq!(
+        broker.run(Command::of_broker(commands::Sweep { max: 10 })).await,
+        [id],
+        "its expiry"
+    );
 }
 
 #[tokio::test]
@@ -179,11 +186,13 @@ async fn old_history_is_dropped_in_partitions_and_the_rest_still_verifies() {
     for _ in 0..20 {
         let next = broker.offer(5).await;
         broker
-            .run(Command::CancelTask {
-                task: broker.store.handoff(next).await.unwrap().unwrap().task_id,
-                by: "planner".parse().unwrap(),
-                reason: None,
-            })
+            .run(Command::by(
+                "planner".parse().unwrap(),
+                commands::CancelTask {
+                    task: broker.store.handoff(next).await.unwrap().unwrap().task_id,
+                    reason: None,
+                },
+            ))
             .await;
     }
     assert_eq!(broker.drop_older_than(Duration::from_secs(60)).await, 0, "nothing is old yet");

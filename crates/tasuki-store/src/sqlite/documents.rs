@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rusqlite::types::ToSql;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tasuki_core::document::ranking::{CANDIDATES_MAX, Candidate, Candidates, Question};
-use tasuki_core::document::{self, Document, Revision, StoredBody};
+use tasuki_core::document::{Document, Revision, StoredBody};
 use tasuki_core::event::Sealed;
 use tasuki_core::search::Statistics;
 use tasuki_core::{Body, DocumentId, Event, Position};
@@ -36,7 +36,7 @@ pub(super) fn project(db: &Connection, sealed: &Sealed, body: Option<&Body>) -> 
 }
 
 fn put(db: &Connection, sealed: &Sealed, body: Option<&Body>) -> Result<()> {
-    let Some(id) = document::of_event(&sealed.record.event) else { return Ok(()) };
+    let Some(id) = sealed.record.event.facts().document else { return Ok(()) };
     let Some(change) = Change::of(sealed, body, document(db, id)?) else { return Ok(()) };
     if let Some(revision) = &change.revision {
         put_revision(db, id, revision)?;

@@ -7,6 +7,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tasuki_core::commands;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use tasuki_core::ids::Epoch;
@@ -222,8 +223,8 @@ fn raise_epoch(
     dir: &Path,
     now: Timestamp,
 ) -> Result<(), OpenError> {
-    let command = Command::RaiseEpoch { epoch: live.epoch.0 + 1 };
-    let events = tasuki_core::decide(command, live, now).events;
+    let command = Command::of_broker(commands::RaiseEpoch { epoch: live.epoch.0 + 1 });
+    let events = tasuki_core::decide(&command, live, now).events;
     let batch: Vec<_> = events.into_iter().map(|event| live.append(event, now)).collect();
     journal
         .commit(&batch, live, CatchUp::Least, now)

@@ -5,7 +5,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use tasuki_core::command::{Act, Claim, Offer, OfferTask, Proof, Seeker};
+use tasuki_core::commands::{self, Act, Claim, Offer, OfferTask, Proof, Seeker};
 use tasuki_core::decide::Replay;
 use tasuki_core::document::StoredBody;
 use tasuki_core::envelope::Control;
@@ -149,7 +149,7 @@ fn body(text: &str) -> Body {
 
 pub(crate) fn offer(id: u128, key: Option<&str>) -> Command {
     let key = key.map(|key| Key { key: key.parse().unwrap(), request: body("request").hash });
-    Command::Offer(Box::new(Offer {
+    let offer = Offer {
         handoff: HandoffId(id),
         task: OfferTask::New {
             task: TaskId(id),
@@ -176,20 +176,20 @@ pub(crate) fn offer(id: u128, key: Option<&str>) -> Command {
         not_before: None,
         needs_approval: false,
         ordering_key: None,
-        key,
-    }))
+    };
+    Command::offer(offer).with_key(key)
 }
 
 pub(crate) fn claim(id: u128) -> Command {
     let seeker = Seeker { agent: "coder".parse().unwrap(), capabilities: Vec::new() };
     let claim_ids = vec![ClaimId(id)];
     let claim = Claim { seeker, claim_ids, lease_ms: None, request_id: None };
-    Command::ClaimOne { handoff: HandoffId(id), claim }
+    Command::claim_one(HandoffId(id), claim)
 }
 
 pub(crate) fn complete(id: u128, proof: Proof) -> Command {
     let act = Act::Complete { result: body("done"), follow_ups: Vec::new(), checked: None };
-    Command::Held { handoff: HandoffId(id), proof, by: None, act }
+    Command::held(HandoffId(id), proof, None, act)
 }
 
 #[tokio::test]
@@ -316,7 +316,9 @@ async fn a_full_queue_refuses_at_once() {
     let _first = stage.stand_still().await;
     let sweep = || {
         let (reply, answer) = oneshot::channel();
-        let sent = stage.handle.send(Message::Execute(vec![Command::Sweep { max: 1 }], reply));
+        let sent = stage
+            .handle
+            .send(Message::Execute(vec![Command::of_broker(commands::Sweep { max: 1 })], reply));
         sent.map(|()| answer)
     };
     let waiting: Vec<_> = (0..QUEUE_MAX).map(|_| sweep().unwrap()).collect();

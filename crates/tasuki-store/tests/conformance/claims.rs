@@ -2,7 +2,7 @@
 //! Who gets what, and in which order.
 
 use tasuki_core::HandoffId;
-use tasuki_core::command::{Act, Command};
+use tasuki_core::commands::{self, Act, Command};
 
 use crate::stage::{Stage, code};
 use crate::support::{agent, complete, seeker, to, to_any};
@@ -29,7 +29,7 @@ pub(crate) async fn senders_to_one_target_take_turns_however_much_one_of_them_se
         let offer = |_| {
             let mut offer = stage.offer(to_any("review"));
             offer.from = agent(name);
-            Command::Offer(Box::new(offer))
+            Command::offer(offer)
         };
         let commands: Vec<_> = (0..count).map(offer).collect();
         let sent = stage.store.execute(commands);
@@ -113,7 +113,7 @@ pub(crate) async fn an_ordering_key_lets_one_go_at_a_time(stage: Stage) {
     stage.act(first, proof, complete("done")).await.unwrap();
 
     assert_eq!(stage.claim_next("coder", 10).await, [second]);
-    let cancel = Command::Cancel { handoff: second, by: agent("planner"), reason: None };
+    let cancel = Command::by(agent("planner"), commands::Cancel { handoff: second, reason: None });
     stage.run(cancel).await.unwrap();
     assert_eq!(stage.claim_next("coder", 10).await, [third]);
 }
@@ -126,7 +126,7 @@ pub(crate) async fn a_claim_is_safe_to_repeat_with_its_request_id(stage: Stage) 
     let ask = |count| {
         let mut wish = stage.wish("coder", count);
         wish.request_id = Some("r-1".parse().unwrap());
-        stage.run(Command::Claim(wish))
+        stage.run(Command::claim(wish))
     };
     let first = ask(2).await.unwrap();
     let again = ask(2).await.unwrap();
@@ -153,7 +153,7 @@ pub(crate) async fn who_declined_is_not_asked_again(stage: Stage) {
 pub(crate) async fn looking_is_recorded_once_and_claims_nothing(stage: Stage) {
     let id = stage.offered().await;
     for _ in 0..2 {
-        let peek = Command::Peek { seeker: seeker("coder"), max: 10 };
+        let peek = Command::peek(seeker("coder"), 10);
         assert_eq!(stage.run(peek).await.unwrap().outcome.handoffs, [id]);
     }
     assert_eq!(stage.story(id).await, ["transfer_offered", "delivered"]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What becomes of work that could not be done.
 
-use tasuki_core::command::{Act, Command};
+use tasuki_core::commands::{self, Act, Command};
 use tasuki_core::event::{DeadReason, FailureClass};
 use tasuki_core::handoff::{Review, StateName};
 use tasuki_core::{HandoffId, State, TaskState};
@@ -55,8 +55,10 @@ pub(crate) async fn redriving_makes_a_new_handoff_with_the_old_envelope(stage: S
 
     let again = stage.redrive(dead).await.unwrap();
     assert_eq!((again.outcome.repeated, &again.outcome.handoffs), (true, &vec![new]));
-    let discard =
-        Command::Discard { handoff: dead, by: agent("person"), reason: body("pointless") };
+    let discard = Command::by(
+        agent("person"),
+        commands::Discard { handoff: dead, reason: body("pointless") },
+    );
     assert_eq!(code(stage.run(discard).await), "already_reviewed");
     let proof = stage.claim(new, "coder").await;
     stage.act(new, proof, complete("done")).await.unwrap();
@@ -66,8 +68,9 @@ pub(crate) async fn redriving_makes_a_new_handoff_with_the_old_envelope(stage: S
 pub(crate) async fn discarding_keeps_the_reason_and_ends_the_task(stage: Stage) {
     let dead = stage.offered().await;
     stage.kill(dead).await;
-    let discard =
-        || Command::Discard { handoff: dead, by: agent("person"), reason: body("pointless") };
+    let discard = || {
+        Command::by(agent("person"), commands::Discard { handoff: dead, reason: body("pointless") })
+    };
     stage.run(discard()).await.unwrap();
     assert!(stage.run(discard()).await.unwrap().outcome.repeated);
     let old = stage.handoff(dead).await;
@@ -103,7 +106,7 @@ pub(crate) async fn dead_letters_are_listed_until_somebody_decides(stage: Stage)
     };
     assert_eq!(list(true).await, [dead[2], dead[1], dead[0]]);
     let reason = body("pointless");
-    let discard = Command::Discard { handoff: dead[1], by: agent("person"), reason };
+    let discard = Command::by(agent("person"), commands::Discard { handoff: dead[1], reason });
     stage.run(discard).await.unwrap();
     stage.redrive(dead[0]).await.unwrap();
     assert_eq!(list(true).await, [dead[2]]);

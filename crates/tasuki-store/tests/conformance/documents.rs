@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memories and shared contexts: revisions, races, finding them again, and erasing what they said.
 
-use tasuki_core::command::{DocumentWish, Erasable, Erase, RegistryWish, Settle, Write};
+use tasuki_core::commands::{self, DocumentWish, Erasable, Erase, RegistryWish, Settle, Write};
 use tasuki_core::document::ranking::{Question, rank};
 use tasuki_core::document::{Content, Document, Kind, Priority, Scope};
 use tasuki_core::event::Actor;
@@ -34,7 +34,6 @@ fn write_of(content: Body) -> Write {
         pinned: None,
         priority: None,
         settles: None,
-        key: None,
     }
 }
 
@@ -45,7 +44,7 @@ impl Stage {
         name: &str,
         wish: DocumentWish,
     ) -> Result<Done, Error> {
-        self.run(Command::Document { id: id(name), by: agent(by), wish }).await
+        self.run(Command::by(agent(by), commands::ChangeDocument { id: id(name), wish })).await
     }
 
     async fn put(&self, name: &str, write: Write) -> Result<Done, Error> {
@@ -89,8 +88,8 @@ impl Stage {
     }
 
     async fn erase(&self, what: Erasable) -> Result<Done, Error> {
-        let erase = Erase { by: agent("admin"), what, reason: body("by request") };
-        self.run(Command::Erase(Box::new(erase))).await
+        let erase = Erase { what, reason: body("by request") };
+        self.run(Command::by(agent("admin"), erase)).await
     }
 
     async fn erase_revision(&self, name: &str, revision: u32) -> Result<Done, Error> {
@@ -110,7 +109,7 @@ impl Stage {
     async fn quota(&self, bytes: u64) {
         let quotas = Quotas { stored_bytes: Some(bytes), ..Quotas::default() };
         let wish = RegistryWish::SetTenant(Tenant { id: "default".parse().unwrap(), quotas });
-        self.run(Command::Registry { by: Actor::Broker, wish }).await.unwrap();
+        self.run(Command::registry(Actor::Broker, wish)).await.unwrap();
     }
 }
 
@@ -151,15 +150,21 @@ pub(crate) async fn of_many_who_write_what_they_saw_one_wins(stage: Stage) {
 
 pub(crate) async fn a_memory_is_made_once_for_a_key(stage: Stage) {
     let write = write_of(content("once", &[]).body().unwrap());
-    let write = Write { expected: Some(0), key: key("k-1", "request"), ..write };
-    assert!(!stage.put("ms-1", write.clone()).await.unwrap().outcome.repeated);
+    let write = Write { expected: Some(0), ..write };
+    let put = |stage: &Stage, name: &str| {
+        let wish = DocumentWish::Write(Box::new(write.clone()));
+        let change = Command::by(agent("coder"), commands::ChangeDocument { id: id(name), wish });
+        let (stage, change) = (stage.clone(), change.with_key(key("k-1", "request")));
+        async move { stage.run(change).await }
+    };
+    assert!(!put(&stage, "ms-1").await.unwrap().outcome.repeated);
     // The broker makes up another name each time, and the first one stands.
-    let again = stage.put("ms-2", write.clone()).await.unwrap();
+    let again = put(&stage, "ms-2").await.unwrap();
     assert!(again.outcome.repeated);
     assert_eq!(again.document.unwrap().id, id("ms-1"));
     assert!(stage.kept("ms-2", None).await.is_none());
     let stage = if stage.backend == Backend::Volatile { stage } else { stage.restart().await };
-    let again = stage.put("ms-3", write).await.unwrap();
+    let again = put(&stage, "ms-3").await.unwrap();
     assert_eq!(again.document.unwrap().id, id("ms-1"));
 }
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tasuki_core::command::{Command, OpenTask};
+use tasuki_core::commands::{Command, OpenTask};
 use tasuki_core::handoff::StateName;
 use tasuki_core::ids::{ChannelId, Project};
 use tasuki_core::{Handoff, Position, Target, Task, TaskId, TaskState};
@@ -53,17 +53,16 @@ fn open(
     project: Option<Project>,
     channel: Option<ChannelId>,
 ) -> Command {
-    Command::OpenTask(OpenTask {
+    let open = OpenTask {
         task: TaskId(stage.next_id()),
-        owner: agent(owner),
         intent: body("do it"),
         correlation_id: None,
         project,
         parent: None,
         coordinator: None,
         channel,
-        key: None,
-    })
+    };
+    Command::by(agent(owner), open)
 }
 
 /// Everything there is, newest first, each asked for by its id.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What time does: leases, hard deadlines, retries, start times, expiry.
 
-use tasuki_core::command::{Act, Command, Proof};
+use tasuki_core::commands::{self, Act, Command, Proof};
 use tasuki_core::event::FailureClass;
 use tasuki_core::handoff::AttemptEnd;
 use tasuki_core::{ClaimId, Event, Fence, State, Terms};
@@ -161,7 +161,8 @@ pub(crate) async fn one_sweep_takes_no_more_than_it_was_told(stage: Stage) {
         stage.clock.advance_ms(1);
     }
     stage.clock.advance_ms(LEASE);
-    let swept = stage.run(Command::Sweep { max: 3 }).await.unwrap().outcome.handoffs;
+    let swept =
+        stage.run(Command::of_broker(commands::Sweep { max: 3 })).await.unwrap().outcome.handoffs;
     assert_eq!(swept, claimed[..3], "the longest due first");
     assert_eq!(stage.sweep().await, claimed[3..]);
 }
@@ -170,7 +171,7 @@ pub(crate) async fn raising_the_epoch_makes_every_claim_stale(stage: Stage) {
     let id = stage.offer_to(to_any("review"), |_| {}).await;
     let old = stage.claim(id, "coder").await;
     for epoch in [2, 3] {
-        stage.run(Command::RaiseEpoch { epoch }).await.unwrap();
+        stage.run(Command::of_broker(commands::RaiseEpoch { epoch })).await.unwrap();
         // A listing lets a backend put away what nobody works on.
         let filter = tasuki_store::TaskFilter { max: 10, ..Default::default() };
         assert_eq!(stage.store.list_tasks(filter).await.unwrap().len(), 1);

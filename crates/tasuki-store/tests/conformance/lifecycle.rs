@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One handoff from its offer to its end, and commands that share a commit.
 
-use tasuki_core::command::{Act, Command, OpenTask, Proof};
+use tasuki_core::commands::{self, Act, Command, OpenTask, Proof};
 use tasuki_core::event::Actor;
 use tasuki_core::{State, TaskId, TaskState};
 use tasuki_store::Error;
@@ -44,9 +44,8 @@ pub(crate) async fn a_reply_shows_things_as_they_are_after_its_own_command(stage
     let id = offer.handoff;
     offer.priority = 7;
     let claim = stage.wish("coder", 1);
-    let cancel = Command::Cancel { handoff: id, by: agent("planner"), reason: None };
-    let commands =
-        vec![Command::Offer(Box::new(offer)), Command::ClaimOne { handoff: id, claim }, cancel];
+    let cancel = Command::by(agent("planner"), commands::Cancel { handoff: id, reason: None });
+    let commands = vec![Command::offer(offer), Command::claim_one(id, claim), cancel];
     let replies = stage.store.execute(commands).await.unwrap();
     let seen: Vec<_> =
         replies.into_iter().map(|reply| reply.unwrap().handoffs[0].state.name().as_str()).collect();
@@ -60,7 +59,7 @@ pub(crate) async fn a_refused_command_does_not_hinder_its_neighbours(stage: Stag
     let last = stage.offer(to("coder"));
     let ids = [&first, &misplaced, &last].map(|offer| offer.handoff);
     let commands =
-        [first, misplaced, last].into_iter().map(|offer| Command::Offer(Box::new(offer))).collect();
+        [first, misplaced, last].into_iter().map(|offer| Command::offer(offer)).collect();
     let mut replies = stage.store.execute(commands).await.unwrap();
     assert_eq!(code(replies.remove(1)), "invalid_terms");
     assert!(replies.iter().all(Result::is_ok));
@@ -73,7 +72,7 @@ pub(crate) async fn a_refused_command_leaves_nothing_behind(stage: Stage) {
     let before = (stage.handoff(id).await, stage.task_of(id).await, stage.store.head());
     let forged = Proof { claim_id: tasuki_core::ClaimId(7), fence: tasuki_core::Fence(7) };
     assert_eq!(code(stage.act(id, forged, complete("x")).await), "stale_claim");
-    let cancel = Command::Cancel { handoff: id, by: agent("stranger"), reason: None };
+    let cancel = Command::by(agent("stranger"), commands::Cancel { handoff: id, reason: None });
     assert_eq!(code(stage.run(cancel).await), "not_permitted");
     assert_eq!(code(stage.try_claim(id, "tester").await), "not_target");
     assert_eq!((stage.handoff(id).await, stage.task_of(id).await, stage.store.head()), before);
@@ -85,7 +84,7 @@ pub(crate) async fn completing_and_handing_on_is_one_step(stage: Stage) {
     let done = stage.try_claim(id, "coder").await.unwrap();
     let proof = proof_of(&done.handoffs[0]);
     let mut next = stage.offer(to_any("review"));
-    next.task = tasuki_core::command::OfferTask::Existing(task);
+    next.task = tasuki_core::commands::OfferTask::Existing(task);
     next.from = agent("coder");
     (next.previous, next.hop) = (Some(done.handoffs[0].envelope), 1);
     let follow = next.handoff;
@@ -114,7 +113,7 @@ pub(crate) async fn cancelling_ends_a_handoff_whoever_holds_it(stage: Stage) {
     let id = stage.offered().await;
     let proof = stage.claim(id, "coder").await;
     let reason = Some(body("not needed"));
-    let cancel = Command::Cancel { handoff: id, by: agent("planner"), reason };
+    let cancel = Command::by(agent("planner"), commands::Cancel { handoff: id, reason });
     stage.run(cancel.clone()).await.unwrap();
     assert!(stage.run(cancel).await.unwrap().outcome.repeated);
     assert_eq!(code(stage.act(id, proof, complete("done")).await), "stale_claim");
@@ -126,18 +125,16 @@ pub(crate) async fn a_task_without_a_handoff_is_opened_and_cancelled(stage: Stag
     let task = TaskId(stage.next_id());
     let open = OpenTask {
         task,
-        owner: agent("planner"),
         intent: body("do it"),
         correlation_id: Some("order 7".parse().unwrap()),
         project: None,
         parent: None,
         coordinator: None,
         channel: None,
-        key: None,
     };
-    let done = stage.run(Command::OpenTask(open)).await.unwrap();
+    let done = stage.run(Command::by(agent("planner"), open)).await.unwrap();
     assert_eq!(done.task.unwrap().state, TaskState::Open);
-    let cancel = Command::CancelTask { task, by: agent("planner"), reason: None };
+    let cancel = Command::by(agent("planner"), commands::CancelTask { task, reason: None });
     let done = stage.run(cancel).await.unwrap();
     assert_eq!(done.task.unwrap().state, TaskState::Cancelled);
     assert_eq!(stage.store.task(task).await.unwrap().unwrap().state, TaskState::Cancelled);
@@ -149,14 +146,14 @@ pub(crate) async fn what_was_never_there_is_not_found(stage: Stage) {
     assert_eq!(stage.store.handoff(handoff).await.unwrap(), None);
     assert!(stage.store.chain(task).await.unwrap().is_empty());
     assert_eq!(code(stage.try_claim(handoff, "coder").await), "handoff_not_found");
-    let cancel = Command::CancelTask { task, by: agent("planner"), reason: None };
+    let cancel = Command::by(agent("planner"), commands::CancelTask { task, reason: None });
     assert_eq!(code(stage.run(cancel).await), "task_not_found");
 }
 
 pub(crate) async fn a_closed_store_takes_nothing_more(stage: Stage) {
     let id = stage.offered().await;
     stage.store.close().await;
-    let sweep = || vec![Command::Sweep { max: 1 }];
+    let sweep = || vec![Command::of_broker(commands::Sweep { max: 1 })];
     assert!(matches!(stage.store.execute(sweep()).await, Err(Error::Closed)));
     assert!(matches!(stage.store.handoff(id).await, Err(Error::Closed)));
     assert!(matches!(stage.store.task(TaskId(1)).await, Err(Error::Closed)));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use tasuki_core::command::{Command, Proof};
+use tasuki_core::commands::{Command, Proof};
 use tasuki_core::{Event, HandoffId, Position, TaskId};
 use tasuki_store::audit::Verdict;
 use tasuki_store::{Error, HandoffFilter, ManualClock, Store, Sync, TaskFilter};

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tasuki_core::command::{Act, Command};
+use tasuki_core::commands::{self, Act, Command};
 use tasuki_core::event::FailureClass;
 use tasuki_core::{Target, Timestamp};
 use tasuki_store::{COMMANDS_MAX, Committed, Error};
@@ -71,7 +71,7 @@ pub(crate) async fn a_line_tells_when_its_next_one_can_be_claimed(stage: Stage) 
     let mut offered = Vec::new();
     let mut news = stage.store.subscribe();
     for _ in 0..2 {
-        let ordered = |offer: &mut tasuki_core::command::Offer| {
+        let ordered = |offer: &mut tasuki_core::commands::Offer| {
             offer.ordering_key = Some("a".parse().unwrap());
         };
         offered.push(stage.offer_to(to_any("review"), ordered).await);
@@ -129,7 +129,7 @@ pub(crate) async fn what_is_due_next_is_told(stage: Stage) {
     stage.act(id, proof, complete("done")).await.unwrap();
     stage.sweep().await;
     assert_eq!(next(), Some(start));
-    let cancel = Command::Cancel { handoff: other, by: agent("planner"), reason: None };
+    let cancel = Command::by(agent("planner"), commands::Cancel { handoff: other, reason: None });
     stage.run(cancel).await.unwrap();
     stage.sweep().await;
     assert_eq!(next(), None::<Timestamp>);
@@ -138,10 +138,9 @@ pub(crate) async fn what_is_due_next_is_told(stage: Stage) {
 pub(crate) async fn counts_tell_what_there_is(stage: Stage) {
     let mut ids = Vec::new();
     for number in 0..4 {
-        let change = |offer: &mut tasuki_core::command::Offer| {
-            offer.key = key(&format!("k-{number}"), "request");
-        };
-        ids.push(stage.offer_to(to("coder"), change).await);
+        let key = key(&format!("k-{number}"), "request");
+        let done = stage.send_keyed(stage.offer(to("coder")), key).await.unwrap();
+        ids.push(done.outcome.handoffs[0]);
     }
     let stats = stage.store.stats();
     assert_eq!((stats.live_handoffs, stats.waiting_handoffs), (4, 4));
@@ -164,12 +163,13 @@ pub(crate) async fn counts_tell_what_there_is(stage: Stage) {
 }
 
 pub(crate) async fn one_call_is_one_commit(stage: Stage) {
-    let offers = (0..COMMANDS_MAX).map(|_| Command::Offer(Box::new(stage.offer(to("coder")))));
+    let offers = (0..COMMANDS_MAX).map(|_| Command::offer(stage.offer(to("coder"))));
     let replies = stage.store.execute(offers.collect()).await.unwrap();
     assert!(replies.iter().all(Result::is_ok));
     let stats = stage.store.stats();
     assert_eq!((stats.commits, stats.events), (1, COMMANDS_MAX as u64));
 
-    let too_many = (0..=COMMANDS_MAX).map(|_| Command::Sweep { max: 1 }).collect();
+    let too_many =
+        (0..=COMMANDS_MAX).map(|_| Command::of_broker(commands::Sweep { max: 1 })).collect();
     assert!(matches!(stage.store.execute(too_many).await, Err(Error::Overloaded)));
 }

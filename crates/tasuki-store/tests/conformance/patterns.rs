@@ -3,7 +3,7 @@
 //! many that are told, work that waits, resources that one holder has, and results taken back.
 
 use tasuki_core::breaker::BreakerState;
-use tasuki_core::command::{Act, Offer, OfferTask, OpenTask, Proof};
+use tasuki_core::commands::{self, Act, Offer, OfferTask, OpenTask, Proof, Publish};
 use tasuki_core::contract::{After, Contract};
 use tasuki_core::event::{FailureClass, TaintPolicy};
 use tasuki_core::{Command, HandoffId, Position, TaskId, Terms};
@@ -99,32 +99,29 @@ fn below(stage: &Stage, parent: TaskId, receiver: &str) -> Offer {
     Offer { task, control: tasuki_core::envelope::Control::Awaited, ..stage.offer(to(receiver)) }
 }
 
-fn publication(stage: &Stage, receivers: usize) -> (TaskId, Command) {
+fn publication(stage: &Stage, receivers: usize) -> (TaskId, Publish) {
     let task = TaskId(stage.next_id());
     let open = OpenTask {
         task,
-        owner: agent("planner"),
         intent: body("do it"),
         correlation_id: None,
         parent: None,
         project: None,
         coordinator: None,
         channel: Some("news".parse().unwrap()),
-        key: None,
     };
     let offers = (0..receivers).map(|number| below(stage, task, &format!("agent-{number}")));
     let offers = offers.collect();
-    (task, Command::Publish { open, offers })
+    (task, Publish { open, offers })
 }
 
 pub(crate) async fn a_publication_is_there_for_all_or_for_none(stage: Stage) {
     let (task, publish) = publication(&stage, 500);
-    let done = stage.run(publish).await.unwrap();
+    let done = stage.run(Command::by(agent("planner"), publish)).await.unwrap();
     assert_eq!(done.handoffs.len(), 500);
     let (_, mut bad) = publication(&stage, 3);
-    if let Command::Publish { offers, .. } = &mut bad {
-        offers[2].expires_at = stage.now();
-    }
+    bad.offers[2].expires_at = stage.now();
+    let bad = Command::by(agent("planner"), bad);
     assert_eq!(code(stage.run(bad).await), "deadline_passed");
     let stage = again(stage).await;
     let told = TaskFilter {
@@ -146,7 +143,8 @@ pub(crate) async fn work_goes_on_when_enough_of_what_it_waits_for_is_done(stage:
     let tasks = vec![stage.task_of(parts[0]).await.id, stage.task_of(parts[1]).await.id];
     let after = After { tasks: tasks.clone(), need: 1 };
     let id = stage.offer_to(to("last"), |offer| offer.contract.after = Some(after)).await;
-    let join = |failed| Command::Join { handoff: id, tasks: tasks.clone(), failed };
+    let join =
+        |failed| Command::of_broker(commands::Join { handoff: id, tasks: tasks.clone(), failed });
     stage.run(join(Vec::new())).await.unwrap();
     assert_eq!(stage.state(id).await, "scheduled", "nothing is done yet");
     let proof = stage.claim(parts[1], "coder").await;
@@ -194,22 +192,22 @@ pub(crate) async fn what_is_built_on_a_retracted_result_is_held_back(stage: Stag
     let done = Act::Complete { result: body("done"), follow_ups: vec![next], checked: None };
     stage.act(id, proof, done).await.unwrap();
     let policy = TaintPolicy::Block;
-    let retract =
-        Command::Retract { handoff: id, by: agent("coder"), reason: body("wrong"), policy };
+    let retract = Command::by(
+        agent("coder"),
+        commands::Retract { handoff: id, reason: body("wrong"), policy },
+    );
     stage.run(retract.clone()).await.unwrap();
     assert!(stage.run(retract).await.unwrap().outcome.repeated);
     assert_eq!(stage.state(follows).await, "awaiting_approval");
     let stage = again(stage).await;
     assert!(stage.task_of(id).await.is_blocked());
-    let clear = Command::ClearTaint {
-        task: before.task_id,
-        by: agent("planner"),
-        source: id,
-        reason: body("it is fine"),
-    };
+    let clear = Command::by(
+        agent("planner"),
+        commands::ClearTaint { task: before.task_id, source: id, reason: body("it is fine") },
+    );
     stage.run(clear).await.unwrap();
     assert!(!stage.task_of(id).await.is_blocked());
-    stage.run(Command::Approve { handoff: follows, by: agent("person") }).await.unwrap();
+    stage.run(Command::by(agent("person"), commands::Approve { handoff: follows })).await.unwrap();
     assert_eq!(stage.claim_next("tester", 1).await, [follows]);
     stage.verified().await;
 }
@@ -217,7 +215,7 @@ pub(crate) async fn what_is_built_on_a_retracted_result_is_held_back(stage: Stag
 pub(crate) async fn a_dead_letter_is_taken_for_review_and_amended_once(stage: Stage) {
     let id = exhaust(&stage, "coder").await;
     let until = Some(stage.now().plus_ms(1000));
-    let take = Command::TakeReview { handoff: id, by: agent("ann"), until };
+    let take = Command::by(agent("ann"), commands::TakeReview { handoff: id, until });
     stage.run(take).await.unwrap();
     let stage = again(stage).await;
     assert_eq!(code(stage.redrive(id).await), "review_taken");
@@ -230,8 +228,7 @@ pub(crate) async fn a_dead_letter_is_taken_for_review_and_amended_once(stage: St
     };
     let new = offer.handoff;
     let changed = offer.envelope.hash;
-    let offer = Box::new(offer);
-    let amend = Command::Amend { handoff: id, by: agent("ann"), changed, offer };
+    let amend = Command::by(agent("ann"), commands::Amend { handoff: id, changed, offer });
     stage.run(amend.clone()).await.unwrap();
     let repeated = stage.run(amend).await.unwrap();
     assert_eq!((repeated.outcome.repeated, &repeated.outcome.handoffs[..]), (true, &[new][..]));

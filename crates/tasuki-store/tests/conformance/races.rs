@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use tasuki_core::HandoffId;
-use tasuki_core::command::Command;
+use tasuki_core::commands::{self, Command};
 use tasuki_store::{Done, Error};
 use tokio::task::JoinSet;
 
@@ -53,7 +53,7 @@ pub(crate) async fn of_many_claimers_of_a_queue_each_handoff_has_one_winner(stag
         let stage = stage.clone();
         async move {
             let wish = stage.wish(&format!("agent-{racer}"), 1);
-            stage.run(Command::Claim(wish)).await
+            stage.run(Command::claim(wish)).await
         }
     });
     let won: Vec<HandoffId> =
@@ -65,11 +65,7 @@ pub(crate) async fn of_many_claimers_of_a_queue_each_handoff_has_one_winner(stag
 pub(crate) async fn a_hundred_sends_with_one_key_make_one_handoff(stage: Stage) {
     let sends = race(100, |_| {
         let stage = stage.clone();
-        async move {
-            let mut offer = stage.offer(to("coder"));
-            offer.key = key("k-1", "request");
-            stage.send(offer).await
-        }
+        async move { stage.send_keyed(stage.offer(to("coder")), key("k-1", "request")).await }
     });
     let sends: Vec<_> = sends.await.into_iter().map(Result::unwrap).collect();
     let first = sends.iter().find(|done| !done.outcome.repeated).unwrap();
@@ -108,7 +104,9 @@ pub(crate) async fn a_completion_and_a_cancellation_race_to_one_end(stage: Stage
                     0 => stage.act(id, proof, complete("done")).await,
                     _ => {
                         let by = agent("planner");
-                        stage.run(Command::Cancel { handoff: id, by, reason: None }).await
+                        stage
+                            .run(Command::by(by, commands::Cancel { handoff: id, reason: None }))
+                            .await
                     }
                 }
             }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tasuki_core::command::{Act, Command, OpenTask};
+use tasuki_core::commands::{self, Act, Command, OpenTask};
 use tasuki_core::event::FailureClass;
 use tasuki_core::handoff::StateName;
 use tasuki_core::{Handoff, Position, Task, TaskId, TaskState};
@@ -36,9 +36,12 @@ pub(crate) async fn populate(stage: &Stage) {
         }
         let id = stage.offer_to(target.clone(), |_| {}).await;
         let by = agent("planner");
-        stage.run(Command::Cancel { handoff: id, by: by.clone(), reason: None }).await.unwrap();
+        stage
+            .run(Command::by(by.clone(), commands::Cancel { handoff: id, reason: None }))
+            .await
+            .unwrap();
         let id = stage.offer_to(target.clone(), |_| {}).await;
-        stage.run(Command::Abort { handoff: id, by, reason: None }).await.unwrap();
+        stage.run(Command::by(by, commands::Abort { handoff: id, reason: None })).await.unwrap();
         let id = stage.offer_to(to("coder"), |_| {}).await;
         stage.kill(id).await;
         stage.redrive(id).await.unwrap();
@@ -48,16 +51,14 @@ pub(crate) async fn populate(stage: &Stage) {
         let task = TaskId(stage.next_id());
         let open = OpenTask {
             task,
-            owner: agent("planner"),
             intent: body("do it"),
             correlation_id: Some("order 7".parse().unwrap()),
             project: None,
             parent,
             coordinator: None,
             channel: None,
-            key: None,
         };
-        stage.run(Command::OpenTask(open)).await.unwrap();
+        stage.run(Command::by(agent("planner"), open)).await.unwrap();
         parent = Some(task);
     }
     stage.clock.advance_ms(SECOND);
@@ -136,7 +137,7 @@ pub(crate) async fn a_listing_of_handoffs_is_what_its_filter_lets_through(stage:
 
 pub(crate) async fn a_listing_of_tasks_is_what_its_filter_lets_through(stage: Stage) {
     populate(&stage).await;
-    stage.run(Command::RaiseEpoch { epoch: 2 }).await.unwrap();
+    stage.run(Command::of_broker(commands::RaiseEpoch { epoch: 2 })).await.unwrap();
     let everything = tasks(&*stage.store, &TaskFilter::default(), 1000).await;
     let ids: BTreeSet<_> =
         stage.log().await.iter().map(|entry| entry.sealed.record.task_id).collect();

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use tasuki_core::command::{Command, DocumentWish, OfferTask, OpenTask, RegistryWish, Write};
+use tasuki_core::commands::{
+    self, Command, DocumentWish, OfferTask, OpenTask, RegistryWish, Write,
+};
 use tasuki_core::document::{Kind, Scope};
 use tasuki_core::event::{Actor, BranchOf};
 use tasuki_core::identity::SecretKey;
@@ -21,7 +23,7 @@ const SECRET: Hash = Hash([7; 32]);
 
 impl Stage {
     async fn change(&self, wish: RegistryWish) -> Result<Done, Error> {
-        self.run(Command::Registry { by: Actor::Agent(agent("admin")), wish }).await
+        self.run(Command::registry(Actor::Agent(agent("admin")), wish)).await
     }
 
     async fn publish(&self, name: &str, text: &str) {
@@ -230,16 +232,14 @@ pub(crate) async fn tasks_are_listed_by_their_project_before_and_after_a_restart
         let task = TaskId(stage.next_id());
         let open = OpenTask {
             task,
-            owner: agent("planner"),
             intent: body("do it"),
             correlation_id: None,
             parent: None,
             project: project.map(|project| project.parse().unwrap()),
             coordinator: None,
             channel: None,
-            key: None,
         };
-        stage.run(Command::OpenTask(open)).await.unwrap();
+        stage.run(Command::by(agent("planner"), open)).await.unwrap();
         task
     };
     let (web, _, again) = (open(Some("web")).await, open(None).await, open(Some("web")).await);
@@ -259,7 +259,7 @@ pub(crate) async fn tasks_are_listed_by_their_project_before_and_after_a_restart
     let task = stage.store.task(web).await.unwrap().unwrap();
     assert_eq!(task.project.as_ref().map(|project| project.as_str()), Some("web"));
     // A change of the task keeps it where it is.
-    let cancel = Command::CancelTask { task: web, by: agent("planner"), reason: None };
+    let cancel = Command::by(agent("planner"), commands::CancelTask { task: web, reason: None });
     stage.run(cancel).await.unwrap();
     assert_eq!(listed(&stage).await, [again, web]);
 }
@@ -309,11 +309,12 @@ pub(crate) async fn a_chain_of_another_broker_is_a_document_and_nothing_else(sta
         pinned: None,
         priority: None,
         settles: None,
-        key: None,
     };
     let put = async |id: &DocumentId, kind: Kind| {
         let wish = DocumentWish::Write(Box::new(write(kind)));
-        stage.run(Command::Document { id: id.clone(), by: agent("planner"), wish }).await
+        stage
+            .run(Command::by(agent("planner"), commands::ChangeDocument { id: id.clone(), wish }))
+            .await
     };
     assert_eq!(code(put(&id, Kind::Memory).await), "invalid_document");
     assert_eq!(code(put(&"ms-1".parse().unwrap(), Kind::Chain).await), "invalid_document");

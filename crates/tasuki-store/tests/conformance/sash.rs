@@ -2,7 +2,7 @@
 //! What happens to an envelope after it was made: lifted constraints, and fetches of what it had
 //! trimmed.
 
-use tasuki_core::command::{Act, Offer, OfferTask};
+use tasuki_core::commands::{self, Act, Offer, OfferTask};
 use tasuki_core::{Command, HandoffId, Hash};
 
 use crate::stage::{Backend, Stage, code, proof_of};
@@ -14,11 +14,11 @@ fn rule() -> Hash {
 
 fn lift(handoff: HandoffId, by: &str) -> Command {
     let reason = body("it is urgent");
-    Command::Lift { handoff, by: agent(by), constraint: rule(), reason }
+    Command::by(agent(by), commands::Lift { handoff, constraint: rule(), reason })
 }
 
 fn fetch(handoff: HandoffId, by: &str, memory: &str) -> Command {
-    Command::NoteFetch { handoff, agent: agent(by), memory: memory.parse().unwrap() }
+    Command::by(agent(by), commands::NoteFetch { handoff, memory: memory.parse().unwrap() })
 }
 
 /// The hop that follows a handoff, made by its holder.
@@ -78,12 +78,14 @@ pub(crate) async fn what_is_lifted_must_be_known_to_the_next_hop(stage: Stage) {
     assert_eq!(
         code(
             stage
-                .run(Command::Lift {
-                    handoff: id,
-                    by: agent("planner"),
-                    constraint: body("another").hash,
-                    reason: body("late"),
-                })
+                .run(Command::by(
+                    agent("planner"),
+                    commands::Lift {
+                        handoff: id,
+                        constraint: body("another").hash,
+                        reason: body("late")
+                    }
+                ))
                 .await
         ),
         "task_moved"

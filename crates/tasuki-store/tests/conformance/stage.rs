@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tasuki_core::command::{Act, Claim, Command, Offer, OfferTask, Proof};
+use tasuki_core::commands::{self, Act, Claim, Command, Offer, OfferTask, Proof};
 use tasuki_core::envelope::Control;
+use tasuki_core::event::Key;
 use tasuki_core::handoff::PRIORITY_DEFAULT;
 use tasuki_core::{
     ClaimId, Handoff, HandoffId, Position, Refusal, Target, Task, TaskId, Terms, Timestamp,
@@ -108,7 +109,7 @@ impl Stage {
     }
 
     pub(crate) async fn sweep(&self) -> Vec<HandoffId> {
-        self.run(Command::Sweep { max: 100 }).await.unwrap().outcome.handoffs
+        self.run(Command::of_broker(commands::Sweep { max: 100 })).await.unwrap().outcome.handoffs
     }
 
     pub(crate) async fn wait_and_sweep(&self, ms: u64) -> Vec<HandoffId> {
@@ -151,7 +152,6 @@ impl Stage {
             not_before: None,
             needs_approval: false,
             ordering_key: None,
-            key: None,
         }
     }
 
@@ -168,7 +168,11 @@ impl Stage {
     }
 
     pub(crate) async fn send(&self, offer: Offer) -> Result<Done, Error> {
-        self.run(Command::Offer(Box::new(offer))).await
+        self.run(Command::offer(offer)).await
+    }
+
+    pub(crate) async fn send_keyed(&self, offer: Offer, key: Option<Key>) -> Result<Done, Error> {
+        self.run(Command::offer(offer).with_key(key)).await
     }
 
     pub(crate) fn wish(&self, name: &str, count: usize) -> Claim {
@@ -178,7 +182,7 @@ impl Stage {
 
     pub(crate) async fn try_claim(&self, handoff: HandoffId, name: &str) -> Result<Done, Error> {
         let claim = self.wish(name, 1);
-        self.run(Command::ClaimOne { handoff, claim }).await
+        self.run(Command::claim_one(handoff, claim)).await
     }
 
     pub(crate) async fn claim(&self, handoff: HandoffId, name: &str) -> Proof {
@@ -186,7 +190,7 @@ impl Stage {
     }
 
     pub(crate) async fn claim_next(&self, name: &str, count: usize) -> Vec<HandoffId> {
-        self.run(Command::Claim(self.wish(name, count))).await.unwrap().outcome.handoffs
+        self.run(Command::claim(self.wish(name, count))).await.unwrap().outcome.handoffs
     }
 
     pub(crate) async fn act(
@@ -195,12 +199,12 @@ impl Stage {
         proof: Proof,
         act: Act,
     ) -> Result<Done, Error> {
-        self.run(Command::Held { handoff, proof, by: None, act }).await
+        self.run(Command::held(handoff, proof, None, act)).await
     }
 
     pub(crate) async fn redrive(&self, handoff: HandoffId) -> Result<Done, Error> {
         let new = HandoffId(self.next_id());
-        self.run(Command::Redrive { handoff, by: agent("person"), new, to: None }).await
+        self.run(Command::by(agent("person"), commands::Redrive { handoff, new, to: None })).await
     }
 
     /// Makes a dead letter of a handoff that the coder could claim.

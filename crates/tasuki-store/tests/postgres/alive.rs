@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use scratch_postgres::shared;
+use tasuki_core::commands::RenewAll;
 use tasuki_core::{Command, Terms, Timestamp};
 use tasuki_store::postgres::DatabaseClock;
 use tasuki_store::{Clock, Failure, ManualClock, Postgres, Store};
@@ -125,7 +126,7 @@ async fn brokers_that_were_all_silent_give_every_holder_a_full_lease() {
     let (_, stage, id) = claimed().await;
     let since = stage.now();
     stage.clock.stop_for_ms(MINUTE);
-    stage.run(Command::RenewAll { since }).await.unwrap();
+    stage.run(Command::of_broker(RenewAll { since })).await.unwrap();
     stage.sweep().await;
     assert_eq!(stage.state(id).await, "claimed");
     stage.wait_and_sweep(MINUTE).await;
@@ -139,7 +140,7 @@ async fn a_silent_broker_changes_nothing_where_another_one_was_there() {
     let other = broker(&url, Some(&stage)).await;
     stage.clock.stop_for_ms(MINUTE);
     other.store.looked(stage.now()).await.unwrap();
-    stage.run(Command::RenewAll { since }).await.unwrap();
+    stage.run(Command::of_broker(RenewAll { since })).await.unwrap();
     stage.sweep().await;
     assert_eq!(stage.state(id).await, "pending", "its holder could have been heard there");
 }

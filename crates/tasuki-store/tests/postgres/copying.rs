@@ -3,7 +3,7 @@
 
 use futures::future::join_all;
 use scratch_postgres::shared;
-use tasuki_core::command::{DocumentWish, Erasable, Erase, Write};
+use tasuki_core::commands::{self, DocumentWish, Erasable, Erase, Write};
 use tasuki_core::document::ranking::Question;
 use tasuki_core::document::{Content, Kind, Scope};
 use tasuki_core::{Command, DocumentId};
@@ -25,7 +25,7 @@ async fn lived_in(stage: &Stage) {
     let later = stage.now().plus_ms(60_000);
     stage.offer_to(to_any("review"), |offer| offer.not_before = Some(later)).await;
     for key in ["a", "a", "b"] {
-        let ordered = |offer: &mut tasuki_core::command::Offer| {
+        let ordered = |offer: &mut tasuki_core::commands::Offer| {
             offer.ordering_key = Some(key.parse().unwrap());
         };
         stage.offer_to(to_any("review"), ordered).await;
@@ -50,15 +50,17 @@ async fn remembered(stage: &Stage) {
             pinned: None,
             priority: None,
             settles: None,
-            key: None,
         };
         let wish = DocumentWish::Write(Box::new(write));
-        stage.run(Command::Document { id: id.clone(), by: agent("coder"), wish }).await.unwrap();
+        stage
+            .run(Command::by(agent("coder"), commands::ChangeDocument { id: id.clone(), wish }))
+            .await
+            .unwrap();
     }
     let first = stage.store.documents(vec![(id.clone(), Some(1))]).await.unwrap().pop().unwrap();
     let what = Erasable::Revision { id, revision: 1, at: first.unwrap().revision.at };
-    let erase = Erase { by: agent("admin"), what, reason: body("by request") };
-    stage.run(Command::Erase(Box::new(erase))).await.unwrap();
+    let erase = Erase { what, reason: body("by request") };
+    stage.run(Command::by(agent("admin"), erase)).await.unwrap();
 }
 
 /// What is left of it, and how it is found.
@@ -111,9 +113,9 @@ async fn a_store_that_moves_to_postgres_and_back_is_the_same_store() {
     assert_eq!(code(postgres.act(stale.0, stale.1, complete("late")).await), "stale_claim");
     // The two claims that went stale wait again.
     assert_eq!(postgres.store.stats().waiting_handoffs, waiting + 2);
-    let mut again = postgres.offer(to("coder"));
-    again.key = crate::support::key("worker-1-1", "request");
-    assert!(postgres.send(again).await.unwrap().outcome.repeated, "keys moved too");
+    let again = postgres.offer(to("coder"));
+    let key = crate::support::key("worker-1-1", "request");
+    assert!(postgres.send_keyed(again, key).await.unwrap().outcome.repeated, "keys moved too");
     let next = postgres.claim_next("coder", 1).await;
     assert_eq!(next.len(), 1, "and work goes on");
     assert_eq!(memory(&postgres).await, remembered);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tasuki_core::command::{Command, Proof};
+use tasuki_core::commands::{Command, Proof};
 use tasuki_core::event::Event;
 use tasuki_core::{HandoffId, Refusal};
 use tasuki_store::{Done, Error};
@@ -62,16 +62,15 @@ async fn insist<F: Future<Output = Result<Done, Error>>>(step: impl Fn() -> F) -
 pub(crate) async fn lives(stage: Stage, worker: usize, turns: usize, told: &Told) {
     let name = format!("worker-{worker}");
     for turn in 0..turns {
-        let mut offer = stage.offer(to(&name));
-        offer.key = key(&format!("{name}-{turn}"), "request");
-        let done = insist(|| stage.send(offer.clone())).await;
+        let offer = stage.offer(to(&name));
+        let key = key(&format!("{name}-{turn}"), "request");
+        let done = insist(|| stage.send_keyed(offer.clone(), key.clone())).await;
         let id = done.outcome.handoffs[0];
         assert!(told.offered.lock().unwrap().insert(id));
         told.note();
         let mut wish = stage.wish(&name, 1);
         wish.request_id = Some(format!("{name}-{turn}").parse().unwrap());
-        let done =
-            insist(|| stage.run(Command::ClaimOne { handoff: id, claim: wish.clone() })).await;
+        let done = insist(|| stage.run(Command::claim_one(id, wish.clone()))).await;
         let proof = proof_of(&done.handoffs[0]);
         told.note();
         insist(|| stage.act(id, proof, complete("done"))).await;

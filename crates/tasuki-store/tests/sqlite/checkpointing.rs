@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tasuki_core::command::Command;
+use tasuki_core::commands::Command;
 use tasuki_core::{Body, Position};
 use tasuki_store::{FILE, Sqlite, SqliteOptions, Sync};
 
@@ -29,7 +29,7 @@ async fn the_write_ahead_log_is_moved_and_started_over_while_work_goes_on() {
         for _ in 0..300 {
             let mut offer = stage.offer(to("coder"));
             offer.envelope = large.clone();
-            stage.run(Command::Offer(Box::new(offer))).await.unwrap();
+            stage.run(Command::offer(offer)).await.unwrap();
         }
         while size(FILE) < 32 << 20 {
             stage.offered().await;
@@ -62,7 +62,7 @@ async fn an_idle_store_seals_what_it_has() {
 async fn a_busy_store_seals_after_so_many_events() {
     let stage = open().await;
     for _ in 0..5 {
-        let offers = (0..1000).map(|_| Command::Offer(Box::new(stage.offer(to("coder")))));
+        let offers = (0..1000).map(|_| Command::offer(stage.offer(to("coder"))));
         stage.store.execute(offers.collect()).await.unwrap();
     }
     let verdict = stage.store.verify().await.unwrap();

@@ -2,7 +2,7 @@
 //! Documents in files: they follow from events alone, and what was erased is in no copy.
 
 use tasuki_core::Command;
-use tasuki_core::command::{DocumentWish, Erasable, Erase, Write};
+use tasuki_core::commands::{self, DocumentWish, Erasable, Erase, Write};
 use tasuki_core::document::{Content, Kind, Scope};
 use tasuki_store::maintenance;
 
@@ -23,18 +23,17 @@ impl Stage {
             pinned: None,
             priority: None,
             settles: None,
-            key: None,
         };
         let known = self.store.documents(vec![(name.parse().unwrap(), None)]).await.unwrap();
         let expected = if known[0].is_none() { Some(0) } else { None };
         let wish = DocumentWish::Write(Box::new(Write { expected, ..write }));
         let id = name.parse().unwrap();
-        self.run(Command::Document { id, by: agent("coder"), wish }).await.unwrap();
+        self.run(Command::by(agent("coder"), commands::ChangeDocument { id, wish })).await.unwrap();
     }
 
     async fn erase(&self, what: Erasable) {
-        let erase = Erase { by: agent("admin"), what, reason: body("by request") };
-        self.run(Command::Erase(Box::new(erase))).await.unwrap();
+        let erase = Erase { what, reason: body("by request") };
+        self.run(Command::by(agent("admin"), erase)).await.unwrap();
     }
 
     async fn erase_first(&self, name: &str) {

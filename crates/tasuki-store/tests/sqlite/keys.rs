@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Idempotency keys across restarts.
 
-use tasuki_core::command::Outcome;
+use tasuki_core::decide::Outcome;
 use tasuki_store::HandoffFilter;
 
 use crate::open;
@@ -9,9 +9,7 @@ use crate::stage::{Stage, code, copy_as_after_a_crash};
 use crate::support::{DAY, HOUR, complete, key, to};
 
 async fn send(stage: &Stage, name: &str) -> Outcome {
-    let mut offer = stage.offer(to("coder"));
-    offer.key = key(name, "request");
-    stage.send(offer).await.unwrap().outcome
+    stage.send_keyed(stage.offer(to("coder")), key(name, "request")).await.unwrap().outcome
 }
 
 #[tokio::test]
@@ -31,9 +29,8 @@ async fn a_key_is_remembered_across_restarts_and_crashes() {
     let stage = stage.go_on_in(&copy).await;
     assert_eq!(send(&stage, "k-2").await.handoffs, [id]);
     assert_eq!(send(&stage, "k-1").await.handoffs, first.handoffs);
-    let mut other = stage.offer(to("coder"));
-    other.key = key("k-1", "another request");
-    assert_eq!(code(stage.send(other).await), "idempotency_conflict");
+    let other = stage.send_keyed(stage.offer(to("coder")), key("k-1", "another request")).await;
+    assert_eq!(code(other), "idempotency_conflict");
 }
 
 #[tokio::test]

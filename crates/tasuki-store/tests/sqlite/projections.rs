@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rows are written lazily: queries wait for them, work does not.
 
-use tasuki_core::command::Command;
+use tasuki_core::commands::Command;
 use tasuki_core::handoff::StateName;
 use tasuki_store::{COMMANDS_MAX, HandoffFilter, TaskFilter};
 use tokio::task::JoinSet;
@@ -16,7 +16,7 @@ async fn burst(stage: &Stage, commands: usize) {
         let stage = stage.clone();
         workers.spawn(async move {
             let offers = (0..COMMANDS_MAX).map(|_| stage.offer(to("coder")));
-            let commands = offers.map(|offer| Command::Offer(Box::new(offer))).collect();
+            let commands = offers.map(|offer| Command::offer(offer)).collect();
             assert!(stage.store.execute(commands).await.unwrap().iter().all(Result::is_ok));
         });
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 use rusqlite::types::ValueRef;
-use tasuki_core::command::Proof;
+use tasuki_core::commands::Proof;
 use tasuki_core::{Event, HandoffId};
 use tasuki_store::{Error, TaskFilter, maintenance};
 

@@ -2,17 +2,51 @@
 //! Removing bodies for good. The events that they came with keep their hashes, so the log still
 //! verifies; what was erased, by whom and why is an event of its own.
 
-use super::{Decision, NewEvent, View, find_handoff};
-use crate::command::{ERASED_MAX, Erasable, Erase, Outcome};
+use super::{Case, Footprint, Stated};
+use crate::canonical::Body;
+use crate::decide::{Decision, NewEvent, Outcome};
 use crate::document::{Erased, StoredBody};
-use crate::event::{Actor, Event};
-use crate::ids::{AgentId, DocumentId, HandoffId, Position};
+use crate::event::Event;
+use crate::ids::{DocumentId, HandoffId, Position};
 use crate::refusal::Refusal;
 
-pub(super) fn erase(wish: &Erase, view: &dyn View) -> Result<Decision, Refusal> {
-    match &wish.what {
-        Erasable::Handoff { id, at } => of_handoff(wish, *id, at, view),
-        Erasable::Revision { id, revision, at } => of_revision(wish, id, *revision, *at, view),
+/// How many bodies one command may erase.
+pub const ERASED_MAX: usize = 1000;
+
+/// Removes bodies for good.
+#[derive(Debug, Clone)]
+pub struct Erase {
+    pub what: Erasable,
+    pub reason: Body,
+}
+
+/// Bodies that can be erased, by the events they came with.
+#[derive(Debug, Clone)]
+pub enum Erasable {
+    /// Bodies of a handoff whose task is at its end.
+    Handoff { id: HandoffId, at: Vec<Position> },
+    /// The text of one revision.
+    Revision { id: DocumentId, revision: u32, at: Position },
+}
+
+impl Stated for Erase {
+    fn footprint(&self) -> Footprint<'_> {
+        match &self.what {
+            Erasable::Handoff { id, at } => Footprint { bodies: at, ..Footprint::of_handoff(id) },
+            Erasable::Revision { id, at, .. } => Footprint {
+                documents: vec![id],
+                bodies: std::slice::from_ref(at),
+                store: true,
+                ..Footprint::default()
+            },
+        }
+    }
+
+    fn decide(&self, case: &Case<'_>) -> Result<Decision, Refusal> {
+        match &self.what {
+            Erasable::Handoff { id, at } => of_handoff(self, *id, at, case),
+            Erasable::Revision { id, revision, at } => of_revision(self, id, *revision, *at, case),
+        }
     }
 }
 
@@ -22,10 +56,10 @@ fn of_handoff(
     wish: &Erase,
     id: HandoffId,
     at: &[Position],
-    view: &dyn View,
+    case: &Case<'_>,
 ) -> Result<Decision, Refusal> {
-    let handoff = find_handoff(view, id, &wish.by)?;
-    let task = view.task(handoff.task_id).ok_or(Refusal::TaskNotFound(handoff.task_id))?;
+    let handoff = case.handoff(id)?;
+    let task = case.view.task(handoff.task_id).ok_or(Refusal::TaskNotFound(handoff.task_id))?;
     if !task.state.is_terminal() {
         return Err(Refusal::StillNeeded(task.id));
     }
@@ -33,11 +67,10 @@ fn of_handoff(
     for position in at.iter().copied().take(ERASED_MAX) {
         let shared = position == handoff.envelope_at || position == task.intent_at;
         let ours = |body: &StoredBody| body.handoff == Some(id) || shared;
-        let body = view.body(position).filter(ours).ok_or(Refusal::BodyNotFound(position))?;
+        let body = case.view.body(position).filter(ours).ok_or(Refusal::BodyNotFound(position))?;
         if !body.erased {
-            let actor = Actor::Agent(wish.by.clone());
             let event = Event::Erased(Box::new(erased(position, body, wish)));
-            events.push(NewEvent::on(handoff, actor, event).with(Some(wish.reason.clone())));
+            events.push(NewEvent::on(handoff, case.actor(), event).with(Some(wish.reason.clone())));
         }
     }
     let outcome = Outcome { repeated: events.is_empty(), ..Outcome::of(id) };
@@ -49,21 +82,20 @@ fn of_revision(
     id: &DocumentId,
     revision: u32,
     at: Position,
-    view: &dyn View,
+    case: &Case<'_>,
 ) -> Result<Decision, Refusal> {
-    let theirs = |by: &AgentId| id.tenant() == by.tenant() && view.document(id).is_some();
-    if !theirs(&wish.by) {
+    if id.tenant() != case.agent().tenant() || case.view.document(id).is_none() {
         return Err(Refusal::MemoryNotFound(id.clone()));
     }
     let named = (id.clone(), revision);
-    let body = view.body(at).filter(|body| body.revision.as_ref() == Some(&named));
+    let body = case.view.body(at).filter(|body| body.revision.as_ref() == Some(&named));
     let body = body.ok_or(Refusal::BodyNotFound(at))?;
     let outcome = Outcome { document: Some(id.clone()), ..Outcome::default() };
     if body.erased {
         return Ok(Decision::unchanged(Outcome { repeated: true, ..outcome }));
     }
     let event = Event::Erased(Box::new(erased(at, body, wish)));
-    let event = NewEvent::on_store(Actor::Agent(wish.by.clone()), event);
+    let event = NewEvent::on_store(case.actor(), event);
     Ok(Decision::of(vec![event.with(Some(wish.reason.clone()))], outcome))
 }
 

@@ -2,130 +2,229 @@
 //! What only the holder of a claim may do. Every call shows the claim id and the fence; if either
 //! differs, or the hard deadline has passed, the claim is stale.
 
-use super::{Decision, NewEvent, View, claim, escalate, find_handoff, offer};
+use super::{Case, Changes, Footprint, Offer, OfferTask, Returns, Stated, claim, escalate, offer};
 use crate::canonical::Body;
-use crate::command::{Act, FOLLOW_UPS_MAX, Holder, Offer, OfferTask, Outcome, Proof};
 use crate::contract::{Checked, Successors};
+use crate::decide::{Decision, NewEvent, Outcome};
 use crate::envelope::Control;
 use crate::event::{Acknowledged, Actor, DeadReason, Event, FailureClass};
 use crate::handoff::{Attempt, AttemptEnd, Claim, Handoff, State};
-use crate::ids::{HandoffId, Timestamp};
+use crate::ids::{AgentId, ClaimId, Fence, HandoffId, Hash, Resource};
 use crate::quota;
 use crate::refusal::Refusal;
-use crate::reserve::{RESOURCES_MAX, Resource};
+use crate::registry::Signed;
+use crate::report::authored;
+use crate::reserve::RESOURCES_MAX;
 use crate::task::Task;
 
-pub(super) fn held(
-    id: HandoffId,
-    proof: Proof,
-    by: Option<Holder>,
-    act: Act,
-    view: &dyn View,
-    now: Timestamp,
-) -> Result<Decision, Refusal> {
-    let handoff = match &by {
-        Some(by) => find_handoff(view, id, &by.agent)?,
-        None => view.handoff(id).ok_or(Refusal::HandoffNotFound(id))?,
-    };
-    // A claim that leaked is of no use to others: to them the handoff is not there.
-    if let Some(Holder { agent, .. }) = &by {
-        let mut theirs = handoff.attempts.iter().filter(|a| a.agent == *agent).peekable();
-        if theirs.peek().is_none() {
-            return Err(Refusal::HandoffNotFound(id));
+/// How many handoffs one completion may create.
+pub const FOLLOW_UPS_MAX: usize = 100;
+
+/// What only the holder of a claim may do. If somebody in particular asks, it must be the holder.
+#[derive(Debug, Clone)]
+pub struct Held {
+    pub handoff: HandoffId,
+    pub proof: Proof,
+    /// The holder's signature over what it does, if it gave one.
+    pub signed: Option<Signed>,
+    pub act: Act,
+}
+
+/// Who acts on a claim, and its signature over what it does, if it gave one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Holder {
+    pub agent: AgentId,
+    pub signed: Option<Signed>,
+}
+
+/// What shows that somebody is the holder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Proof {
+    pub claim_id: ClaimId,
+    pub fence: Fence,
+}
+
+#[derive(Debug, Clone)]
+pub enum Act {
+    Start,
+    /// Starts, having repeated what binds: the address of it.
+    ReadBack(Hash),
+    Heartbeat,
+    Progress {
+        percent: Option<u8>,
+        note: Option<Body>,
+    },
+    Complete {
+        result: Body,
+        follow_ups: Vec<Offer>,
+        /// What the result was held against. Where something was agreed, a completion without it
+        /// is refused.
+        checked: Option<Checked>,
+    },
+    Fail {
+        class: FailureClass,
+        failure: Body,
+        retry_after_ms: Option<u64>,
+        entropy: u64,
+    },
+    Decline {
+        reason: Option<Body>,
+    },
+    Release,
+    /// Takes resources for itself as long as the claim holds.
+    Reserve {
+        resources: Vec<Resource>,
+    },
+    Unreserve {
+        resources: Vec<Resource>,
+    },
+}
+
+impl Act {
+    /// The word that a signed acknowledgment has for this, and the address of what it covers.
+    #[must_use]
+    pub fn acknowledgment(&self) -> Option<(&'static str, Option<Hash>)> {
+        match self {
+            Self::Start => Some(("accepted", None)),
+            Self::ReadBack(repeated) => Some(("accepted", Some(*repeated))),
+            Self::Complete { result, .. } => Some(("completed", Some(authored(result)))),
+            Self::Fail { failure, .. } => Some(("failed", Some(failure.hash))),
+            Self::Heartbeat
+            | Self::Progress { .. }
+            | Self::Decline { .. }
+            | Self::Release
+            | Self::Reserve { .. }
+            | Self::Unreserve { .. } => None,
         }
-        if !theirs.any(|attempt| attempt.claim_id == proof.claim_id) {
-            return Err(Refusal::StaleClaim { handoff: id, state: handoff.state.name() });
-        }
-    }
-    let current = handoff.state.claim().filter(|claim| {
-        claim.claim_id == proof.claim_id
-            && claim.fence == proof.fence
-            && claim.fence.epoch() == view.epoch()
-            && now < claim.hard_until
-    });
-    let acknowledged = by.and_then(|by| acknowledged(handoff, proof, by, &act));
-    match current {
-        Some(claim) => {
-            let mut decision = act_as_holder(handoff, claim, act, view, now)?;
-            // What was there already was acknowledged then.
-            if decision.outcome.as_ref().is_ok_and(|outcome| !outcome.repeated) {
-                decision.events.splice(0..0, acknowledged);
-            }
-            Ok(decision)
-        }
-        None => Ok(stale(handoff, proof, act)),
     }
 }
 
-/// The holder's own signature over what it does, which stands in the log before what it did.
-fn acknowledged(handoff: &Handoff, proof: Proof, by: Holder, act: &Act) -> Option<NewEvent> {
-    let signed = by.signed?;
-    let (word, body) = act.acknowledgment()?;
-    let event = Event::Acknowledged(Acknowledged {
-        act: word.to_owned(),
-        claim_id: proof.claim_id,
-        fence: proof.fence,
-        body,
-        signed,
-    });
-    Some(NewEvent::on(handoff, Actor::Agent(by.agent), event))
+impl Stated for Held {
+    fn footprint(&self) -> Footprint<'_> {
+        let named = Footprint::of_handoff(&self.handoff);
+        let back = Footprint {
+            returns: Returns::Again,
+            reservations: Changes::OfNamed,
+            ..Footprint::of_handoff(&self.handoff)
+        };
+        match &self.act {
+            Act::Start | Act::ReadBack(_) | Act::Heartbeat | Act::Progress { .. } => named,
+            Act::Complete { follow_ups, .. } => Footprint {
+                offers: follow_ups,
+                breakers: Changes::OfAny,
+                reservations: Changes::OfNamed,
+                brings_work: !follow_ups.is_empty(),
+                ..named
+            },
+            // What uses up its tries counts against its target.
+            Act::Fail { .. } => Footprint { breakers: Changes::Always, ..back },
+            Act::Decline { .. } | Act::Release => back,
+            Act::Reserve { .. } | Act::Unreserve { .. } => {
+                Footprint { reservations: Changes::Always, ..named }
+            }
+        }
+    }
+
+    fn decide(&self, case: &Case<'_>) -> Result<Decision, Refusal> {
+        let Self { handoff: id, proof, act, .. } = self;
+        let handoff = case.handoff(*id)?;
+        // A claim that leaked is of no use to others: to them the handoff is not there.
+        if let Some(agent) = case.by.agent() {
+            let mut theirs = handoff.attempts.iter().filter(|a| a.agent == *agent).peekable();
+            if theirs.peek().is_none() {
+                return Err(Refusal::HandoffNotFound(*id));
+            }
+            if !theirs.any(|attempt| attempt.claim_id == proof.claim_id) {
+                return Err(Refusal::StaleClaim { handoff: *id, state: handoff.state.name() });
+            }
+        }
+        let current = handoff.state.claim().filter(|claim| {
+            claim.claim_id == proof.claim_id
+                && claim.fence == proof.fence
+                && claim.fence.epoch() == case.view.epoch()
+                && case.now < claim.hard_until
+        });
+        let Some(claim) = current else { return Ok(stale(handoff, *proof, act)) };
+        let mut decision = act_as_holder(handoff, claim, act, case)?;
+        // What was there already was acknowledged then.
+        if decision.outcome.as_ref().is_ok_and(|outcome| !outcome.repeated) {
+            decision.events.splice(0..0, self.acknowledged(handoff, case));
+        }
+        Ok(decision)
+    }
+}
+
+impl Held {
+    /// The holder's own signature over what it does, which stands in the log before what it did.
+    fn acknowledged(&self, handoff: &Handoff, case: &Case<'_>) -> Option<NewEvent> {
+        let (agent, signed) = (case.by.agent()?, self.signed.clone()?);
+        let (word, body) = self.act.acknowledgment()?;
+        let event = Event::Acknowledged(Acknowledged {
+            act: word.to_owned(),
+            claim_id: self.proof.claim_id,
+            fence: self.proof.fence,
+            body,
+            signed,
+        });
+        Some(NewEvent::on(handoff, Actor::Agent(agent.clone()), event))
+    }
 }
 
 fn act_as_holder(
     handoff: &Handoff,
     claim: &Claim,
-    act: Act,
-    view: &dyn View,
-    now: Timestamp,
+    act: &Act,
+    case: &Case<'_>,
 ) -> Result<Decision, Refusal> {
     let actor = || Actor::Agent(claim.agent.clone());
     let done = Outcome::of(handoff.id);
-    read_back(handoff, &act)?;
+    read_back(handoff, act)?;
     Ok(match act {
-        Act::Start | Act::ReadBack(_) => match handoff.state {
-            State::Claimed(_) => {
-                let mut decision =
-                    Decision::of(vec![NewEvent::on(handoff, actor(), Event::Started)], done);
-                decision.renewals.push(handoff.id);
-                decision
+        Act::Start | Act::ReadBack(_) => {
+            if !matches!(handoff.state, State::Claimed(_)) {
+                return Ok(Decision::unchanged(Outcome::repeated(handoff.id)));
             }
-            _ => Decision::unchanged(Outcome::repeated(handoff.id)),
-        },
+            let mut decision =
+                Decision::of(vec![NewEvent::on(handoff, actor(), Event::Started)], done);
+            decision.renewals.push(handoff.id);
+            decision
+        }
         Act::Heartbeat => {
             let mut decision = Decision::unchanged(done);
             decision.renewals.push(handoff.id);
             decision
         }
         Act::Progress { percent, note } => {
-            let event = Event::Progressed { percent, note: note.as_ref().map(|body| body.hash) };
-            Decision::of(vec![NewEvent::on(handoff, actor(), event).with(note)], done)
+            let note_hash = note.as_ref().map(|body| body.hash);
+            let event = Event::Progressed { percent: *percent, note: note_hash };
+            Decision::of(vec![NewEvent::on(handoff, actor(), event).with(note.clone())], done)
         }
         Act::Complete { result, follow_ups, checked } => {
-            agreed(handoff, checked.as_ref(), &follow_ups)?;
+            agreed(handoff, checked.as_ref(), follow_ups)?;
             // Ending one and making one is no more in flight than before.
             if !follow_ups.is_empty() {
                 let bytes = follow_ups.iter().map(|offer| offer.envelope.text().len()).sum();
                 let more = follow_ups.len() - 1;
-                quota::check(view, claim.agent.tenant(), more, bytes)?;
+                quota::check(case.view, claim.agent.tenant(), more, bytes)?;
             }
-            Decision::of(completed(handoff, claim, result, follow_ups, view, now)?, done)
+            Decision::of(completed(handoff, claim, result, follow_ups, case)?, done)
         }
         Act::Fail { class, failure, retry_after_ms, entropy } => {
-            let after = Retry { asked_ms: retry_after_ms, entropy };
-            Decision::of(failed(handoff, claim, class, failure, after, view, now), done)
+            let after = Retry { asked_ms: *retry_after_ms, entropy: *entropy };
+            Decision::of(failed(handoff, claim, *class, failure, after, case), done)
         }
         Act::Decline { reason } => {
-            Decision::of(claim::declined(handoff, claim.agent.clone(), reason, view, now), done)
+            Decision::of(claim::declined(handoff, &claim.agent, reason.as_ref(), case), done)
         }
         Act::Release => {
             let event = Event::Released { fence: claim.fence };
             Decision::of(vec![NewEvent::on(handoff, actor(), event)], done)
         }
-        Act::Reserve { resources } => return reserve(handoff, claim, resources, view),
+        Act::Reserve { resources } => return reserve(handoff, claim, resources, case),
         Act::Unreserve { resources } => {
-            let had = view.registry().reservations.get(&handoff.id);
+            let had = case.view.registry().reservations.get(&handoff.id);
             let has = |it: &Resource| had.is_some_and(|known| known.resources.contains(it));
-            let resources: Vec<_> = resources.into_iter().filter(has).collect();
+            let resources: Vec<_> = resources.iter().filter(|it| has(it)).cloned().collect();
             if resources.is_empty() {
                 return Ok(Decision::unchanged(Outcome::repeated(handoff.id)));
             }
@@ -139,15 +238,13 @@ fn act_as_holder(
 fn reserve(
     handoff: &Handoff,
     claim: &Claim,
-    resources: Vec<Resource>,
-    view: &dyn View,
+    resources: &[Resource],
+    case: &Case<'_>,
 ) -> Result<Decision, Refusal> {
-    let known = &view.registry().reservations;
+    let known = &case.view.registry().reservations;
     let own = known.get(&handoff.id);
-    let new: Vec<_> = resources
-        .into_iter()
-        .filter(|it| !own.is_some_and(|own| own.resources.contains(it)))
-        .collect();
+    let is_new = |it: &&Resource| !own.is_some_and(|own| own.resources.contains(it));
+    let new: Vec<_> = resources.iter().filter(is_new).cloned().collect();
     if new.is_empty() {
         return Ok(Decision::unchanged(Outcome::repeated(handoff.id)));
     }
@@ -218,27 +315,21 @@ fn agreed(
 fn completed(
     handoff: &Handoff,
     claim: &Claim,
-    result: Body,
-    follow_ups: Vec<Offer>,
-    view: &dyn View,
-    now: Timestamp,
+    result: &Body,
+    follow_ups: &[Offer],
+    case: &Case<'_>,
 ) -> Result<Vec<NewEvent>, Refusal> {
     if follow_ups.len() > FOLLOW_UPS_MAX {
         return Err(Refusal::InvalidFollowUps("a completion takes at most 100 follow-ups"));
     }
     let mut next = None;
     let mut calls = Vec::new();
-    for offer in &follow_ups {
-        offer::check_terms(offer, now)?;
+    for offer in follow_ups {
+        offer::check_terms(offer, case.now)?;
         let follows = (offer.previous, offer.hop) == (Some(handoff.envelope), handoff.hop + 1);
         let lifts_known = handoff.lifts.iter().all(|lift| offer.lifted.contains(&lift.constraint));
         if offer.from != claim.agent || !follows || !lifts_known {
             return Err(Refusal::TaskMoved(handoff.task_id));
-        }
-        if offer.key.is_some() {
-            return Err(Refusal::InvalidFollowUps(
-                "a completion is safe to repeat as a whole, so its follow-ups take no key",
-            ));
         }
         match (&offer.task, offer.control) {
             (OfferTask::Existing(task), Control::Passed) if *task == handoff.task_id => {
@@ -260,16 +351,15 @@ fn completed(
             }
         }
     }
-    let failed_before = view.registry().breakers.contains_key(&handoff.to);
+    let failed_before = case.view.registry().breakers.contains_key(&handoff.to);
     let recovers = failed_before.then(|| handoff.to.clone());
     let event = Event::Completed { fence: claim.fence, result: result.hash, next, calls, recovers };
     let actor = Actor::Agent(claim.agent.clone());
-    let mut events = vec![NewEvent::on(handoff, actor, event).with(Some(result))];
-    let blocked = view.task(handoff.task_id).is_some_and(Task::is_blocked);
-    for mut offer in follow_ups {
-        offer.needs_approval |= blocked;
-        let probe = escalate::admit(&mut offer, true, view, now)?;
-        events.extend(offer::offered(offer, probe));
+    let mut events = vec![NewEvent::on(handoff, actor, event).with(Some(result.clone()))];
+    let blocked = case.view.task(handoff.task_id).is_some_and(Task::is_blocked);
+    for offer in follow_ups {
+        let admitted = escalate::admit(offer, true, case)?;
+        events.extend(offer::offered(offer, admitted, blocked, None));
     }
     Ok(events)
 }
@@ -284,36 +374,33 @@ fn failed(
     handoff: &Handoff,
     claim: &Claim,
     class: FailureClass,
-    failure: Body,
+    failure: &Body,
     retry: Retry,
-    view: &dyn View,
-    now: Timestamp,
+    case: &Case<'_>,
 ) -> Vec<NewEvent> {
     let event = Event::AttemptFailed { fence: claim.fence, class, failure: failure.hash };
     let actor = Actor::Agent(claim.agent.clone());
     let failures = handoff.failures + 1;
-    let due = handoff.terms.retry_at(now, failures, retry.asked_ms, retry.entropy);
+    let due = handoff.terms.retry_at(case.now, failures, retry.asked_ms, retry.entropy);
     let then = match class {
-        FailureClass::Permanent => {
-            escalate::give_up(handoff, DeadReason::PermanentFailure, view, now)
-        }
+        FailureClass::Permanent => escalate::give_up(handoff, DeadReason::PermanentFailure, case),
         FailureClass::Retryable | FailureClass::Unknown => {
             if failures >= handoff.terms.attempts {
-                escalate::give_up(handoff, DeadReason::AttemptsExhausted, view, now)
+                escalate::give_up(handoff, DeadReason::AttemptsExhausted, case)
             } else {
                 Event::RetryScheduled { due }
             }
         }
     };
     vec![
-        NewEvent::on(handoff, actor, event).with(Some(failure)),
+        NewEvent::on(handoff, actor, event).with(Some(failure.clone())),
         NewEvent::on(handoff, Actor::Broker, then),
     ]
 }
 
 /// A stale claim is powerless, with two exceptions that change nothing: repeating the call that
 /// ended the claim gets the same answer again, and a late report is kept in the log as late.
-fn stale(handoff: &Handoff, proof: Proof, act: Act) -> Decision {
+fn stale(handoff: &Handoff, proof: Proof, act: &Act) -> Decision {
     let matches = |a: &&Attempt| a.claim_id == proof.claim_id && a.fence == proof.fence;
     let attempt = handoff.attempts.iter().rev().find(matches);
     let ended = attempt.and_then(|attempt| attempt.ended.as_ref());
@@ -322,7 +409,7 @@ fn stale(handoff: &Handoff, proof: Proof, act: Act) -> Decision {
             ended.how == how && ended.report.map(|(_, hash)| hash) == report.map(|body| body.hash)
         })
     };
-    let repeats = match &act {
+    let repeats = match act {
         Act::Complete { result, .. } => ended_by(AttemptEnd::Completed, Some(result)),
         Act::Fail { class, failure, .. } => ended_by((*class).into(), Some(failure)),
         Act::Release => ended_by(AttemptEnd::Released, None),
@@ -337,11 +424,11 @@ fn stale(handoff: &Handoff, proof: Proof, act: Act) -> Decision {
     if repeats {
         return Decision::unchanged(Outcome::repeated(handoff.id));
     }
-    let refusal = match (&act, ended.map(|ended| ended.how)) {
-        (Act::Complete { .. }, Some(AttemptEnd::Completed)) => {
-            Refusal::AlreadyCompleted { handoff: handoff.id }
-        }
-        _ => Refusal::StaleClaim { handoff: handoff.id, state: handoff.state.name() },
+    let ended_well = ended.is_some_and(|ended| ended.how == AttemptEnd::Completed);
+    let refusal = if ended_well && matches!(act, Act::Complete { .. }) {
+        Refusal::AlreadyCompleted { handoff: handoff.id }
+    } else {
+        Refusal::StaleClaim { handoff: handoff.id, state: handoff.state.name() }
     };
     let report = match act {
         Act::Complete { result, .. } => Some(result),
@@ -361,7 +448,7 @@ fn stale(handoff: &Handoff, proof: Proof, act: Act) -> Decision {
         let event =
             Event::LateReport { claim_id: proof.claim_id, fence: proof.fence, report: report.hash };
         let actor = Actor::Agent(attempt.agent.clone());
-        decision.events.push(NewEvent::on(handoff, actor, event).with(Some(report)));
+        decision.events.push(NewEvent::on(handoff, actor, event).with(Some(report.clone())));
     }
     decision
 }

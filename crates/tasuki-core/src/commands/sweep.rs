@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What happens by itself when time passes: retries come due, leases are lost, deadlines pass.
+
+use super::{Case, Changes, Footprint, HeldBy, Returns, Stated, escalate};
+use crate::decide::{Decision, NewEvent, Outcome};
+use crate::event::{Actor, DeadReason, Event, LossCause};
+use crate::handoff::{Claim, Handoff, State};
+use crate::ids::Timestamp;
+use crate::refusal::Refusal;
+use crate::terms::SILENCE_MS;
+
+/// Does what is due: lost leases, retries, deadlines.
+#[derive(Debug, Clone)]
+pub struct Sweep {
+    pub max: usize,
+}
+
+/// Gives every holder a full lease, unless a broker was there to hear from it. Nobody was since the
+/// time that is named.
+#[derive(Debug, Clone)]
+pub struct RenewAll {
+    pub since: Timestamp,
+}
+
+/// Makes all claims so far stale, after a restore.
+#[derive(Debug, Clone)]
+pub struct RaiseEpoch {
+    pub epoch: u64,
+}
+
+impl Stated for Sweep {
+    fn footprint(&self) -> Footprint<'_> {
+        Footprint {
+            due: self.max,
+            returns: Returns::Again,
+            breakers: Changes::Always,
+            reservations: Changes::OfAny,
+            ..Footprint::default()
+        }
+    }
+
+    fn decide(&self, case: &Case<'_>) -> Result<Decision, Refusal> {
+        let due = case.view.due(case.now, self.max);
+        let handoffs = due.iter().filter_map(|&id| case.view.handoff(id));
+        let events = handoffs.flat_map(|handoff| due_events(handoff, case)).collect();
+        Ok(Decision::of(events, Outcome { handoffs: due, ..Outcome::default() }))
+    }
+}
+
+impl Stated for RenewAll {
+    fn footprint(&self) -> Footprint<'_> {
+        Footprint { held: HeldBy::Everybodys, ..Footprint::default() }
+    }
+
+    /// After a time in which no broker could be told that a holder is alive. A restart, a process
+    /// that was stopped and a database that was away are our silence, not theirs.
+    fn decide(&self, case: &Case<'_>) -> Result<Decision, Refusal> {
+        let silent = case.now.ms_after(self.since) >= SILENCE_MS;
+        Ok(Decision::renewing(if silent { case.view.held() } else { Vec::new() }))
+    }
+}
+
+impl Stated for RaiseEpoch {
+    fn footprint(&self) -> Footprint<'_> {
+        Footprint {
+            store: true,
+            held: HeldBy::Everybodys,
+            returns: Returns::Again,
+            reservations: Changes::OfAny,
+            ..Footprint::default()
+        }
+    }
+
+    fn decide(&self, case: &Case<'_>) -> Result<Decision, Refusal> {
+        // Fences must rise whatever a caller believes the epoch to be.
+        let epoch = self.epoch.max(case.view.epoch().0 + 1);
+        let mut events = vec![NewEvent::on_store(Actor::Broker, Event::EpochRaised { epoch })];
+        for handoff in case.view.held().into_iter().filter_map(|id| case.view.handoff(id)) {
+            if let Some(claim) = handoff.state.claim() {
+                let event = Event::LeaseLost { fence: claim.fence, cause: LossCause::Restored };
+                events.push(NewEvent::on(handoff, Actor::Broker, event));
+            }
+        }
+        Ok(Decision::of(events, Outcome::default()))
+    }
+}
+
+fn due_events(handoff: &Handoff, case: &Case<'_>) -> Vec<NewEvent> {
+    let now = case.now;
+    let expired = now >= handoff.expires_at;
+    let events = match &handoff.state {
+        State::AwaitingApproval | State::Pending { .. } if expired => expire(),
+        State::Scheduled { .. } if expired => expire(),
+        State::Pending { .. } if handoff.ack_by.is_some_and(|by| now >= by) => {
+            vec![escalate::give_up(handoff, DeadReason::Unacknowledged, case)]
+        }
+        State::Scheduled { due } if now >= *due => vec![Event::Readied],
+        State::Claimed(claim) | State::InProgress(claim) if now >= claim.ends_at() => {
+            lose(handoff, claim, case, expired)
+        }
+        State::AwaitingApproval
+        | State::Pending { .. }
+        | State::Scheduled { .. }
+        | State::Claimed(_)
+        | State::InProgress(_)
+        | State::Completed { .. }
+        | State::Failed { .. }
+        | State::Cancelled { .. }
+        | State::DeadLettered { .. } => Vec::new(),
+    };
+    events.into_iter().map(|event| NewEvent::on(handoff, Actor::Broker, event)).collect()
+}
+
+fn expire() -> Vec<Event> {
+    vec![Event::Expired, Event::DeadLettered { reason: DeadReason::Expired, against: None }]
+}
+
+fn lose(handoff: &Handoff, claim: &Claim, case: &Case<'_>, expired: bool) -> Vec<Event> {
+    let hard = case.now >= claim.hard_until;
+    let cause = if hard { LossCause::HardDeadline } else { LossCause::Silence };
+    let mut events = vec![Event::LeaseLost { fence: claim.fence, cause }];
+    if expired {
+        events.extend(expire());
+    } else if handoff.losses_in_row + 1 >= handoff.terms.losses {
+        events.push(escalate::give_up(handoff, DeadReason::Poison, case));
+    }
+    events
+}

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Random wishes of every kind there is: the usual ones of [`crate::random`], and all others.
+
+use proptest::prelude::*;
+use tasuki_core::canonical::Body;
+use tasuki_core::commands::{
+    self, Act, Command, DocumentWish, Erasable, Offer, OfferTask, OpenTask, Proof, RegistryWish,
+    Settle, Write,
+};
+use tasuki_core::contract::After;
+use tasuki_core::document::{Kind, Priority, Scope};
+use tasuki_core::event::{Actor, TaintPolicy};
+use tasuki_core::identity::SecretKey;
+use tasuki_core::ids::{AgentId, DocumentId, HandoffId, Hash, Position, TaskId, TokenId};
+use tasuki_core::registry::rules::{Permission, Rule};
+use tasuki_core::registry::{Purpose, Quotas, Standing, Tenant, Token};
+use tasuki_core::terms::Terms;
+
+use crate::random::{Op, any, op, pick, pick_handoff, pick_task, target};
+use crate::support::{SECOND, Stage, agent, body, key, seeker, to, to_any};
+
+#[derive(Debug, Clone)]
+pub(crate) enum Wide {
+    Usual(Op),
+    More { what: What, this: u8, that: u8, flag: bool },
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum What {
+    RichOffer,
+    Publish,
+    Counter,
+    SettleCounter,
+    RedriveTo,
+    Amend,
+    TakeReview,
+    Retract,
+    Taint,
+    ClearTaint,
+    Join,
+    Lift,
+    NoteFetch,
+    ReadBack,
+    Reserve,
+    Unreserve,
+    Registry,
+    Document,
+    EraseHandoff,
+    EraseRevision,
+    RenewAll,
+}
+
+const ALL: &[What] = &[
+    What::RichOffer,
+    What::Publish,
+    What::Counter,
+    What::SettleCounter,
+    What::RedriveTo,
+    What::Amend,
+    What::TakeReview,
+    What::Retract,
+    What::Taint,
+    What::ClearTaint,
+    What::Join,
+    What::Lift,
+    What::NoteFetch,
+    What::ReadBack,
+    What::Reserve,
+    What::Unreserve,
+    What::Registry,
+    What::Document,
+    What::EraseHandoff,
+    What::EraseRevision,
+    What::RenewAll,
+];
+
+pub(crate) fn wide() -> impl Strategy<Value = Wide> {
+    let what = proptest::sample::select(ALL);
+    let often = prop_oneof![2 => Just(What::RichOffer), 5 => what];
+    prop_oneof![
+        3 => op().prop_map(Wide::Usual),
+        2 => (often, any_pick(), any_pick(), proptest::bool::ANY)
+            .prop_map(|(what, this, that, flag)| Wide::More { what, this, that, flag }),
+    ]
+}
+
+fn any_pick() -> impl Strategy<Value = u8> {
+    0..12_u8
+}
+
+impl Wide {
+    pub(crate) fn command(
+        &self,
+        stage: &mut Stage,
+        claims: &[(HandoffId, Proof)],
+    ) -> Option<Command> {
+        let (what, this, that, flag) = match self {
+            Self::Usual(op) => return op.command(stage, claims),
+            Self::More { what, this, that, flag } => (*what, *this, *that, *flag),
+        };
+        match what {
+            What::RichOffer => Some(Command::offer(rich_offer(stage, this, that, flag))),
+            What::Publish => Some(publish(stage, this, flag)),
+            What::Registry => Some(registry(stage, this, that, flag)),
+            What::Document => Some(document(stage, this, that, flag)),
+            What::RenewAll => {
+                let since = tasuki_core::Timestamp(stage.now.0 - i64::from(this) * 10_000);
+                Some(Command::of_broker(commands::RenewAll { since }))
+            }
+            What::Taint | What::ClearTaint => of_task(what, stage, this, that, flag),
+            What::ReadBack | What::Reserve | What::Unreserve => {
+                held(what, stage, *pick(claims, this)?, that)
+            }
+            What::EraseHandoff | What::EraseRevision => erase(what, stage, this),
+            What::Counter
+            | What::SettleCounter
+            | What::RedriveTo
+            | What::Amend
+            | What::TakeReview
+            | What::Retract
+            | What::Join
+            | What::Lift
+            | What::NoteFetch => of_handoff(what, stage, this, that, flag),
+        }
+    }
+}
+
+/// An offer that says more than others: fallbacks, what comes first, what must be read back, and
+/// terms that are soon used up, so that breakers open.
+fn rich_offer(stage: &mut Stage, this: u8, that: u8, flag: bool) -> Offer {
+    let first = pick_task(stage, that);
+    let task = stage.new_task(None);
+    let to = if flag { to("coder") } else { to_any("review") };
+    let mut offer = stage.offer(task, "planner", to);
+    offer.priority = 4 + this % 2;
+    offer.ordering_key = (this % 5 == 0).then(|| "one".parse().unwrap());
+    offer.terms = Terms { attempts: 1, losses: 1, ..offer.terms };
+    offer.terms.ack_ms = (that % 3 == 0).then_some(5 * SECOND);
+    if this % 3 == 0 {
+        offer.contract.fallbacks = vec![crate::support::to("tester"), to_any("test")];
+    }
+    if this % 4 == 1 {
+        offer.contract.read_back = Some(body("what binds").hash);
+    }
+    if let Some((first, _)) = first.filter(|(id, _)| this % 4 == 2 && *id != TaskId::STORE) {
+        offer.contract.after = Some(After { tasks: vec![first], need: 1 });
+    }
+    offer
+}
+
+fn publish(stage: &mut Stage, this: u8, flag: bool) -> Command {
+    let task = TaskId(stage.next_id());
+    let open = OpenTask {
+        task,
+        intent: body("do it"),
+        correlation_id: None,
+        parent: None,
+        coordinator: None,
+        channel: Some("news".parse().unwrap()),
+        project: None,
+    };
+    let offers = ["coder", "tester"].map(|name| {
+        let below = OfferTask::New {
+            task: TaskId(stage.next_id()),
+            intent: body("do it").hash,
+            correlation_id: None,
+            parent: Some(task),
+            coordinator: None,
+            project: None,
+            branch_of: None,
+        };
+        let mut offer = stage.offer(below, "planner", to(name));
+        offer.contract.fallbacks = vec![to_any("review")];
+        offer
+    });
+    let publish = commands::Publish { open, offers: offers.into() };
+    let key = key(&this.to_string(), "publish").filter(|_| flag);
+    Command::by(agent("planner"), publish).with_key(key)
+}
+
+fn of_task(what: What, stage: &Stage, this: u8, that: u8, flag: bool) -> Option<Command> {
+    let (task, _) = pick_task(stage, this)?;
+    let source = pick_handoff(stage, that)?;
+    let decider = stage.world.tasks[&task].decider().clone();
+    if let What::ClearTaint = what {
+        let taints = &stage.world.tasks[&task].taints;
+        let source = taints.first().map_or(source, |(source, _)| *source);
+        let clear = commands::ClearTaint { task, source, reason: body("looked at it") };
+        return Some(Command::by(decider, clear));
+    }
+    Some(Command::by(decider, commands::Taint { task, source, policy: policy(flag) }))
+}
+
+fn policy(flag: bool) -> TaintPolicy {
+    if flag { TaintPolicy::Block } else { TaintPolicy::Flag }
+}
+
+fn held(what: What, stage: &Stage, claim: (HandoffId, Proof), that: u8) -> Option<Command> {
+    let (handoff, proof) = claim;
+    let resources = vec![format!("src/{}", that % 2).parse().unwrap()];
+    let act = match what {
+        What::Reserve => Act::Reserve { resources },
+        What::Unreserve => Act::Unreserve { resources },
+        _ => Act::ReadBack(stage.handoff(handoff).contract.read_back?),
+    };
+    Some(Command::held(handoff, proof, None, act))
+}
+
+fn of_handoff(what: What, stage: &mut Stage, this: u8, that: u8, flag: bool) -> Option<Command> {
+    let id = pick_handoff(stage, this)?;
+    let person = agent("person");
+    let handoff = stage.handoff(id).clone();
+    Some(match what {
+        What::Counter => {
+            let agent = target(stage, id, crate::random::Who::Right);
+            let counter = commands::Counter {
+                handoff: id,
+                seeker: seeker(agent.as_str()),
+                terms: Terms { lease_ms: 20 * SECOND, ..handoff.terms },
+                budget_tokens: Some(9),
+                reason: body("too little time"),
+            };
+            Command::by(agent, counter)
+        }
+        What::SettleCounter => {
+            let maker = handoff.counters.first().map_or(any(that), |it| it.agent.clone());
+            let settle = commands::SettleCounter { handoff: id, agent: maker, accept: flag };
+            Command::by(handoff.from.clone(), settle)
+        }
+        What::RedriveTo => {
+            let id = dead_letter(stage, this).unwrap_or(id);
+            let new = HandoffId(stage.next_id());
+            let to = Some(if flag { to("tester") } else { to_any("test") });
+            Command::by(person, commands::Redrive { handoff: id, new, to })
+        }
+        What::Amend => {
+            let id = dead_letter(stage, this).unwrap_or(id);
+            let (task, from) = (stage.handoff(id).task_id, stage.handoff(id).from.clone());
+            let to = if flag { to("tester") } else { to("coder") };
+            let offer = stage.offer(OfferTask::Existing(task), from.as_str(), to);
+            let changed = body("say more").hash;
+            Command::by(person, commands::Amend { handoff: id, changed, offer })
+        }
+        What::TakeReview => {
+            let id = dead_letter(stage, this).unwrap_or(id);
+            let until = flag.then(|| stage.now.plus_ms(5 * SECOND));
+            Command::by(any(that), commands::TakeReview { handoff: id, until })
+        }
+        What::Retract => {
+            let retract =
+                commands::Retract { handoff: id, reason: body("wrong"), policy: policy(flag) };
+            Command::by(handoff.from.clone(), retract)
+        }
+        What::Join => {
+            let after = handoff.contract.after.as_ref();
+            let tasks = after.map_or_else(Vec::new, |after| after.tasks.clone());
+            let failed = if flag { vec![id] } else { Vec::new() };
+            Command::of_broker(commands::Join { handoff: id, tasks, failed })
+        }
+        What::Lift => {
+            let constraint = body("a rule").hash;
+            let lift = commands::Lift { handoff: id, constraint, reason: body("no longer") };
+            Command::by(handoff.from.clone(), lift)
+        }
+        _ => {
+            let by = handoff.attempts.first().map_or(any(that), |it| it.agent.clone());
+            let memory = id_of(that);
+            Command::by(by, commands::NoteFetch { handoff: id, memory })
+        }
+    })
+}
+
+fn dead_letter(stage: &Stage, this: u8) -> Option<HandoffId> {
+    let dead = |id: &HandoffId| {
+        stage.handoff(*id).state.name() == tasuki_core::handoff::StateName::DeadLettered
+    };
+    let ids: Vec<_> = stage.world.handoffs.keys().copied().filter(dead).collect();
+    pick(&ids, this).copied()
+}
+
+fn id_of(that: u8) -> DocumentId {
+    format!("ms-{}", that % 3).parse().unwrap()
+}
+
+fn secret(number: u8) -> SecretKey {
+    SecretKey::from_seed([number; 32])
+}
+
+fn registry(stage: &mut Stage, this: u8, that: u8, flag: bool) -> Command {
+    let coder = || any(that);
+    let number = that % 4;
+    let token = TokenId(u128::from(number));
+    let rules = || vec![Rule::allow([Permission::Claim])];
+    let wish = match this {
+        0 => RegistryWish::Publish {
+            agent: coder(),
+            manifest: body(if flag { "one" } else { "two" }),
+            signed: None,
+            version: None,
+        },
+        1 => {
+            let standing = if flag { Standing::Deregistered } else { Standing::Draining };
+            RegistryWish::SetStanding { agent: coder(), standing }
+        }
+        2 => RegistryWish::Enroll { agent: coder(), key: secret(number).public(), rules: None },
+        3 => RegistryWish::IssueToken(Token {
+            id: token,
+            purpose: if flag { Purpose::Join } else { Purpose::Bearer },
+            secret: Hash([7; 32]),
+            agent: coder(),
+            rules: rules(),
+            issued_at: stage.now,
+            expires_at: None,
+            ended_at: None,
+        }),
+        4 => RegistryWish::Join {
+            token,
+            secret: Hash([7; 32]),
+            agent: coder(),
+            key: secret(10 + number).public(),
+        },
+        5 => RegistryWish::Rotate {
+            agent: coder(),
+            old: secret(number).public().id(),
+            new: secret(20 + number).public(),
+            grace_ms: SECOND,
+        },
+        6 => RegistryWish::Revoke { agent: coder(), key: key_of(stage, &coder(), number) },
+        7 => RegistryWish::SetRules { agent: coder(), rules: rules() },
+        8 => {
+            let channel = "news".parse().unwrap();
+            if flag {
+                RegistryWish::Subscribe { channel, agent: coder() }
+            } else {
+                RegistryWish::Unsubscribe { channel, agent: coder() }
+            }
+        }
+        9 => RegistryWish::RevokeToken(token),
+        10 => RegistryWish::SetTenant(Tenant {
+            id: "default".parse().unwrap(),
+            quotas: Quotas { in_flight: flag.then_some(1000), ..Quotas::default() },
+        }),
+        _ => RegistryWish::NoteDenied {
+            agent: coder(),
+            code: "permission_denied".into(),
+            operation: "POST /v1/handoffs".into(),
+        },
+    };
+    let by = if flag { Actor::Agent(agent("admin")) } else { Actor::Broker };
+    Command::registry(by, wish)
+}
+
+/// A key that the agent has, if it has one.
+fn key_of(stage: &Stage, agent: &AgentId, number: u8) -> tasuki_core::ids::KeyId {
+    let known = stage.world.registry.agents.get(agent);
+    let last = known.and_then(|known| known.keys.last());
+    last.map_or(secret(number).public().id(), |key| key.key.id())
+}
+
+fn document(stage: &Stage, this: u8, that: u8, flag: bool) -> Command {
+    let context = this == 5;
+    let id: DocumentId = if context { "context:web".parse().unwrap() } else { id_of(that) };
+    let wish = match this {
+        0 | 1 => DocumentWish::Mark { pinned: Some(flag), priority: Some(Priority::default()) },
+        2 => DocumentWish::Supersede { successor: id_of(that + 1) },
+        3 => DocumentWish::Delete { reason: body("old") },
+        _ => {
+            let new = !stage.world.documents.contains_key(&id);
+            let decision = Settle { key: "database".parse().unwrap(), supersedes: None };
+            DocumentWish::Write(Box::new(Write {
+                kind: if context { Kind::Context } else { Kind::Memory },
+                scope: Some(Scope::Project("web".parse().unwrap())),
+                content: body(if flag { "one" } else { "two" }),
+                expected: new.then_some(0),
+                pinned: None,
+                priority: None,
+                settles: Some(decision).filter(|_| context),
+            }))
+        }
+    };
+    let key = key(&format!("document {that}"), "write").filter(|_| this == 6);
+    Command::by(agent("coder"), commands::ChangeDocument { id, wish }).with_key(key)
+}
+
+fn erase(what: What, stage: &Stage, this: u8) -> Option<Command> {
+    let reason: Body = body("by request");
+    let what = if let What::EraseRevision = what {
+        let documents: Vec<_> = stage.world.documents.values().cloned().collect();
+        let document = pick(&documents, this)?;
+        let (id, revision) = (document.id.clone(), document.revision);
+        Erasable::Revision { id, revision, at: document.content_at }
+    } else {
+        let id = pick_handoff(stage, this)?;
+        let at: Vec<Position> = vec![stage.handoff(id).envelope_at];
+        Erasable::Handoff { id, at }
+    };
+    Some(Command::by(agent("admin"), commands::Erase { what, reason }))
+}
