@@ -56,7 +56,10 @@ impl Record {
     /// The bytes that are stored and hashed.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("a record has string keys only")
+        // Most records have less, so the bytes are not moved while they grow.
+        let mut bytes = Vec::with_capacity(1024);
+        serde_json::to_writer(&mut bytes, self).expect("a record has string keys only");
+        bytes
     }
 }
 

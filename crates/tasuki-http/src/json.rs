@@ -28,6 +28,8 @@ use crate::error::Failed;
 
 /// How long a client may take to send a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// What most replies have room in, so that they are not moved while they grow.
+const REPLY_BYTES: usize = 1024;
 /// How much of a body that is too large is read all the same.
 const DRAINED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
@@ -173,7 +175,8 @@ where
 }
 
 pub(crate) fn reply(status: StatusCode, value: &impl Serialize) -> Response {
-    let bytes = serde_json::to_vec(value).expect("a reply has string keys only");
+    let mut bytes = Vec::with_capacity(REPLY_BYTES);
+    serde_json::to_writer(&mut bytes, value).expect("a reply has string keys only");
     let mut response = Response::new(Body::from(bytes));
     *response.status_mut() = status;
     let json = HeaderValue::from_static("application/json");
