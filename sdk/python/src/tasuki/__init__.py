@@ -24,6 +24,7 @@ from .compat import MemorySpine
 from .errors import (
     Conflict,
     DeadlinePassed,
+    EventsMissed,
     HandoffFailed,
     InvalidRequest,
     LeaseLost,
@@ -63,6 +64,7 @@ __all__ = [
     "Client",
     "Conflict",
     "DeadlinePassed",
+    "EventsMissed",
     "Handoff",
     "HandoffFailed",
     "InvalidRequest",

@@ -8,6 +8,7 @@ broker said so or the SDK found out by itself. Codes of the broker have a page e
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -121,6 +122,23 @@ class NoWork(TimedOut):
     """There was nothing to claim in time."""
 
     code = "no_work"
+
+
+class EventsMissed(TasukiError):
+    """A stream of events cannot promise that it told everything. What is known from events after
+    `resume_after` has to be read again; `events(after=resume_after)` goes on from there."""
+
+    code = "events_missed"
+    resume_after: int = 0
+
+    @classmethod
+    def told(cls, data: str) -> EventsMissed:
+        """As the broker says it on the stream."""
+        said = json.loads(data)
+        hint = f"read again what follows {said['resume_after']}"
+        missed = cls("the stream may have missed events", hint=hint, details=said)
+        missed.resume_after = said["resume_after"]
+        return missed
 
 
 class HandoffFailed(TasukiError):

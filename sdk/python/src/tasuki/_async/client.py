@@ -538,7 +538,8 @@ class AsyncClient:
         task: str | None = None,
         handoff: str | None = None,
     ) -> AsyncIterator[m.Event]:
-        """What happens, as it happens. A broken stream goes on where it ended."""
+        """What happens, as it happens. A broken stream goes on where it ended. Raises
+        `EventsMissed` where the broker cannot promise that everything was told."""
         attempts = self._wire.core.attempts(routes.EVENT_STREAM, True)
         while True:
             query = {"after": after, "task": task, "handoff": handoff}
@@ -557,9 +558,14 @@ class AsyncClient:
                     if "event-stream" not in response.headers.get("content-type", ""):
                         await asyncio.sleep(attempts.strange(response))
                         continue
+                    missed = False
                     async for line in response.aiter_lines():
                         heard = True
-                        if line.startswith("data:"):
+                        if line.startswith("event:"):
+                            missed = line[6:].strip() == "missed"
+                        elif line.startswith("data:") and missed:
+                            raise errors.EventsMissed.told(line[5:])
+                        elif line.startswith("data:"):
                             event = decode(_EVENT, line[5:].encode())
                             after = event.position
                             attempts = self._wire.core.attempts(routes.EVENT_STREAM, True)

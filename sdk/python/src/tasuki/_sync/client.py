@@ -535,7 +535,8 @@ class Client:
         task: str | None = None,
         handoff: str | None = None,
     ) -> Iterator[m.Event]:
-        """What happens, as it happens. A broken stream goes on where it ended."""
+        """What happens, as it happens. A broken stream goes on where it ended. Raises
+        `EventsMissed` where the broker cannot promise that everything was told."""
         attempts = self._wire.core.attempts(routes.EVENT_STREAM, True)
         while True:
             query = {"after": after, "task": task, "handoff": handoff}
@@ -554,9 +555,14 @@ class Client:
                     if "event-stream" not in response.headers.get("content-type", ""):
                         time.sleep(attempts.strange(response))
                         continue
+                    missed = False
                     for line in response.iter_lines():
                         heard = True
-                        if line.startswith("data:"):
+                        if line.startswith("event:"):
+                            missed = line[6:].strip() == "missed"
+                        elif line.startswith("data:") and missed:
+                            raise errors.EventsMissed.told(line[5:])
+                        elif line.startswith("data:"):
                             event = decode(_EVENT, line[5:].encode())
                             after = event.position
                             attempts = self._wire.core.attempts(routes.EVENT_STREAM, True)
