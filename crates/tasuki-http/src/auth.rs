@@ -63,11 +63,11 @@ pub(crate) async fn check(State(app): State<App>, request: Request, next: Next) 
     let (method, uri) = (request.method().clone(), request.uri().clone());
     request.extensions_mut().insert(caller.clone());
     let response = next.run(request).await;
-    if let Some(problem) = response.extensions().get::<std::sync::Arc<Problem>>() {
-        if let Some(code) = problem.known() {
-            let operation = format!("{method} {}", uri.path());
-            app.engine.note_denied(&caller, code, &operation).await;
-        }
+    if let Some(problem) = response.extensions().get::<std::sync::Arc<Problem>>()
+        && let Some(code) = problem.known()
+    {
+        let operation = format!("{method} {}", uri.path());
+        app.engine.note_denied(&caller, code, &operation).await;
     }
     response
 }

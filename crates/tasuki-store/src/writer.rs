@@ -124,7 +124,7 @@ impl Handle {
         journal: J,
         live: Live,
         clock: Arc<dyn Clock>,
-        workers: Workers,
+        workers: &Workers,
     ) -> Self {
         let (queue, messages) = sync_channel(QUEUE_MAX);
         let machine = Machine::new(journal, live);

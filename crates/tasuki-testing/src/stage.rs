@@ -20,10 +20,16 @@ pub struct Ran {
     pub err: String,
 }
 
+impl Default for Stage {
+    fn default() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+}
+
 impl Stage {
     #[must_use]
     pub fn new() -> Self {
-        Self { dir: tempfile::tempdir().unwrap() }
+        Self::default()
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

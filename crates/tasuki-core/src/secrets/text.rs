@@ -91,8 +91,8 @@ pub(super) fn in_text(text: &str) -> Vec<SecretKind> {
     for found in BEGINNINGS.find_iter(text) {
         let at = found.start();
         let rest = &text[at..];
-        if rest.starts_with(URL) {
-            url = url || has_password(&rest[URL.len()..]);
+        if let Some(authority) = rest.strip_prefix(URL) {
+            url = url || has_password(authority);
         } else if rest.starts_with(KEY) {
             key = key || text[..at].ends_with("-----");
         } else if begins_word(text, at) {
@@ -213,8 +213,8 @@ fn assigns(line: &str) -> bool {
 fn may_be_secret(before: &[u8]) -> bool {
     let is_space = |byte: &u8| *byte == 0x0b || byte.is_ascii_whitespace();
     let is_quote = |byte: &u8| matches!(byte, b'"' | b'\'' | b'`');
-    let before = before.iter().rev().copied().skip_while(is_space).skip_while(is_quote);
-    let last = before.skip_while(|byte| matches!(byte, b'_' | b'-' | b'.')).next();
+    let mut before = before.iter().rev().copied().skip_while(is_space).skip_while(is_quote);
+    let last = before.find(|byte| !matches!(byte, b'_' | b'-' | b'.'));
     last.is_some_and(|last| !last.is_ascii() || ends_name(last))
 }
 

@@ -46,7 +46,7 @@ impl Scene {
         };
         let proof = Proof { claim_id: CLAIM, fence: Fence(0) };
         let mut scene = Self { world: World::default(), now: START, proof };
-        scene.must(Command::by(agent(OPENER), open));
+        scene.must(&Command::by(agent(OPENER), open));
         scene
     }
 
@@ -55,7 +55,7 @@ impl Scene {
         let mut scene = Self::opened();
         offer.needs_approval = state == StateName::AwaitingApproval;
         offer.not_before = (state == StateName::Scheduled).then(|| START.plus_ms(HOUR_MS));
-        scene.must(Command::offer(offer));
+        scene.must(&Command::offer(offer));
         let held_before = match state {
             StateName::AwaitingApproval | StateName::Scheduled | StateName::Pending => false,
             StateName::Claimed
@@ -66,7 +66,7 @@ impl Scene {
             | StateName::DeadLettered => true,
         };
         if held_before {
-            scene.must(Command::claim_one(HANDOFF, first_wish()));
+            scene.must(&Command::claim_one(HANDOFF, first_wish()));
             scene.proof.fence = scene.handoff().fence;
         }
         match state {
@@ -78,11 +78,11 @@ impl Scene {
             StateName::Completed => scene.complete(Vec::new()),
             StateName::Failed => {
                 let by = agent(OPENER);
-                scene.must(Command::by(by, commands::Abort { handoff: HANDOFF, reason: None }));
+                scene.must(&Command::by(by, commands::Abort { handoff: HANDOFF, reason: None }));
             }
             StateName::Cancelled => {
                 let by = agent(OPENER);
-                scene.must(Command::by(by, commands::Cancel { handoff: HANDOFF, reason: None }));
+                scene.must(&Command::by(by, commands::Cancel { handoff: HANDOFF, reason: None }));
             }
             StateName::DeadLettered => scene.act(Act::Fail {
                 class: FailureClass::Permanent,
@@ -104,7 +104,7 @@ impl Scene {
             TaskState::Failed => Self::of_handoff(StateName::Failed, offer(HANDOFF)),
             TaskState::Cancelled => {
                 let mut scene = Self::opened();
-                scene.must(Command::by(
+                scene.must(&Command::by(
                     agent(OPENER),
                     commands::CancelTask { task: TASK, reason: None },
                 ));
@@ -127,16 +127,16 @@ impl Scene {
         &self.world.tasks[&TASK]
     }
 
-    pub(super) fn execute(&mut self, command: Command) -> Result<Outcome, Refusal> {
-        self.world.execute(&command, self.now)
+    pub(super) fn execute(&mut self, command: &Command) -> Result<Outcome, Refusal> {
+        self.world.execute(command, self.now)
     }
 
-    pub(super) fn must(&mut self, command: Command) {
+    pub(super) fn must(&mut self, command: &Command) {
         self.execute(command).expect("a scene is set by wishes that are allowed");
     }
 
     pub(super) fn act(&mut self, act: Act) {
-        self.must(Command::held(HANDOFF, self.proof, None, act));
+        self.must(&Command::held(HANDOFF, self.proof, None, act));
     }
 
     pub(super) fn complete(&mut self, follow_ups: Vec<Offer>) {

@@ -94,7 +94,7 @@ fn cancel(by: &str) -> Command {
 
 fn effect(state: TaskState, wish: Wish) -> String {
     let mut scene = Scene::of_task(state);
-    match scene.execute(wish(&scene)) {
+    match scene.execute(&wish(&scene)) {
         Err(refusal) => format!("`{}`", refusal.code()),
         Ok(_) if scene.task().state == state => "stays".into(),
         Ok(_) => format!("→ {}", scene.task().state),
@@ -130,7 +130,7 @@ const STEPS: &[(&str, Step)] = &[
     ("dead-lettered, then redriven", || {
         let mut scene = in_state(StateName::DeadLettered);
         let by = agent("reviewer");
-        scene.must(Command::by(
+        scene.must(&Command::by(
             by,
             commands::Redrive { handoff: HANDOFF, new: HandoffId(50), to: None },
         ));
@@ -139,7 +139,8 @@ const STEPS: &[(&str, Step)] = &[
     ("dead-lettered, then discarded", || {
         let mut scene = in_state(StateName::DeadLettered);
         let by = agent("reviewer");
-        scene.must(Command::by(by, commands::Discard { handoff: HANDOFF, reason: body("reason") }));
+        scene
+            .must(&Command::by(by, commands::Discard { handoff: HANDOFF, reason: body("reason") }));
         scene
     }),
 ];

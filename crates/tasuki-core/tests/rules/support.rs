@@ -60,6 +60,10 @@ impl Stage {
         Self { world: World::default(), now: Timestamp(1_800_000_000_000), ids: 0 }
     }
 
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "a story makes its commands where it runs them"
+    )]
     pub(crate) fn run(&mut self, command: Command) -> Result<Outcome, Refusal> {
         self.world.execute(&command, self.now)
     }

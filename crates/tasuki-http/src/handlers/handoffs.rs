@@ -37,10 +37,10 @@ pub(crate) async fn offer_batch(At(desk): At, Json(body): Json<wire::OfferBatch>
 /// What may not be done is recorded, also as a part of many.
 async fn note_refused<T>(desk: &Desk, results: &[wire::Part<T>], operation: &str) {
     for part in results {
-        if let wire::Part::Failed { error } = part {
-            if let Some(code) = error.known() {
-                desk.note_denied(code, operation).await;
-            }
+        if let wire::Part::Failed { error } = part
+            && let Some(code) = error.known()
+        {
+            desk.note_denied(code, operation).await;
         }
     }
 }

@@ -201,7 +201,7 @@ pub(crate) async fn start_pipeline(
     PathId(name): PathId<OrderingKey>,
     Json(body): Json<wire::StartPipeline>,
 ) -> Answer {
-    let offered = desk.start_pipeline(name.as_str(), body).await?;
+    let offered = Box::pin(desk.start_pipeline(name.as_str(), body)).await?;
     let status = if offered.repeated { StatusCode::OK } else { StatusCode::CREATED };
     Ok(reply(status, &to_wire::offered(&offered.handoff, offered.listening)))
 }

@@ -138,7 +138,7 @@ pub async fn to_sqlite(
     }
     source.close().await;
     drop(writer);
-    maintenance::rebuild(dir, clock, &mut |_| ())?;
+    maintenance::rebuild(dir, &*clock, &mut |_| ())?;
     let verdict = maintenance::verify(dir, &mut |_| ())?;
     match verdict.first_bad {
         Some(finding) => Err(OpenError::Damaged(finding).into()),

@@ -140,7 +140,7 @@ fn each_entry(
             }
         }
         done += 1;
-        if done % TOLD_EVERY == 0 {
+        if done.is_multiple_of(TOLD_EVERY) {
             progress(done);
         }
     }
@@ -227,11 +227,7 @@ fn finish(part: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Throws the projections away and makes them anew from the events.
-pub fn rebuild(
-    dir: &Path,
-    clock: Arc<dyn Clock>,
-    progress: Progress<'_>,
-) -> Result<u64, OpenError> {
+pub fn rebuild(dir: &Path, clock: &dyn Clock, progress: Progress<'_>) -> Result<u64, OpenError> {
     let lock = open::lock(dir)?;
     let path = dir.join(FILE);
     let db = open::connect(&path, Sync::Full).map_err(sql("open"))?;

@@ -114,7 +114,7 @@ impl Sqlite {
         let cache = journal.cache.clone();
         let key = journal.key.clone();
         let workers = journal.workers.clone();
-        let writer = Handle::start(journal, live, clock.clone(), workers);
+        let writer = Handle::start(journal, live, clock.clone(), &workers);
         let readers = Arc::new(Readers::new(&path));
         let nonces = crate::nonces::Nonces::new(clock.now());
         Ok(Self { writer, clock, cache, readers, nonces, key })

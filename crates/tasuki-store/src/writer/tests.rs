@@ -95,7 +95,7 @@ impl Stage {
         let journal = Told { asks, verdicts: told, room: true };
         let live = Live::new(Epoch(1), Position(0));
         let handle =
-            Handle::start(journal, live, ManualClock::at(Timestamp(0)), Workers::default());
+            Handle::start(journal, live, ManualClock::at(Timestamp(0)), &Workers::default());
         Self { handle: Arc::new(handle), asks: asked, verdicts }
     }
 

@@ -88,7 +88,7 @@ fn maybe<T>(choices: impl IntoIterator<Item = T>) -> Vec<Option<T>> {
 /// What changes between two questions, so that rows are behind by other amounts.
 async fn go_on(stage: Stage, turn: usize) -> Stage {
     let id = stage.offered().await;
-    if turn % 2 == 0 {
+    if turn.is_multiple_of(2) {
         let proof = stage.claim(id, "coder").await;
         stage.act(id, proof, complete("done")).await.unwrap();
     }

@@ -58,8 +58,7 @@ pub(crate) async fn a_refused_command_does_not_hinder_its_neighbours(stage: Stag
     misplaced.priority = 99;
     let last = stage.offer(to("coder"));
     let ids = [&first, &misplaced, &last].map(|offer| offer.handoff);
-    let commands =
-        [first, misplaced, last].into_iter().map(|offer| Command::offer(offer)).collect();
+    let commands = [first, misplaced, last].into_iter().map(Command::offer).collect();
     let mut replies = stage.store.execute(commands).await.unwrap();
     assert_eq!(code(replies.remove(1)), "invalid_terms");
     assert!(replies.iter().all(Result::is_ok));

@@ -80,7 +80,7 @@ async fn rebuilt_documents_are_the_documents_there_were() {
     let before = TABLES.map(|table| rows(&stage.dir, table));
     assert!(before.iter().filter(|rows| !rows.is_empty()).count() >= 5, "too little to tell");
     database(&stage.dir).execute_batch("DELETE FROM document; DELETE FROM posting").unwrap();
-    maintenance::rebuild(&stage.dir, stage.clock.clone(), &mut |_| ()).unwrap();
+    maintenance::rebuild(&stage.dir, &*stage.clock, &mut |_| ()).unwrap();
     for (table, before) in TABLES.iter().zip(&before) {
         assert_eq!(rows(&stage.dir, table), *before, "{table}");
     }

@@ -31,10 +31,7 @@ fn names_this_process<T>(opened: Result<T, OpenError>, dir: &Path) {
 async fn a_directory_in_use_is_refused_with_the_process_that_uses_it() {
     let stage = open().await;
     names_this_process(try_open(&stage.dir).await, &stage.dir);
-    names_this_process(
-        maintenance::rebuild(&stage.dir, stage.clock.clone(), &mut |_| ()),
-        &stage.dir,
-    );
+    names_this_process(maintenance::rebuild(&stage.dir, &*stage.clock, &mut |_| ()), &stage.dir);
     let backup = stage.base.path().join("backup.db");
     maintenance::backup(&stage.dir, &backup).unwrap();
     names_this_process(maintenance::restore(&backup, &stage.dir, &mut |_| ()), &stage.dir);

@@ -16,7 +16,7 @@ async fn burst(stage: &Stage, commands: usize) {
         let stage = stage.clone();
         workers.spawn(async move {
             let offers = (0..COMMANDS_MAX).map(|_| stage.offer(to("coder")));
-            let commands = offers.map(|offer| Command::offer(offer)).collect();
+            let commands = offers.map(Command::offer).collect();
             assert!(stage.store.execute(commands).await.unwrap().iter().all(Result::is_ok));
         });
     }

@@ -98,7 +98,7 @@ async fn a_crash_while_rows_catch_up_loses_nothing() {
     for _ in 0..3 {
         let offers: Vec<_> = (0..1000).map(|_| stage.offer(to("coder"))).collect();
         ids.extend(offers.iter().map(|offer| offer.handoff));
-        let offers = offers.into_iter().map(|offer| Command::offer(offer)).collect();
+        let offers = offers.into_iter().map(Command::offer).collect();
         assert!(stage.store.execute(offers).await.unwrap().iter().all(Result::is_ok));
     }
     for id in &ids[..50] {

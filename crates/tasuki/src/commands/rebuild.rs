@@ -25,7 +25,7 @@ impl Rebuild {
         let dir = self.directory.existing()?;
         let bar = progress("rebuilding", Some(maintenance::count(&dir)?));
         let clock = SystemClock::start();
-        let events = maintenance::rebuild(&dir, clock, &mut |done| bar.set_position(done))?;
+        let events = maintenance::rebuild(&dir, &*clock, &mut |done| bar.set_position(done))?;
         bar.finish_and_clear();
         let rebuilt = Rebuilt { data: dir.display().to_string(), events };
         output.found(&rebuilt, |rebuilt| {

@@ -13,7 +13,7 @@ use tasuki_testing::stage::{Broker, Ran, Stage, text};
 /// How long after its broker was killed the old data is opened.
 const AWAY_SECONDS: i64 = 30;
 /// What tells of the moment in which it was asked for, and not of what is kept.
-const PASSING: [&str; 9] = [
+const PASSING: [&str; 10] = [
     "lease_left_ms",
     "work_left_ms",
     "ack_left_ms",
@@ -23,6 +23,8 @@ const PASSING: [&str; 9] = [
     "live",
     "last_seen",
     "observed",
+    // Counted as far as the broker that is asked has seen claims.
+    "holding",
     // Where in the log it stands: the form of that is not promised.
     "position",
 ];
