@@ -193,8 +193,9 @@ impl Client {
                     String::from_utf8_lossy(&self.reply)
                 );
                 let lines = head.lines().filter_map(|line| line.split_once(": "));
-                let length = lines.filter(|(name, _)| *name == "content-length").map(|(_, n)| n);
-                break (end + 4, length.last().context("no length")?.parse::<usize>()?);
+                let mut length =
+                    lines.filter(|(name, _)| *name == "content-length").map(|(_, n)| n);
+                break (end + 4, length.next_back().context("no length")?.parse::<usize>()?);
             }
         };
         while self.reply.len() < head + length {

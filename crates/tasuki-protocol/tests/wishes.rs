@@ -20,7 +20,7 @@ struct Case {
 }
 
 fn address<T: Wish + DeserializeOwned + 'static>(request: &Value, on: Option<&str>) -> String {
-    let bytes = serde_json::to_vec(request).unwrap();
+    let bytes = serde_json::to_vec(request).expect("a value can be written");
     let read: T = read::request(&bytes, &|_| Vec::new()).unwrap_or_else(|problem| {
         panic!("{request}: {}", problem.message);
     });

@@ -61,7 +61,7 @@ fn asked<T: DeserializeOwned>(request: serde_json::Value) -> T {
     serde_json::from_value(request).unwrap()
 }
 
-fn completed(granted: &Granted, follow_ups: serde_json::Value) -> (HandoffId, Complete) {
+fn completed(granted: &Granted, follow_ups: &serde_json::Value) -> (HandoffId, Complete) {
     let proof = proof(granted);
     let request = json!({
         "claim_id": proof.claim_id, "fence": proof.fence, "follow_ups": follow_ups,
@@ -176,17 +176,18 @@ async fn a_completion_looks_once_and_a_second_time_for_what_was_agreed() {
         new.hop.output_schema = agreed.then(|| schema.clone());
         let id = stage.engine.offer(new).await.unwrap().handoff.id;
         let granted = stage.claim_one(id, "coder").await;
-        let request = completed(&granted, json!(follow_ups));
+        let request = completed(&granted, &json!(follow_ups));
         store.calls();
         desk.complete(vec![request]).await.unwrap().pop().unwrap().unwrap();
         assert_eq!(store.calls(), calls);
     }
     let start = json!({ "from_agent": "boss", "intent": "Do it.", "payload": { "type": "job" } });
-    let started = stage.engine.desk(Caller::Anyone).start_pipeline("p", asked(start)).await;
+    let started =
+        Box::pin(stage.engine.desk(Caller::Anyone).start_pipeline("p", asked(start))).await;
     let id = started.unwrap().handoff.id;
     let granted = stage.claim_one(id, "coder").await;
     store.calls();
-    let request = completed(&granted, json!([]));
+    let request = completed(&granted, &json!([]));
     desk.complete(vec![request]).await.unwrap().pop().unwrap().unwrap();
     assert_eq!(store.calls(), ["look", "look", "execute"]);
     let task = stage.engine.task(granted.handoff.task_id).await.unwrap();

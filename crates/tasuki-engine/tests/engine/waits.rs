@@ -101,11 +101,11 @@ async fn whoever_follows_the_log_hears_of_new_events() {
     let engine = stage.engine.clone();
     let more = tokio::spawn(async move { engine.more_events(engine.head()).await });
     // However the two meet: a first offer may come before the worker looks.
-    soon(async {
+    soon(Box::pin(async {
         while !more.is_finished() {
             stage.offer(to("coder")).await;
         }
-    })
+    }))
     .await;
     assert!(more.await.unwrap());
 }
