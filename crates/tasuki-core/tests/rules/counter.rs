@@ -17,7 +17,7 @@ fn terms() -> Terms {
 impl Stage {
     fn counter(&mut self, handoff: HandoffId, name: &str) -> Result<Outcome, Refusal> {
         self.run(Command::by(
-            seeker(name).agent.clone(),
+            seeker(name).agent,
             commands::Counter {
                 handoff,
                 seeker: seeker(name),
@@ -102,7 +102,7 @@ fn only_who_may_take_it_counters_and_only_the_sender_settles() {
     let mut wild = terms();
     wild.work_ms = 0;
     let absurd = stage.run(Command::by(
-        seeker("coder").agent.clone(),
+        seeker("coder").agent,
         commands::Counter {
             handoff: id,
             seeker: seeker("coder"),

@@ -133,10 +133,10 @@ fn rich_offer(stage: &mut Stage, this: u8, that: u8, flag: bool) -> Offer {
     let to = if flag { to("coder") } else { to_any("review") };
     let mut offer = stage.offer(task, "planner", to);
     offer.priority = 4 + this % 2;
-    offer.ordering_key = (this % 5 == 0).then(|| "one".parse().unwrap());
+    offer.ordering_key = this.is_multiple_of(5).then(|| "one".parse().unwrap());
     offer.terms = Terms { attempts: 1, losses: 1, ..offer.terms };
-    offer.terms.ack_ms = (that % 3 == 0).then_some(5 * SECOND);
-    if this % 3 == 0 {
+    offer.terms.ack_ms = that.is_multiple_of(3).then_some(5 * SECOND);
+    if this.is_multiple_of(3) {
         offer.contract.fallbacks = vec![crate::support::to("tester"), to_any("test")];
     }
     if this % 4 == 1 {
@@ -225,7 +225,7 @@ fn of_handoff(what: What, stage: &mut Stage, this: u8, that: u8, flag: bool) -> 
         What::SettleCounter => {
             let maker = handoff.counters.first().map_or(any(that), |it| it.agent.clone());
             let settle = commands::SettleCounter { handoff: id, agent: maker, accept: flag };
-            Command::by(handoff.from.clone(), settle)
+            Command::by(handoff.from, settle)
         }
         What::RedriveTo => {
             let id = dead_letter(stage, this).unwrap_or(id);
@@ -249,7 +249,7 @@ fn of_handoff(what: What, stage: &mut Stage, this: u8, that: u8, flag: bool) -> 
         What::Retract => {
             let retract =
                 commands::Retract { handoff: id, reason: body("wrong"), policy: policy(flag) };
-            Command::by(handoff.from.clone(), retract)
+            Command::by(handoff.from, retract)
         }
         What::Join => {
             let after = handoff.contract.after.as_ref();
@@ -260,7 +260,7 @@ fn of_handoff(what: What, stage: &mut Stage, this: u8, that: u8, flag: bool) -> 
         What::Lift => {
             let constraint = body("a rule").hash;
             let lift = commands::Lift { handoff: id, constraint, reason: body("no longer") };
-            Command::by(handoff.from.clone(), lift)
+            Command::by(handoff.from, lift)
         }
         _ => {
             let by = handoff.attempts.first().map_or(any(that), |it| it.agent.clone());

@@ -70,8 +70,8 @@ fn held(live: &Live, id: u128, act: Act) -> Command {
     Command::held(HandoffId(id), proof, None, act)
 }
 
-fn run(live: &mut Live, command: Command, now: Timestamp) {
-    let decision = decide(&command, live, now);
+fn run(live: &mut Live, command: &Command, now: Timestamp) {
+    let decision = decide(command, live, now);
     decision.outcome.unwrap();
     for id in decision.renewals {
         live.renew(id, now);
@@ -109,10 +109,10 @@ fn everything(live: &Live) -> Vec<String> {
 fn what_is_taken_back_was_never_there() {
     let mut live = Live::new(Epoch(1), Position(0));
     for command in [ordered(1), ordered(2), ordered(3), keyed(4, "k-1"), offer(5, |_| {})] {
-        run(&mut live, command, NOW);
+        run(&mut live, &command, NOW);
     }
     for id in [1, 4, 5] {
-        run(&mut live, claim(id), NOW);
+        run(&mut live, &claim(id), NOW);
     }
     live.commit();
     live.ready.clear();
@@ -128,15 +128,15 @@ fn what_is_taken_back_was_never_there() {
     };
     for (id, act) in [(1, complete), (4, fail), (5, Act::Start), (5, Act::Heartbeat)] {
         let command = held(&live, id, act);
-        run(&mut live, command, later);
+        run(&mut live, &command, later);
     }
     let by = || "planner".parse().unwrap();
     let cancel = Command::by(by(), commands::Cancel { handoff: HandoffId(2), reason: None });
     for command in [keyed(6, "k-2"), ordered(7), claim(6), cancel, claim(3)] {
-        run(&mut live, command, later);
+        run(&mut live, &command, later);
     }
-    run(&mut live, Command::of_broker(commands::Sweep { max: 10 }), NOW.plus_ms(50_000));
-    run(&mut live, Command::of_broker(commands::RaiseEpoch { epoch: 2 }), NOW.plus_ms(50_000));
+    run(&mut live, &Command::of_broker(commands::Sweep { max: 10 }), NOW.plus_ms(50_000));
+    run(&mut live, &Command::of_broker(commands::RaiseEpoch { epoch: 2 }), NOW.plus_ms(50_000));
     assert_ne!(everything(&live), before);
 
     live.roll_back(head);
@@ -148,7 +148,7 @@ fn what_is_taken_back_was_never_there() {
 fn state_that_is_loaded_in_any_order_keeps_its_lines() {
     let mut first = Live::new(Epoch(1), Position(0));
     for id in 1..=4 {
-        run(&mut first, ordered(id), NOW);
+        run(&mut first, &ordered(id), NOW);
     }
     let mut loaded = Live::new(Epoch(1), first.head);
     for id in [3, 1, 4, 2] {
@@ -162,7 +162,7 @@ fn state_that_is_loaded_in_any_order_keeps_its_lines() {
 fn keys_beyond_the_most_that_fit_are_forgotten_only_if_they_can_be_looked_up() {
     let mut live = Live::new(Epoch(1), Position(0));
     for id in 1..=5 {
-        run(&mut live, keyed(id, &format!("k-{id}")), NOW);
+        run(&mut live, &keyed(id, &format!("k-{id}")), NOW);
     }
     assert!(!live.forget_keys(NOW, 2, Position(0)), "none can be looked up");
     assert_eq!(live.counts().keys, 5);
