@@ -27,7 +27,8 @@ struct Checked<'t>(&'t Talk<'t>, BTreeSet<String>);
 impl Checked<'_> {
     fn run(&mut self, line: &str) -> Value {
         let words = line.split(' ');
-        let name: Vec<_> = words.take_while(|word| !word.contains(['-', '_', '@'])).collect();
+        let is_name = |word: &&str| *word == "dead-letter" || !word.contains(['-', '_', '@']);
+        let name: Vec<_> = words.take_while(is_name).collect();
         self.1.insert(name.join(" "));
         self.0.json(line)
     }
