@@ -57,8 +57,11 @@ def compare(client: tasuki.Client) -> None:
     ]
     owner = client.tasks.get(task.task_id).owner
     print(f"{len(calls)} questions are under way, the {owner} still owns the task")
-    for result in client.results(calls, timeout=60):
+    answers = list(client.results(calls, timeout=60))
+    for result in answers:
         print(f"{result.payload['about']}: {result.payload['best_for']}")
+    compared = [result.payload["about"] for result in answers]
+    client.tasks.complete(task.task_id, {"type": "comparison", "compared": compared})
 
 
 if __name__ == "__main__":

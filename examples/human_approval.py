@@ -32,7 +32,7 @@ def ask(client: tasuki.Client, wish: str, handoff: tasuki.Handoff) -> None:
         client.handoffs.approve(handoff.id, by="operator")
         print("approved")
     else:
-        client.handoffs.reject(handoff.id, by="operator")
+        client.handoffs.reject(handoff.id, by="operator", reason="not today")
         print("rejected")
 
 
@@ -58,6 +58,7 @@ def main() -> None:
             letter = handoff.status().dead_letter
             if letter:
                 print(f"dead letter: {handoff.envelope().intent} ({letter.reason})")
+                client.dead_letters.discard(handoff.id, by="operator", reason="not today")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ fn files() -> anyhow::Result<Vec<(&'static str, String)>> {
     Ok(vec![
         ("docs/reference/handoff-states.md", table::render()),
         ("api/openapi.json", tasuki_http::document_text().to_owned()),
+        ("api/operations.json", tasuki_http::operations_text()),
         ("api/schemas/envelope.json", schema::<Envelope>()?),
         ("api/schemas/event.json", schema::<Record>()?),
         ("api/schemas/manifest.json", schema::<Manifest>()?),

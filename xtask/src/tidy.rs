@@ -28,6 +28,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
         // What is not UTF-8 is not text; what is gone was deleted and not committed yet.
         if let Ok(text) = fs::read_to_string(root.join(path)) {
             findings.extend(unwelcome(path, &text));
+            findings.extend(past_the_lobby(path, &text));
         }
     }
     for finding in &findings {
@@ -90,7 +91,8 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("tasuki-protocol", &["tasuki-core"]),
     ("tasuki-store", &["tasuki-core"]),
     ("tasuki-engine", &["tasuki-core", "tasuki-protocol", "tasuki-store"]),
-    ("tasuki-http", &["tasuki-core", "tasuki-protocol", "tasuki-engine"]),
+    ("tasuki-front", &["tasuki-core", "tasuki-protocol", "tasuki-engine"]),
+    ("tasuki-http", &["tasuki-core", "tasuki-protocol", "tasuki-engine", "tasuki-front"]),
     // What is said over HTTP is all that a command line knows of a broker.
     ("tasuki-cli", &["tasuki-core", "tasuki-protocol"]),
     (
@@ -184,7 +186,46 @@ fn unwelcome(path: &str, text: &str) -> Vec<String> {
             findings.push(format!("{path}:{number}: unfinished code, {UNFINISHED}…)"));
         }
     }
+    findings.extend(unwatched(path, text));
     findings
+}
+
+/// What is started and not watched could end unnoticed.
+fn unwatched(path: &str, text: &str) -> Vec<String> {
+    let ours = path.starts_with("crates/tasuki") && path.contains("/src/");
+    if !ours || path == WATCHES || path.ends_with("tests.rs") || path.contains("tasuki-testing") {
+        return Vec::new();
+    }
+    let shipped: Vec<_> = text.lines().take_while(|line| line.trim() != "#[cfg(test)]").collect();
+    let bare = |line: &&str| SPAWNS.iter().any(|spawn| line.contains(spawn));
+    let bare = (1..).zip(&shipped).filter(|(_, line)| bare(line));
+    bare.filter(|(number, _)| {
+        let before = shipped[..number - 1].iter().rev();
+        let mut comment = before.map(|line| line.trim()).take_while(|line| line.starts_with("//"));
+        !comment.any(|line| line.starts_with(UNWATCHED))
+    })
+    .map(|(number, _)| {
+        format!("{path}:{number}: start it with `Workers`, or say why not: `{UNWATCHED}…`")
+    })
+    .collect()
+}
+
+/// Where everything that is to last is started and watched.
+const WATCHES: &str = "crates/tasuki-store/src/workers.rs";
+const UNWATCHED: &str = "// Not watched: ";
+const SPAWNS: [&str; 3] = ["tokio::spawn(", "thread::spawn(", "task::spawn("];
+
+/// Where doors are: what an HTTP door shares counts as one.
+const DOORS: [&str; 2] = ["crates/tasuki-front/src/", "crates/tasuki-http/src/"];
+
+/// A door is made with a lobby. Whoever has the engine can do anything for anybody.
+fn past_the_lobby(path: &str, text: &str) -> Option<String> {
+    let is_name = |line: &str| {
+        let mut words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
+        words.any(|word| word == "Engine")
+    };
+    let found = DOORS.iter().any(|door| path.starts_with(door)) && text.lines().any(is_name);
+    found.then(|| format!("{path}: names the Engine; a door asks its Lobby and serves at a Desk"))
 }
 
 const LONG: &str = "// Long because: ";
@@ -224,6 +265,15 @@ mod tests {
     }
 
     #[test]
+    fn a_door_that_reaches_for_the_engine_is_found() {
+        let reaching = "use tasuki_engine::{Desk, Engine};";
+        assert!(past_the_lobby("crates/tasuki-http/src/a.rs", reaching).is_some());
+        assert!(past_the_lobby("crates/tasuki-http/tests/it/a.rs", reaching).is_none());
+        let asking = "use tasuki_engine::{Desk, Lobby}; // the engine";
+        assert!(past_the_lobby("crates/tasuki-front/src/a.rs", asking).is_none());
+    }
+
+    #[test]
     fn unfinished_code_is_found() {
         assert_eq!(unwelcome("a.rs", &format!("    {UNFINISHED}\"later\")")).len(), 1);
     }
@@ -248,5 +298,17 @@ mod tests {
                         a stray ` in a line\n`docs/adr`";
         let named: Vec<_> = named_paths(document).collect();
         assert_eq!(named, ["crates/tasuki-core/src", "world.rs", "Cargo.toml", "docs/adr"]);
+    }
+
+    #[test]
+    fn what_is_started_and_not_watched_says_why() {
+        let path = "crates/tasuki-engine/src/outgoing.rs";
+        let bare = "fn start() {\n    tokio::spawn(work);\n}\n";
+        assert_eq!(unwatched(path, bare).len(), 1);
+        let reason = "fn start() {\n    // Not watched: it is one delivery.\n    // Two lines.\n    tokio::spawn(work);\n}\n";
+        assert_eq!(unwatched(path, reason), [""; 0]);
+        assert_eq!(unwatched(WATCHES, bare), [""; 0]);
+        assert_eq!(unwatched("crates/tasuki-engine/tests/engine/main.rs", bare), [""; 0]);
+        assert_eq!(unwatched(path, &format!("#[cfg(test)]\n{bare}")), [""; 0]);
     }
 }

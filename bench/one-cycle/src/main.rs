@@ -5,9 +5,15 @@
 //! they do not share are cycles.
 //!
 //! `one-cycle STORE CYCLES BATCH`, with `volatile` or `sqlite` for the store.
+//!
+//! `one-cycle fill DIRECTORY COUNT` offers that many handoffs, which wait, and says how much memory each
+//! of them takes; `one-cycle open DIRECTORY` opens what was left there, and says how long that takes and
+//! how much memory it needs.
 
 use std::io::Write as _;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use anyhow::{Context as _, bail, ensure};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -20,6 +26,7 @@ use tasuki_engine::{Engine, Settings, SystemIds};
 use tasuki_http::Limits;
 use tasuki_store::{ManualClock, Sqlite, SqliteOptions, Store, Sync, Volatile};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+use tokio::task::JoinHandle;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -33,13 +40,70 @@ const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
-    let [store, cycles, batch] = arguments.as_slice() else {
-        bail!("usage: one-cycle volatile|sqlite CYCLES BATCH");
-    };
-    let (cycles, batch) = (cycles.parse()?, batch.parse()?);
+    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
     // One thread for everything but the store's own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(run(store, cycles, batch))
+    match *arguments.as_slice() {
+        ["fill", dir, count] => runtime.block_on(fill(Path::new(dir), count.parse()?)),
+        ["open", dir] => runtime.block_on(open(Path::new(dir))),
+        [store, cycles, batch] => runtime.block_on(run(store, cycles.parse()?, batch.parse()?)),
+        _ => bail!("usage: one-cycle volatile|sqlite CYCLES BATCH | fill DIR COUNT | open DIR"),
+    }
+}
+
+/// How many offers one request of `fill` has.
+const FILL_BATCH: usize = 100;
+
+async fn fill(dir: &Path, count: usize) -> anyhow::Result<()> {
+    let store = opened(dir).await?;
+    let (mut client, _served) = served(&store);
+    let offer = json!({
+        "from_agent": "sender",
+        "to": { "capability": "bench" },
+        "intent": "measure the broker",
+        "payload": { "type": "bench", "text": "short" },
+    });
+    let offers = json!({ "offers": vec![offer; FILL_BATCH] }).to_string();
+    // What the first ones make is not needed again for the others.
+    client.post("/v1/handoffs/batch", &offers).await?;
+    let before = resident_bytes()?;
+    for _ in 0..count.div_ceil(FILL_BATCH) {
+        client.post("/v1/handoffs/batch", &offers).await?;
+    }
+    let each = (resident_bytes()? - before) / i64::try_from(count)?;
+    writeln!(
+        std::io::stdout(),
+        "{each} bytes of resident memory for each of {count} waiting handoffs"
+    )?;
+    store.close().await;
+    Ok(())
+}
+
+async fn open(dir: &Path) -> anyhow::Result<()> {
+    let (before, watch) = (resident_bytes()?, Instant::now());
+    let store = opened(dir).await?;
+    let took = watch.elapsed();
+    let waiting = store.stats().waiting_handoffs;
+    let each = (resident_bytes()? - before) / i64::try_from(waiting.max(1))?;
+    writeln!(
+        std::io::stdout(),
+        "{waiting} waiting handoffs, opened in {took:?}, {each} bytes of resident memory each"
+    )?;
+    store.close().await;
+    Ok(())
+}
+
+async fn opened(dir: &Path) -> anyhow::Result<Arc<dyn Store>> {
+    let options = SqliteOptions { dir: dir.to_owned(), sync: Sync::Off };
+    Ok(Arc::new(Sqlite::open(options, ManualClock::at(NOW)).await?))
+}
+
+/// What this process has in memory, by the system's own count.
+fn resident_bytes() -> anyhow::Result<i64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+    let kib = line.trim().trim_end_matches(" kB").trim().parse::<i64>()?;
+    Ok(kib * 1024)
 }
 
 async fn run(store: &str, cycles: usize, batch: usize) -> anyhow::Result<()> {
@@ -53,16 +117,7 @@ async fn run(store: &str, cycles: usize, batch: usize) -> anyhow::Result<()> {
         }
         other => bail!("there is no store {other:?}"),
     };
-    let engine = Engine::start(store.clone(), Arc::new(SystemIds), Settings::default());
-    let router =
-        tasuki_http::router(engine, Limits { body_bytes_max: PIPE_BYTES, ..Limits::default() });
-    let (client, server) = tokio::io::duplex(PIPE_BYTES);
-    let mut http = hyper::server::conn::http1::Builder::new();
-    http.timer(TokioTimer::new()).pipeline_flush(true);
-    let served = http.serve_connection(TokioIo::new(server), TowerToHyperService::new(router));
-    let served = tokio::spawn(served);
-
-    let mut client = Client { pipe: client, request: Vec::new(), reply: Vec::new() };
+    let (mut client, served) = served(&store);
     let offer = offer(batch).to_string();
     let claim = json!({ "agent": "worker", "capabilities": ["bench"], "max": batch }).to_string();
     for _ in 0..cycles.div_ceil(batch) {
@@ -72,6 +127,18 @@ async fn run(store: &str, cycles: usize, batch: usize) -> anyhow::Result<()> {
     served.await??;
     store.close().await;
     Ok(())
+}
+
+/// A client of a broker over a store, and the broker's side of their connection.
+fn served(store: &Arc<dyn Store>) -> (Client, JoinHandle<hyper::Result<()>>) {
+    let engine = Engine::start(store.clone(), Arc::new(SystemIds), Settings::default());
+    let router =
+        tasuki_http::router(engine, Limits { body_bytes_max: PIPE_BYTES, ..Limits::default() });
+    let (pipe, server) = tokio::io::duplex(PIPE_BYTES);
+    let mut http = hyper::server::conn::http1::Builder::new();
+    http.timer(TokioTimer::new()).pipeline_flush(true);
+    let served = http.serve_connection(TokioIo::new(server), TowerToHyperService::new(router));
+    (Client { pipe, request: Vec::new(), reply: Vec::new() }, tokio::spawn(served))
 }
 
 /// Text as agents write it: words, figures, marks, and lines with a colon or an equals sign, because

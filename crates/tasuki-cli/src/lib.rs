@@ -32,6 +32,8 @@ pub trait Commands: Parser {
 
 /// Reads the command line, carries it out, and says how that ended.
 pub fn main<C: Commands>() -> ExitCode {
+    // What is written, from databases to exports, is the owner's alone.
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let commands = match C::try_parse() {
         Ok(commands) => commands,
         Err(error) => return not_understood::<C>(&error),

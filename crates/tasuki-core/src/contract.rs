@@ -2,60 +2,166 @@
 //! What sender and receiver agree on besides how long the work may take. The sender offers; the
 //! receiver accepts by claiming, declines, or makes a counter-offer, which the sender settles.
 
+use std::sync::{Arc, LazyLock};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::budget::Budget;
 use crate::canonical::Object;
 use crate::envelope::Target;
-use crate::ids::{AgentId, Capability, Hash, Position, TaskId};
+use crate::ids::{AgentId, Capability, CorrelationId, Hash, Position, TaskId};
 use crate::pipeline::StageRef;
 use crate::route::Why;
 use crate::terms::Terms;
 
 /// How many others a handoff may name.
 pub const FALLBACKS_MAX: usize = 16;
+/// How many a handoff may name that may approve it.
+pub const APPROVERS_MAX: usize = 16;
 /// How many counter-offers a handoff has at once.
 pub const COUNTERS_MAX: usize = 16;
 
+// Three things that an offer says together, and one for those who watch. Written, they are one object,
+// whose published description is that of its members.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "Flat", into = "Flat")]
+#[schemars(with = "Flat")]
 pub struct Contract {
+    pub agreement: Agreement,
+    pub routing: Routing,
+    /// What must be done before it can be claimed.
+    pub after: Option<After>,
+    /// What the task may spend from here on.
+    pub budget: Option<Budget>,
+    pub fill: Option<Fill>,
+    /// Who may approve it, if it waits for that; without names, whoever is permitted to.
+    pub approvers: Vec<AgentId>,
+    /// The name by which the sender finds everything that belongs together.
+    pub correlation_id: Option<CorrelationId>,
+}
+
+/// What a receiver accepts by claiming, and what its result is held against. It does not change while
+/// the work is under way.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Agreement {
+    pub capability: Option<Capability>,
+    pub output_schema: Option<Hash>,
+    pub expected_output: Option<Hash>,
+    pub majors: Vec<u32>,
+    pub budget_tokens: Option<u32>,
+    pub read_back: Option<Hash>,
+    pub stage: Option<StageRef>,
+}
+
+/// How the receiver was chosen, and who is asked instead.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Routing {
+    pub fallbacks: Vec<Target>,
+    pub diverted_from: Option<Target>,
+    pub routed: Option<Why>,
+}
+
+// A contract as it is written, in the log, in rows and in replies.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Contract")]
+struct Flat {
     /// What is to be done. The receiver's manifest says what goes in and what comes out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub capability: Option<Capability>,
+    capability: Option<Capability>,
     /// The address of the JSON Schema that the result must fit, which is in the envelope.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_schema: Option<Hash>,
+    output_schema: Option<Hash>,
     /// The address of what is wanted back, which is in the envelope.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expected_output: Option<Hash>,
+    expected_output: Option<Hash>,
     /// Which majors of the envelope the sender can give; without any, the broker's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub majors: Vec<u32>,
+    majors: Vec<u32>,
     /// How many tokens the work may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub budget_tokens: Option<u32>,
+    budget_tokens: Option<u32>,
+    /// What the task may spend from here on, it and everything below it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    budget: Option<Budget>,
     /// What the receiver must repeat before its claim counts: the address of what binds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub read_back: Option<Hash>,
+    read_back: Option<Hash>,
     /// Who is asked next, in this order, if the receiver cannot or will not do it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub fallbacks: Vec<Target>,
+    fallbacks: Vec<Target>,
     /// Whom the sender asked, if nothing is sent there at present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub diverted_from: Option<Target>,
+    diverted_from: Option<Target>,
     /// What must be done before it can be claimed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<After>,
+    after: Option<After>,
     /// How full the receiver's budget was, and how much of what there was got in, as the sender was
     /// told when it put the envelope together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fill: Option<Fill>,
+    fill: Option<Fill>,
     /// Where in a declared route this is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stage: Option<StageRef>,
+    stage: Option<StageRef>,
+    /// Who may approve it, if it waits for that; without names, whoever is permitted to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    approvers: Vec<AgentId>,
+    /// The name by which the sender finds everything that belongs together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    correlation_id: Option<CorrelationId>,
     /// How the receiver was chosen, if the broker chose it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub routed: Option<Why>,
+    routed: Option<Why>,
+}
+
+impl From<Flat> for Contract {
+    fn from(flat: Flat) -> Self {
+        Self {
+            approvers: flat.approvers,
+            correlation_id: flat.correlation_id,
+            agreement: Agreement {
+                capability: flat.capability,
+                output_schema: flat.output_schema,
+                expected_output: flat.expected_output,
+                majors: flat.majors,
+                budget_tokens: flat.budget_tokens,
+                read_back: flat.read_back,
+                stage: flat.stage,
+            },
+            routing: Routing {
+                fallbacks: flat.fallbacks,
+                diverted_from: flat.diverted_from,
+                routed: flat.routed,
+            },
+            after: flat.after,
+            budget: flat.budget,
+            fill: flat.fill,
+        }
+    }
+}
+
+impl From<Contract> for Flat {
+    fn from(contract: Contract) -> Self {
+        let Contract { agreement, routing, after, budget, fill, approvers, correlation_id } =
+            contract;
+        Self {
+            approvers,
+            correlation_id,
+            capability: agreement.capability,
+            output_schema: agreement.output_schema,
+            expected_output: agreement.expected_output,
+            majors: agreement.majors,
+            budget_tokens: agreement.budget_tokens,
+            budget,
+            read_back: agreement.read_back,
+            fallbacks: routing.fallbacks,
+            diverted_from: routing.diverted_from,
+            after,
+            fill,
+            stage: agreement.stage,
+            routed: routing.routed,
+        }
+    }
 }
 
 /// What a receipt of assembly says, for those who watch.
@@ -91,16 +197,6 @@ pub struct After {
 /// How many tasks a handoff may wait for.
 pub const AFTER_MAX: usize = 100;
 
-/// The part of a contract that a result is held against. A handoff keeps its contract, so this never
-/// changes while the work is under way.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Agreement {
-    pub output_schema: Option<Hash>,
-    pub expected_output: Option<Hash>,
-    /// The stage that ends, where the declared route says what follows.
-    pub stage: Option<StageRef>,
-}
-
 /// What a result was held against before it was handed in, and how the task goes on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
@@ -117,23 +213,33 @@ pub enum Successors {
     Declared(Vec<StageRef>),
 }
 
-impl Contract {
-    /// What a result must be held against, if anything.
+impl Agreement {
+    /// Whether a result must be held against it.
     #[must_use]
-    pub fn agreement(&self) -> Option<Agreement> {
-        let agreement = Agreement {
-            output_schema: self.output_schema,
-            expected_output: self.expected_output,
-            // Nothing follows one of several stages at once; their join does.
-            stage: self.stage.clone().filter(|stage| !stage.branch),
-        };
-        (self.names_output() || agreement.stage.is_some()).then_some(agreement)
+    pub fn binds_result(&self) -> bool {
+        self.names_output() || self.route().is_some()
+    }
+
+    /// The stage that ends, where the declared route says what follows. Nothing follows one of several
+    /// stages at once; their join does.
+    #[must_use]
+    pub fn route(&self) -> Option<&StageRef> {
+        self.stage.as_ref().filter(|stage| !stage.branch)
     }
 
     /// Whether the envelope says what the result must be.
     #[must_use]
     pub fn names_output(&self) -> bool {
         self.output_schema.is_some() || self.expected_output.is_some()
+    }
+}
+
+impl Contract {
+    /// To be kept with the handoff. Most offers say nothing here, and those share one.
+    #[must_use]
+    pub fn shared(&self) -> Arc<Self> {
+        static EMPTY: LazyLock<Arc<Contract>> = LazyLock::new(Arc::default);
+        if self.is_empty() { EMPTY.clone() } else { Arc::new(self.clone()) }
     }
 
     /// Whether it says anything at all.
@@ -151,5 +257,6 @@ pub struct Counter {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_tokens: Option<u32>,
     /// Where the reason is kept.
-    pub at: Position,
+    #[serde(rename = "at")]
+    pub reason_pos: Position,
 }

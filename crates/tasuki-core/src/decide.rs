@@ -27,13 +27,15 @@ pub trait View {
     fn replay(&self, agent: &AgentId, key: &IdempotencyKey) -> Option<Replay>;
     /// Pending handoffs that this seeker may take now, first rank first.
     fn waiting(&self, seeker: &Seeker, max: usize) -> Vec<HandoffId>;
+    /// Handoffs with answers that are kept for this agent, the longest kept first.
+    fn kept(&self, agent: &AgentId) -> Vec<HandoffId>;
     /// The handoff that must end before this one may be claimed, because of its ordering key.
     fn ahead_of(&self, handoff: &Handoff) -> Option<HandoffId>;
     /// What this agent holds by a claim with this request id.
     fn held_by_request(&self, agent: &AgentId, request: &RequestId) -> Vec<HandoffId>;
     /// Handoffs to which something is due by `now`, the longest due first.
     fn due(&self, now: Timestamp, max: usize) -> Vec<HandoffId>;
-    /// Every handoff that is claimed or in progress.
+    /// Every handoff that somebody works on, or asked about and may come back to.
     fn held(&self) -> Vec<HandoffId>;
     fn epoch(&self) -> Epoch;
     /// Who is known.
@@ -147,7 +149,7 @@ impl NewEvent {
         };
         let encoded = record.encode();
         let hash = event::link(task.map_or(Hash::ZERO, |task| task.head), &encoded);
-        let previous = task.map(|task| task.at);
+        let previous = task.map(|task| task.last_pos);
         (Sealed { position, previous, hash, record }, encoded, self.body)
     }
 }

@@ -15,19 +15,24 @@ use serde::{Deserialize, Serialize};
 
 pub use facts::{Enters, Facts};
 
+use crate::breaker::Limits;
+use crate::budget::Spent;
 use crate::canonical;
 use crate::contract::Contract;
 use crate::document::{Erased, Priority, Written};
 use crate::envelope::Target;
 use crate::handoff::Handoff;
 use crate::ids::{
-    AgentId, ChannelId, ClaimId, CorrelationId, DocumentId, Fence, HandoffId, Hash, IdempotencyKey,
-    Malformed, OrderingKey, Position, Project, RequestId, TENANT_DEFAULT, TaskId, Timestamp,
+    AgentId, ArtifactName, ChannelId, ClaimId, CorrelationId, DocumentId, Fence, HandoffId, Hash,
+    IdempotencyKey, Malformed, OrderingKey, Position, Project, RequestId, TENANT_DEFAULT, TaskId,
+    Timestamp,
 };
 use crate::registry::{Change, Signed};
 use crate::reserve::Resource;
+use crate::talk::QuestionKind;
 use crate::task::Task;
 use crate::terms::Terms;
+use crate::tree::{Follows, Hangs};
 
 /// One fact with who, when and where in its task's chain. This is the exact form that is stored,
 /// hashed and exported; its golden file is `tests/golden/events.jsonl`.
@@ -77,7 +82,12 @@ pub fn apply(sealed: &Sealed, task: &mut Option<Arc<Task>>, handoff: &mut Option
         *task = Some(Arc::new(Task::of_store(sealed)));
     }
     if let (Some(id), Some((offered, control))) = (record.handoff_id, record.event.offered()) {
-        *handoff = Some(Arc::new(Handoff::offered(id, offered, control, sealed)));
+        let held = task.as_ref().is_some_and(|task| task.tree.on_hold.is_some());
+        let mut made = Handoff::offered(id, offered, control, sealed);
+        if held {
+            made.hold();
+        }
+        *handoff = Some(Arc::new(made));
     } else if let Some(handoff) = handoff {
         Arc::make_mut(handoff).apply(sealed);
     }
@@ -162,6 +172,22 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<Hash>,
     },
+    /// Its owner, or for a publication the broker, ended it; the body, if any, is the result.
+    TaskCompleted {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<Hash>,
+    },
+    /// A task above it is a dead letter: nobody gets it before somebody has decided on that.
+    TaskHeld {
+        letter: HandoffId,
+    },
+    /// It goes on; below this hop, if another took the place of the one that it was opened for.
+    TaskResumed {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        under: Option<HandoffId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline: Option<Timestamp>,
+    },
     /// Ownership of the task was offered; the body is the envelope.
     TransferOffered(Box<Offered>),
     /// Work was offered as a task below the sender's own; the body is the envelope.
@@ -197,6 +223,39 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<Hash>,
     },
+    /// The holder asked and waits for the answer: it keeps the task, and no lease runs. The body is
+    /// the question.
+    Asked(Asked),
+    /// Somebody answered; the body is the answer. Until then the asker alone may claim.
+    Answered {
+        answer: Hash,
+        kept_until: Timestamp,
+    },
+    /// Nobody answered in time, so the default holds that the asker gave.
+    AnswerDefaulted {
+        kept_until: Timestamp,
+    },
+    /// The asker did not come for the answer in time: from here anybody may claim.
+    KeepEnded,
+    /// A word to whoever holds the work; the body is the message.
+    MessageSent {
+        number: u32,
+        message: Hash,
+    },
+    /// The holder took note of the messages up to this one.
+    MessagesAcknowledged {
+        fence: Fence,
+        up_to: u32,
+    },
+    /// The holder attached a piece of work that is there already; the body is the piece.
+    Attached(Box<Attached>),
+    /// The holder put the work back until a time; the body, if any, is the reason.
+    PutBack {
+        fence: Fence,
+        until: Timestamp,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<Hash>,
+    },
     /// The body is the result.
     Completed {
         fence: Fence,
@@ -211,6 +270,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         recovers: Option<Target>,
     },
+    /// An attempt of the task, or of one below it, said what it used.
+    Spent(SpentBy),
     /// The holder declared that its attempt failed; the body is the failure.
     AttemptFailed {
         fence: Fence,
@@ -238,17 +299,30 @@ pub enum Event {
     Expired,
     DeadLettered {
         reason: DeadReason,
-        /// The target that used up its tries.
+        /// The agent with which it used up its tries.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         against: Option<Target>,
+        /// By which numbers that counts, if not by the usual ones.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limits: Option<Limits>,
+        /// Why an approver said no; it is the body.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        because: Option<Hash>,
+    },
+    /// Nobody has to decide on a dead letter any more: its task went on, or ended, without it.
+    LetterClosed {
+        because: Closed,
     },
     /// Its target could not or would not do it, so somebody else is asked.
     Escalated {
         to: Target,
         reason: DeadReason,
-        /// The target that used up its tries.
+        /// The agent with which it used up its tries.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         against: Option<Target>,
+        /// By which numbers that counts, if not by the usual ones.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limits: Option<Limits>,
     },
     /// What it produced was taken back after it was completed; the body is the reason.
     Retracted {
@@ -341,6 +415,40 @@ pub enum Event {
     },
 }
 
+/// What a holder asked, and on which terms.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Asked {
+    pub fence: Fence,
+    #[serde(rename = "question_kind")]
+    pub kind: QuestionKind,
+    pub question: Hash,
+    /// By when it must be answered; without it, until the hard deadline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_by: Option<Timestamp>,
+    /// Whether the question says what holds if nobody answers in time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_default: bool,
+    /// For how long the answer is kept for the asker alone.
+    pub keep_ms: u64,
+    /// Whether the asker comes for the answer by the handoff's id only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_id: bool,
+}
+
+/// A piece of work that is there before the result is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Attached {
+    pub fence: Fence,
+    pub name: ArtifactName,
+    /// What it is, such as `text/markdown`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Which one of its name it is, from 1.
+    pub version: u32,
+    pub artifact: Hash,
+    pub bytes: u64,
+}
+
 /// The facts a task starts with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Opened {
@@ -361,6 +469,12 @@ pub struct Opened {
     /// The hop of another task from which this one begins anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch_of: Option<BranchOf>,
+    /// What it owes to the tasks above it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hangs: Option<Box<Hangs>>,
+    /// The envelope that its first one follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows: Option<Follows>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Key>,
 }
@@ -422,7 +536,8 @@ pub struct Offered {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Redrive {
     pub handoff_id: HandoffId,
-    pub envelope_at: Position,
+    #[serde(rename = "envelope_at")]
+    pub envelope_pos: Position,
     /// Whether the dead letter had opened its task.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub opened_task: bool,
@@ -435,6 +550,15 @@ pub struct Countered {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_tokens: Option<u32>,
     pub reason: Hash,
+}
+
+/// What an attempt used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SpentBy {
+    /// The handoff that was worked on.
+    pub by: HandoffId,
+    #[serde(flatten)]
+    pub used: Spent,
 }
 
 /// An agent stands by what it did, in a way that anybody can check who has its public key.
@@ -462,6 +586,9 @@ pub struct Claimed {
     pub hard_until: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<RequestId>,
+    /// The agent that it is let through for, to see how it fares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probes: Option<Target>,
 }
 
 #[derive(
@@ -515,6 +642,20 @@ pub enum DeadReason {
     HopLimit,
     /// The same work came to the same target before.
     Cycle,
+    /// The task, or one above it, may spend nothing more.
+    BudgetExhausted,
+}
+
+/// Why nobody has to decide on a dead letter any more.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Closed {
+    /// The owner of the task offered it anew.
+    TaskOfferedAnew,
+    TaskCancelled,
+    TaskCompleted,
 }
 
 /// What becomes of work that is built on something that no longer holds.
@@ -569,6 +710,11 @@ words!(LossCause {
     Restored = "restored",
     Revoked = "revoked",
 });
+words!(Closed {
+    TaskOfferedAnew = "task_offered_anew",
+    TaskCancelled = "task_cancelled",
+    TaskCompleted = "task_completed",
+});
 words!(DeadReason {
     AttemptsExhausted = "attempts_exhausted",
     PermanentFailure = "permanent_failure",
@@ -579,4 +725,5 @@ words!(DeadReason {
     Unacknowledged = "unacknowledged",
     HopLimit = "hop_limit",
     Cycle = "cycle",
+    BudgetExhausted = "budget_exhausted",
 });

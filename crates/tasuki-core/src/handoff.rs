@@ -1,53 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 // Long because: it is one machine.
-//! One hop of a task to one receiver: its states, and how events move it between them. What is
-//! allowed in which state is in [`crate::decide`].
+//! One hop of a task to one receiver: what was offered, how far it has come, and how events move it
+//! on. What is allowed in which state is in [`crate::commands`].
+
+use std::ops::Deref;
+use std::sync::Arc;
 
 use crate::contract::{Contract, Counter};
 use crate::envelope::{Control, Target};
-use crate::event::{
-    self, Actor, DeadReason, Event, FailureClass, LossCause, Offered, Sealed, TaintPolicy, words,
-};
+use crate::event::{self, Actor, DeadReason, Event, LossCause, Offered, Sealed, TaintPolicy};
 use crate::ids::{
-    AgentId, ClaimId, DocumentId, Fence, HandoffId, Hash, OrderingKey, Position, RequestId, TaskId,
-    Timestamp,
+    AgentId, ClaimId, DocumentId, Fence, HandoffId, Hash, OrderingKey, Position, TaskId, Timestamp,
 };
+use crate::shared::SharedList;
 use crate::terms::Terms;
 use crate::turn::Rank;
+
+mod attempt;
+mod state;
+pub mod talk;
+
+pub use attempt::{Attempt, AttemptEnd, Ended};
+pub use state::{Asking, Claim, Kept, Review, State, StateName, Status};
+pub use talk::Talk;
+
+use talk::{Answer, Artifact, Message, Noted, Question};
 
 /// How many attempts a handoff remembers; older ones are in the audit log only.
 pub const ATTEMPTS_KEPT_MAX: usize = 32;
 /// How many fetches of what was trimmed a handoff counts.
 pub const FETCHED_MAX: usize = 1000;
 
+/// What was offered, and how far it has come. Every event and every heartbeat makes a copy, so what is
+/// large is shared: the facts, and the lists until they change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Handoff {
-    pub id: HandoffId,
-    pub task_id: TaskId,
-    pub from: AgentId,
-    pub to: Target,
-    pub control: Control,
-    pub envelope: Hash,
-    /// Where the envelope is kept.
-    pub envelope_at: Position,
-    pub hop: u32,
-    pub priority: u8,
-    pub terms: Terms,
-    pub contract: Contract,
-    /// Terms on which agents would take it.
-    pub counters: Vec<Counter>,
-    pub offered_at: Timestamp,
-    pub expires_at: Timestamp,
-    pub not_before: Option<Timestamp>,
-    pub ordering_key: Option<OrderingKey>,
-    /// The event that offered it: handoffs with one ordering key go in this order.
-    pub offered: Position,
-    /// Whether this offer opened its task.
-    pub opened_task: bool,
+    /// Read as if they were members of the handoff.
+    pub facts: Arc<Facts>,
+    /// What is true in one state only is in the state.
+    pub state: State,
     /// Nobody has approved it yet, and somebody must before it is claimed.
     pub needs_approval: bool,
-    pub redrive_of: Option<HandoffId>,
-    pub state: State,
     /// The highest fence given out so far.
     pub fence: Fence,
     pub claims: u32,
@@ -56,74 +49,67 @@ pub struct Handoff {
     /// Leases lost in all, and lost in a row without progress.
     pub losses: u32,
     pub losses_in_row: u32,
-    /// Targets that could not or would not do it, the first one first.
-    pub tried: Vec<Target>,
-    /// By when it must be claimed.
-    pub ack_by: Option<Timestamp>,
-    /// Who decides on this dead letter, and until when.
-    pub reviewer: Option<(AgentId, Timestamp)>,
-    /// Why its result no longer holds.
-    pub retracted_at: Option<Position>,
     /// When the receiver first had the envelope, claimed or not.
     pub delivered_at: Option<Timestamp>,
-    /// Who does not get it: whoever declined, or could not do it when it was the one asked.
-    pub declined_by: Vec<AgentId>,
-    pub attempts: Vec<Attempt>,
-    /// Constraints of the envelope that do not bind the next one any more.
-    pub lifts: Vec<Lift>,
-    /// Memories that the receiver fetched because the envelope had passed less of them, each once.
-    pub fetched: Vec<DocumentId>,
+    /// Set while a task above is a dead letter that nobody has decided on.
+    pub on_hold: Option<OnHold>,
     /// The last event that is in here.
-    pub at: Position,
+    pub last_pos: Position,
+    /// Terms on which agents would take it.
+    pub counters: SharedList<Counter>,
+    /// Targets that could not or would not do it, the first one first.
+    pub tried: SharedList<Target>,
+    /// Who does not get it: who declined or approved it, or could not do it when it was the one asked.
+    pub declined_by: SharedList<AgentId>,
+    pub attempts: SharedList<Attempt>,
+    /// Constraints of the envelope that do not bind the next one any more.
+    pub lifts: SharedList<Lift>,
+    /// Memories that the receiver fetched because the envelope had passed less of them, each once.
+    pub fetched: SharedList<DocumentId>,
+    /// What was said about it while it was worked on.
+    pub talk: Talk,
 }
 
-#[derive(Debug, Clone, PartialEq)]
-pub enum State {
-    /// Waits for a permitted person or agent.
-    AwaitingApproval,
-    /// Waits for its start time or for a retry.
-    Scheduled {
-        due: Timestamp,
-    },
-    /// Waits to be claimed, in the order in which it became ready.
-    Pending {
-        ready: Position,
-        turn: Position,
-    },
-    Claimed(Claim),
-    InProgress(Claim),
-    Completed {
-        claim_id: ClaimId,
-        fence: Fence,
-        result: Hash,
-        result_at: Position,
-        at: Timestamp,
-    },
-    /// The step between a failed attempt and what follows; terminal only if it was aborted.
-    Failed {
-        aborted: bool,
-        at: Timestamp,
-    },
-    Cancelled {
-        at: Timestamp,
-    },
-    DeadLettered {
-        reason: DeadReason,
-        at: Timestamp,
-        review: Option<Review>,
-    },
+/// What a handoff waited for when it was put on hold, and what it goes on with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OnHold {
+    /// Its start time or its retry; without one, it was ready.
+    pub due: Option<Timestamp>,
 }
 
-/// The receiver's acceptance.
+/// What the offer says. It stays as it is unless somebody else is asked, or on other terms, which makes
+/// new facts.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Claim {
-    pub agent: AgentId,
-    pub claim_id: ClaimId,
-    pub fence: Fence,
-    pub lease_ms: u64,
-    pub lease_until: Timestamp,
-    pub hard_until: Timestamp,
-    pub request_id: Option<RequestId>,
+pub struct Facts {
+    pub id: HandoffId,
+    pub task_id: TaskId,
+    pub from: AgentId,
+    pub to: Target,
+    pub control: Control,
+    pub envelope: Hash,
+    /// Where the envelope is kept.
+    pub envelope_pos: Position,
+    pub hop: u32,
+    pub priority: u8,
+    pub terms: Terms,
+    pub contract: Arc<Contract>,
+    pub offered_at: Timestamp,
+    pub expires_at: Timestamp,
+    pub not_before: Option<Timestamp>,
+    pub ordering_key: Option<OrderingKey>,
+    /// The event that offered it: handoffs with one ordering key go in this order.
+    pub offered_pos: Position,
+    /// Whether this offer opened its task.
+    pub opened_task: bool,
+    pub redrive_of: Option<HandoffId>,
+}
+
+impl Deref for Handoff {
+    type Target = Facts;
+
+    fn deref(&self) -> &Facts {
+        &self.facts
+    }
 }
 
 /// A constraint that somebody lifted between two hops.
@@ -132,263 +118,71 @@ pub struct Lift {
     pub constraint: Hash,
     pub by: AgentId,
     /// Where the reason is kept.
-    pub reason_at: Position,
-}
-
-/// What a reviewer decided about a dead letter.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Review {
-    /// `changed` is the address of what the reviewer changed.
-    Redriven {
-        to: HandoffId,
-        changed: Option<Hash>,
-    },
-    Discarded {
-        reason_at: Position,
-    },
-}
-
-/// One acceptance and how it ended.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Attempt {
-    pub number: u32,
-    pub agent: AgentId,
-    pub claim_id: ClaimId,
-    pub fence: Fence,
-    pub claimed_at: Timestamp,
-    pub started_at: Option<Timestamp>,
-    pub ended: Option<Ended>,
-    /// Whether a report came after the end: refused, but kept in the audit log.
-    pub late: bool,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct Ended {
-    pub at: Timestamp,
-    pub how: AttemptEnd,
-    /// Where the failure or the reason is kept, and its hash.
-    pub report: Option<(Position, Hash)>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AttemptEnd {
-    Completed,
-    FailedRetryable,
-    FailedPermanent,
-    FailedUnknown,
-    Declined,
-    Released,
-    LostSilence,
-    LostHardDeadline,
-    LostRestored,
-    LostRevoked,
-    Cancelled,
-    Aborted,
-}
-
-words!(AttemptEnd {
-    Completed = "completed",
-    FailedRetryable = "failed_retryable",
-    FailedPermanent = "failed_permanent",
-    FailedUnknown = "failed_unknown",
-    Declined = "declined",
-    Released = "released",
-    LostSilence = "lost_silence",
-    LostHardDeadline = "lost_hard_deadline",
-    LostRestored = "lost_restored",
-    LostRevoked = "lost_revoked",
-    Cancelled = "cancelled",
-    Aborted = "aborted",
-});
-
-impl From<FailureClass> for AttemptEnd {
-    fn from(class: FailureClass) -> Self {
-        match class {
-            FailureClass::Retryable => Self::FailedRetryable,
-            FailureClass::Permanent => Self::FailedPermanent,
-            FailureClass::Unknown => Self::FailedUnknown,
-        }
-    }
-}
-impl From<LossCause> for AttemptEnd {
-    fn from(cause: LossCause) -> Self {
-        match cause {
-            LossCause::Silence => Self::LostSilence,
-            LossCause::HardDeadline => Self::LostHardDeadline,
-            LossCause::Restored => Self::LostRestored,
-            LossCause::Revoked => Self::LostRevoked,
-        }
-    }
-}
-
-/// A state without its data, as it is named everywhere.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum StateName {
-    AwaitingApproval,
-    Scheduled,
-    Pending,
-    Claimed,
-    InProgress,
-    Completed,
-    Failed,
-    Cancelled,
-    DeadLettered,
-}
-
-words!(StateName {
-    AwaitingApproval = "awaiting_approval",
-    Scheduled = "scheduled",
-    Pending = "pending",
-    Claimed = "claimed",
-    InProgress = "in_progress",
-    Completed = "completed",
-    Failed = "failed",
-    Cancelled = "cancelled",
-    DeadLettered = "dead_lettered",
-});
-
-impl State {
-    #[must_use]
-    pub fn name(&self) -> StateName {
-        match self {
-            Self::AwaitingApproval => StateName::AwaitingApproval,
-            Self::Scheduled { .. } => StateName::Scheduled,
-            Self::Pending { .. } => StateName::Pending,
-            Self::Claimed(_) => StateName::Claimed,
-            Self::InProgress(_) => StateName::InProgress,
-            Self::Completed { .. } => StateName::Completed,
-            Self::Failed { .. } => StateName::Failed,
-            Self::Cancelled { .. } => StateName::Cancelled,
-            Self::DeadLettered { .. } => StateName::DeadLettered,
-        }
-    }
-
-    /// Whether nothing more happens to the handoff itself.
-    #[must_use]
-    pub fn is_terminal(&self) -> bool {
-        match self {
-            Self::AwaitingApproval
-            | Self::Scheduled { .. }
-            | Self::Pending { .. }
-            | Self::Claimed(_)
-            | Self::InProgress(_) => false,
-            Self::Failed { aborted, .. } => *aborted,
-            Self::Completed { .. } | Self::Cancelled { .. } | Self::DeadLettered { .. } => true,
-        }
-    }
-
-    /// The claim, while one is held.
-    #[must_use]
-    pub fn claim(&self) -> Option<&Claim> {
-        match self {
-            Self::Claimed(claim) | Self::InProgress(claim) => Some(claim),
-            Self::AwaitingApproval
-            | Self::Scheduled { .. }
-            | Self::Pending { .. }
-            | Self::Completed { .. }
-            | Self::Failed { .. }
-            | Self::Cancelled { .. }
-            | Self::DeadLettered { .. } => None,
-        }
-    }
-
-    fn claim_mut(&mut self) -> Option<&mut Claim> {
-        match self {
-            Self::Claimed(claim) | Self::InProgress(claim) => Some(claim),
-            _ => None,
-        }
-    }
-}
-
-impl Claim {
-    /// When the claim is lost if nothing is heard.
-    #[must_use]
-    pub fn ends_at(&self) -> Timestamp {
-        self.lease_until.min(self.hard_until)
-    }
+    pub reason_pos: Position,
 }
 
 impl Handoff {
     /// A new handoff, from the event that offered it.
     #[must_use]
     pub fn offered(id: HandoffId, offered: &Offered, control: Control, sealed: &Sealed) -> Self {
-        let mut handoff = Self::new(id, offered, control, sealed);
-        handoff.await_claim(sealed);
-        handoff
-    }
-
-    fn new(id: HandoffId, offered: &Offered, control: Control, sealed: &Sealed) -> Self {
         let record = &sealed.record;
         let start = match offered.contract.after {
             Some(_) => Some(offered.not_before.unwrap_or(offered.expires_at)),
             None => offered.not_before,
         };
-        let state = if offered.needs_approval {
-            State::AwaitingApproval
-        } else {
-            start_state(start, sealed)
-        };
-        Self {
+        let facts = Facts {
             id,
             task_id: record.task_id,
             from: offered.from.clone(),
             to: offered.to.clone(),
             control,
             envelope: offered.envelope,
-            envelope_at: offered.redrive_of.map_or(sealed.position, |redrive| redrive.envelope_at),
+            envelope_pos: offered
+                .redrive_of
+                .map_or(sealed.position, |redrive| redrive.envelope_pos),
             hop: offered.hop,
             priority: offered.priority,
             terms: offered.terms,
-            contract: offered.contract.clone(),
-            counters: Vec::new(),
+            contract: offered.contract.shared(),
             offered_at: record.at,
             expires_at: offered.expires_at,
             not_before: start,
             ordering_key: offered.ordering_key.clone(),
-            offered: sealed.position,
+            offered_pos: sealed.position,
             opened_task: offered.opens.is_some()
                 || offered.redrive_of.is_some_and(|redrive| redrive.opened_task),
-            needs_approval: offered.needs_approval,
             redrive_of: offered.redrive_of.map(|redrive| redrive.handoff_id),
-            state,
+        };
+        let mut handoff = Self {
+            facts: Arc::new(facts),
+            state: State::AwaitingApproval,
+            needs_approval: offered.needs_approval,
             fence: Fence(0),
             claims: 0,
             failures: 0,
             losses: 0,
             losses_in_row: 0,
-            tried: offered.contract.diverted_from.clone().into_iter().collect(),
-            ack_by: None,
-            reviewer: None,
-            retracted_at: None,
             delivered_at: None,
-            declined_by: Vec::new(),
-            attempts: Vec::new(),
-            lifts: Vec::new(),
-            fetched: Vec::new(),
-            at: sealed.position,
+            on_hold: None,
+            last_pos: sealed.position,
+            counters: SharedList::default(),
+            tried: offered.contract.routing.diverted_from.clone().into_iter().collect(),
+            declined_by: SharedList::default(),
+            attempts: SharedList::default(),
+            lifts: SharedList::default(),
+            fetched: SharedList::default(),
+            talk: Talk::default(),
+        };
+        if !handoff.needs_approval {
+            handoff.state = handoff.start_state(handoff.not_before, sealed);
         }
+        handoff
     }
 
     /// Moves to where an event leads. Events are facts, so this cannot fail.
     pub fn apply(&mut self, sealed: &Sealed) {
-        self.change(sealed);
-        self.await_claim(sealed);
-    }
-
-    /// From when it waits, it must be claimed in time.
-    fn await_claim(&mut self, sealed: &Sealed) {
-        match self.state {
-            State::Pending { ready, .. } if ready == sealed.position => {
-                self.ack_by = self.terms.ack_ms.map(|ms| sealed.record.at.plus_ms(ms));
-            }
-            State::Pending { .. } => {}
-            _ => self.ack_by = None,
-        }
-    }
-
-    fn change(&mut self, sealed: &Sealed) {
         let (at, position) = (sealed.record.at, sealed.position);
-        self.at = position;
+        self.last_pos = position;
         match &sealed.record.event {
             Event::Countered(countered) => {
                 self.counters.retain(|counter| counter.agent != countered.agent);
@@ -396,17 +190,20 @@ impl Handoff {
                     agent: countered.agent.clone(),
                     terms: countered.terms,
                     budget_tokens: countered.budget_tokens,
-                    at: position,
+                    reason_pos: position,
                 });
             }
             Event::CounterAccepted { agent, terms, budget_tokens } => {
                 self.counters.clear();
-                self.to = Target::Agent(agent.clone());
-                self.terms = *terms;
-                self.contract.budget_tokens = budget_tokens.or(self.contract.budget_tokens);
+                let facts = Arc::make_mut(&mut self.facts);
+                facts.to = Target::Agent(agent.clone());
+                facts.terms = *terms;
+                if let Some(tokens) = budget_tokens {
+                    Arc::make_mut(&mut facts.contract).agreement.budget_tokens = Some(*tokens);
+                }
                 // It stands in another queue from here, at its end like everything that comes.
                 if let State::Pending { .. } = &self.state {
-                    self.state = pending(sealed);
+                    self.state = self.pending(sealed);
                 }
             }
             Event::CounterRefused { agent } => {
@@ -414,7 +211,14 @@ impl Handoff {
             }
             Event::Approved => {
                 self.needs_approval = false;
-                self.state = start_state(self.not_before, sealed);
+                // Nobody does what it approved itself.
+                if let (Actor::Agent(by), Target::Capability(_)) =
+                    (&sealed.record.actor, &self.facts.to)
+                    && !self.declined_by.contains(by)
+                {
+                    self.declined_by.push(by.clone());
+                }
+                self.wait(self.start_state(self.not_before, sealed));
             }
             Event::Delivered { .. } => {
                 self.delivered_at.get_or_insert(at);
@@ -422,11 +226,11 @@ impl Handoff {
             Event::ConstraintLifted { constraint, .. } => {
                 if let Actor::Agent(by) = &sealed.record.actor {
                     let (constraint, by) = (*constraint, by.clone());
-                    self.lifts.push(Lift { constraint, by, reason_at: position });
+                    self.lifts.push(Lift { constraint, by, reason_pos: position });
                 }
             }
             Event::TrimFetched { memory, .. } => self.fetched.push(memory.clone()),
-            Event::Readied => self.state = pending(sealed),
+            Event::Readied => self.wait(self.pending(sealed)),
             Event::Claimed(claimed) => self.claimed(claimed, at),
             Event::Started => {
                 if let State::Claimed(claim) = &self.state {
@@ -436,9 +240,52 @@ impl Handoff {
                     attempt.started_at.get_or_insert(at);
                 }
             }
-            Event::Progressed { .. } => {
+            Event::Progressed { percent, note } => {
                 self.losses_in_row = 0;
                 self.renew(at);
+                if let (Some(_), Some(attempt)) = (note, self.attempts.last()) {
+                    let (fence, percent) = (attempt.fence, *percent);
+                    self.talk.edit().note(Noted { fence, at, percent, note_pos: position });
+                }
+            }
+            Event::Asked(asked) => self.asked(asked, sealed),
+            Event::Answered { answer, kept_until } => {
+                if let Actor::Agent(by) = &sealed.record.actor {
+                    let (by, answer) = (by.clone(), *answer);
+                    let given = Answer::Given { by, at, answer, answer_pos: position };
+                    self.answered(given, *kept_until, position);
+                }
+            }
+            Event::AnswerDefaulted { kept_until } => {
+                self.answered(Answer::Default { at }, *kept_until, position);
+            }
+            Event::KeepEnded => self.wait(self.pending(sealed)),
+            Event::MessageSent { number, message } => {
+                if let Actor::Agent(by) = &sealed.record.actor {
+                    self.talk.edit().send(Message {
+                        number: *number,
+                        by: by.clone(),
+                        at,
+                        message: *message,
+                        message_pos: position,
+                        acknowledged: None,
+                    });
+                }
+            }
+            Event::MessagesAcknowledged { up_to, .. } => {
+                if let Actor::Agent(by) = &sealed.record.actor {
+                    self.talk.edit().acknowledge(*up_to, by, at);
+                }
+            }
+            Event::Attached(attached) => {
+                self.losses_in_row = 0;
+                self.renew(at);
+                self.attached(attached, sealed);
+            }
+            Event::PutBack { until, reason, .. } => {
+                let report = reason.map(|hash| (position, hash));
+                self.end_attempt(at, AttemptEnd::PutBack, report);
+                self.wait(State::Scheduled { due: *until });
             }
             Event::Completed { fence, result, .. } => {
                 let claim_id = self.state.claim().map_or(ClaimId(0), |claim| claim.claim_id);
@@ -447,15 +294,16 @@ impl Handoff {
                     claim_id,
                     fence: *fence,
                     result: *result,
-                    result_at: position,
+                    result_pos: position,
                     at,
+                    retracted_pos: None,
                 };
             }
             Event::AttemptFailed { class, failure, .. } => {
                 self.failures += 1;
                 self.losses_in_row = 0;
                 self.end_attempt(at, (*class).into(), Some((position, *failure)));
-                self.state = State::Failed { aborted: false, at };
+                self.state = State::Failed { at };
             }
             Event::Declined { agent, reason } => {
                 let report = reason.map(|hash| (position, hash));
@@ -464,12 +312,12 @@ impl Handoff {
                 // Who declines without a claim changes nothing for the others: the handoff keeps
                 // its place, and still waits for its start or its approval.
                 if self.state.claim().is_some() {
-                    self.state = pending(sealed);
+                    self.wait(self.pending(sealed));
                 }
             }
             Event::Released { .. } => {
                 self.end_attempt(at, AttemptEnd::Released, None);
-                self.state = pending(sealed);
+                self.wait(self.pending(sealed));
             }
             Event::LeaseLost { cause, .. } => {
                 // A restore is the store's doing and a revocation the administrator's: neither
@@ -479,25 +327,33 @@ impl Handoff {
                     self.losses_in_row += 1;
                 }
                 self.end_attempt(at, (*cause).into(), None);
-                self.state = pending(sealed);
+                self.wait(self.pending(sealed));
             }
-            Event::RetryScheduled { due } => self.state = State::Scheduled { due: *due },
+            Event::RetryScheduled { due } => self.wait(State::Scheduled { due: *due }),
+            Event::TaskHeld { .. } => self.hold(),
+            Event::TaskResumed { .. } => self.resume(sealed),
             Event::DeadLettered { reason, .. } => {
-                self.state = State::DeadLettered { reason: *reason, at, review: None };
+                self.state =
+                    State::DeadLettered { reason: *reason, at, reviewer: None, review: None };
             }
             Event::Escalated { to, .. } => {
-                if let Target::Agent(agent) = &self.to
+                if let Target::Agent(agent) = &self.facts.to
                     && !self.declined_by.contains(agent)
                 {
                     self.declined_by.push(agent.clone());
                 }
-                self.tried.push(std::mem::replace(&mut self.to, to.clone()));
+                let facts = Arc::make_mut(&mut self.facts);
+                self.tried.push(std::mem::replace(&mut facts.to, to.clone()));
                 self.failures = 0;
                 self.losses_in_row = 0;
                 self.counters.clear();
-                self.state = pending(sealed);
+                self.wait(self.pending(sealed));
             }
-            Event::Retracted { .. } => self.retracted_at = Some(position),
+            Event::Retracted { .. } => {
+                if let State::Completed { retracted_pos, .. } = &mut self.state {
+                    *retracted_pos = Some(position);
+                }
+            }
             // What must not go on waits to be approved; who has it already may finish.
             Event::Tainted { policy: TaintPolicy::Block, .. } => {
                 if let State::Pending { .. } | State::Scheduled { .. } = self.state {
@@ -505,25 +361,29 @@ impl Handoff {
                     self.state = State::AwaitingApproval;
                 }
             }
-            Event::ReviewTaken { by, until } => self.reviewer = Some((by.clone(), *until)),
-            Event::ReviewReleased => self.reviewer = None,
-            Event::Cancelled { .. } => {
-                self.end_attempt(at, AttemptEnd::Cancelled, None);
+            Event::ReviewTaken { by, until } => self.reviewed_by(Some((by.clone(), *until))),
+            Event::ReviewReleased => self.reviewed_by(None),
+            Event::Cancelled { reason } => {
+                let reason = reason.map(|hash| (position, hash));
+                self.end_attempt(at, AttemptEnd::Cancelled, reason);
                 self.state = State::Cancelled { at };
             }
-            Event::Aborted { .. } => {
-                self.end_attempt(at, AttemptEnd::Aborted, None);
-                self.state = State::Failed { aborted: true, at };
+            Event::Aborted { reason } => {
+                let reason = reason.map(|hash| (position, hash));
+                self.end_attempt(at, AttemptEnd::Aborted, reason);
+                self.state = State::Aborted { at };
             }
             Event::LateReport { claim_id, .. } => {
-                for attempt in self.attempts.iter_mut().filter(|a| a.claim_id == *claim_id) {
-                    attempt.late = true;
+                if self.attempts.iter().any(|attempt| attempt.claim_id == *claim_id) {
+                    let attempts = self.attempts.edit().iter_mut();
+                    attempts.filter(|a| a.claim_id == *claim_id).for_each(|a| a.late = true);
                 }
             }
             Event::Redriven { to, changed } => {
                 self.reviewed(Review::Redriven { to: *to, changed: *changed })
             }
-            Event::Discarded { .. } => self.reviewed(Review::Discarded { reason_at: position }),
+            Event::Discarded { .. } => self.reviewed(Review::Discarded { reason_pos: position }),
+            Event::LetterClosed { because } => self.reviewed(Review::Closed { because: *because }),
             // Facts about the task, the store, or a handoff's own beginning.
             Event::TaskOpened(_)
             | Event::Tainted { policy: TaintPolicy::Flag, .. }
@@ -531,6 +391,8 @@ impl Handoff {
             | Event::Reserved { .. }
             | Event::Unreserved { .. }
             | Event::TaskCancelled { .. }
+            | Event::TaskCompleted { .. }
+            | Event::Spent(_)
             | Event::TransferOffered(_)
             | Event::CallOffered(_)
             | Event::Expired
@@ -545,12 +407,43 @@ impl Handoff {
         }
     }
 
+    /// Waits for what comes next, unless it is on hold: then that has to wait, too.
+    fn wait(&mut self, next: State) {
+        self.state = next;
+        if self.on_hold.take().is_some() {
+            self.hold();
+        }
+    }
+
+    /// Keeps it back until somebody has decided on what is above it, or until its time is over. Who
+    /// has it already may finish.
+    pub(crate) fn hold(&mut self) {
+        if self.on_hold.is_some() {
+            return;
+        }
+        let due = match self.state {
+            State::Scheduled { due } => Some(due),
+            _ => None,
+        };
+        self.on_hold = Some(OnHold { due });
+        if let State::Pending { .. } | State::Scheduled { .. } = self.state {
+            self.state = State::Scheduled { due: self.expires_at };
+        }
+    }
+
+    fn resume(&mut self, sealed: &Sealed) {
+        let Some(OnHold { due }) = self.on_hold.take() else { return };
+        if let State::Scheduled { .. } = self.state {
+            self.state = self.start_state(due, sealed);
+        }
+    }
+
     fn claimed(&mut self, claimed: &event::Claimed, at: Timestamp) {
         self.fence = claimed.fence;
         self.claims = claimed.attempt;
         self.delivered_at.get_or_insert(at);
         if self.attempts.len() == ATTEMPTS_KEPT_MAX {
-            self.attempts.remove(0);
+            self.attempts.edit().remove(0);
         }
         self.attempts.push(Attempt {
             number: claimed.attempt,
@@ -573,15 +466,112 @@ impl Handoff {
         });
     }
 
+    /// The attempt pauses: the answer brings a new claim.
+    fn asked(&mut self, asked: &event::Asked, sealed: &Sealed) {
+        let (at, position) = (sealed.record.at, sealed.position);
+        let Some(mut claim) = self.state.claim().cloned() else { return };
+        // Heartbeats are not in the log, so nothing that they moved may stay.
+        claim.lease_until = at;
+        self.end_attempt(at, AttemptEnd::Asked, Some((position, asked.question)));
+        self.talk.edit().ask(Question {
+            kind: asked.kind,
+            asker: claim.agent.clone(),
+            attempt: self.claims,
+            asked_at: at,
+            question: asked.question,
+            question_pos: position,
+            answer_by: asked.answer_by,
+            has_default: asked.has_default,
+            keep_ms: asked.keep_ms,
+            by_id: asked.by_id,
+            answer: None,
+        });
+        self.state = State::InputRequired(Asking { claim, answer_by: asked.answer_by });
+    }
+
+    fn answered(&mut self, answer: Answer, until: Timestamp, position: Position) {
+        let State::InputRequired(asking) = &self.state else { return };
+        let by_id = self.talk.questions().last().is_some_and(|question| question.by_id);
+        let kept = Kept {
+            agent: asking.claim.agent.clone(),
+            until,
+            hard_until: asking.claim.hard_until,
+            since_pos: position,
+            by_id,
+        };
+        self.talk.edit().answer(answer);
+        self.state = State::Answered(kept);
+    }
+
+    fn attached(&mut self, attached: &event::Attached, sealed: &Sealed) {
+        let Some(attempt) = self.attempts.last() else { return };
+        let (by, number) = (attempt.agent.clone(), attempt.number);
+        self.talk.edit().attach(Artifact {
+            name: attached.name.clone(),
+            kind: attached.kind.clone(),
+            version: attached.version,
+            by,
+            attempt: number,
+            fence: attached.fence,
+            at: sealed.record.at,
+            artifact: attached.artifact,
+            artifact_pos: sealed.position,
+            bytes: attached.bytes,
+        });
+    }
+
+    /// The number of the next attempt. Asking and putting back end a claim and use up no attempt.
+    #[must_use]
+    pub fn next_attempt(&self) -> u32 {
+        let ended = self.attempts.last().and_then(|attempt| attempt.ended.as_ref());
+        match ended.map(|ended| ended.how) {
+            Some(AttemptEnd::Asked | AttemptEnd::PutBack) => self.claims,
+            Some(_) | None => self.claims + 1,
+        }
+    }
+
+    /// What an attempt that asked comes to, it comes to in the end.
     fn end_attempt(&mut self, at: Timestamp, how: AttemptEnd, report: Option<(Position, Hash)>) {
-        if let Some(attempt) = self.attempts.last_mut() {
-            attempt.ended.get_or_insert(Ended { at, how, report });
+        let open = |attempt: &Attempt| match &attempt.ended {
+            None => true,
+            Some(ended) => {
+                ended.how == AttemptEnd::Asked
+                    && matches!(self.state, State::InputRequired(_) | State::Answered(_))
+            }
+        };
+        if self.attempts.last().is_some_and(open)
+            && let Some(attempt) = self.attempts.last_mut()
+        {
+            attempt.ended = Some(Ended { at, how, report });
         }
     }
 
     fn reviewed(&mut self, decided: Review) {
         if let State::DeadLettered { review, .. } = &mut self.state {
             *review = Some(decided);
+        }
+    }
+
+    fn reviewed_by(&mut self, now: Option<(AgentId, Timestamp)>) {
+        if let State::DeadLettered { reviewer, .. } = &mut self.state {
+            *reviewer = now;
+        }
+    }
+
+    fn start_state(&self, start: Option<Timestamp>, sealed: &Sealed) -> State {
+        match start {
+            Some(due) if due > sealed.record.at => State::Scheduled { due },
+            Some(_) | None => self.pending(sealed),
+        }
+    }
+
+    /// From when it waits, it must be claimed in time.
+    fn pending(&self, sealed: &Sealed) -> State {
+        let (ready, at) = (sealed.position, sealed.record.at);
+        State::Pending {
+            ready,
+            turn: sealed.record.turn.unwrap_or(ready),
+            ack_by: self.terms.ack_ms.map(|ms| at.plus_ms(ms)),
         }
     }
 
@@ -598,13 +588,16 @@ impl Handoff {
     pub fn due_at(&self) -> Option<Timestamp> {
         match &self.state {
             State::AwaitingApproval => Some(self.expires_at),
-            State::Pending { .. } => {
-                Some(self.ack_by.map_or(self.expires_at, |by| by.min(self.expires_at)))
+            State::Pending { ack_by, .. } => {
+                Some(ack_by.map_or(self.expires_at, |by| by.min(self.expires_at)))
             }
             State::Scheduled { due } => Some((*due).min(self.expires_at)),
             State::Claimed(claim) | State::InProgress(claim) => Some(claim.ends_at()),
+            State::InputRequired(asking) => Some(asking.due_at()),
+            State::Answered(kept) => Some(kept.until),
             State::Completed { .. }
             | State::Failed { .. }
+            | State::Aborted { .. }
             | State::Cancelled { .. }
             | State::DeadLettered { .. } => None,
         }
@@ -615,21 +608,24 @@ impl Handoff {
     pub fn status(&self) -> Status {
         match &self.state {
             State::Claimed(_) => Status::Claimed,
-            State::InProgress(_) => Status::InProgress,
+            // Whoever asked goes on with the answer: the sender's work is in its hands.
+            State::InProgress(_) | State::Answered(_) => Status::InProgress,
+            State::InputRequired(_) => Status::InputRequired,
             State::AwaitingApproval
             | State::Scheduled { .. }
             | State::Pending { .. }
-            | State::Failed { aborted: false, .. } => {
+            | State::Failed { .. } => {
                 if self.delivered_at.is_some() {
                     Status::Delivered
                 } else {
                     Status::Stored
                 }
             }
-            State::Completed { .. }
-            | State::Failed { aborted: true, .. }
-            | State::Cancelled { .. }
-            | State::DeadLettered { .. } => Status::Done,
+            State::Completed { .. } => Status::Done,
+            State::Aborted { .. } => Status::Failed,
+            State::Cancelled { .. } => Status::Cancelled,
+            State::DeadLettered { reason: DeadReason::Rejected, .. } => Status::Rejected,
+            State::DeadLettered { .. } => Status::DeadLettered,
         }
     }
 
@@ -637,8 +633,8 @@ impl Handoff {
     #[must_use]
     pub fn rank(&self) -> Option<Rank> {
         match self.state {
-            State::Pending { ready, turn } => {
-                Some(Rank { haste: PRIORITY_MAX - self.priority, turn, ready })
+            State::Pending { ready, turn, .. } => {
+                Some(Rank { urgency_rank: PRIORITY_MAX - self.priority, turn, ready })
             }
             _ => None,
         }
@@ -647,35 +643,3 @@ impl Handoff {
 
 pub const PRIORITY_MAX: u8 = 9;
 pub const PRIORITY_DEFAULT: u8 = 5;
-
-/// What a sender may rely on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
-    /// Synced; the receiver has not fetched it.
-    Stored,
-    /// The receiver has fetched it and not accepted.
-    Delivered,
-    Claimed,
-    InProgress,
-    Done,
-}
-
-words!(Status {
-    Stored = "stored",
-    Delivered = "delivered",
-    Claimed = "claimed",
-    InProgress = "in_progress",
-    Done = "done",
-});
-
-fn start_state(not_before: Option<Timestamp>, sealed: &Sealed) -> State {
-    match not_before {
-        Some(due) if due > sealed.record.at => State::Scheduled { due },
-        _ => pending(sealed),
-    }
-}
-
-fn pending(sealed: &Sealed) -> State {
-    let ready = sealed.position;
-    State::Pending { ready, turn: sealed.record.turn.unwrap_or(ready) }
-}

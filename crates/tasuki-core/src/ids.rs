@@ -94,7 +94,9 @@ impl<T: FromStr<Err = Malformed>> de::Visitor<'_> for AsText<T> {
 macro_rules! id_type {
     ($name:ident, $prefix:literal, $doc:literal) => {
         #[doc = $doc]
+        // Millions are kept, and as a number each would be padded to 16 bytes.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(C, packed(8))]
         pub struct $name(pub u128);
 
         impl fmt::Display for $name {
@@ -410,6 +412,12 @@ text_type!(
     check_label,
     { "type": "string", "minLength": 1, "maxLength": 256 },
     "Handoffs to one target with the same key are worked on one after the other, in offer order."
+);
+text_type!(
+    ArtifactName,
+    check_label,
+    { "type": "string", "minLength": 1, "maxLength": 256 },
+    "What a piece of work is called that a holder attaches before the result is there."
 );
 text_type!(
     RequestId,

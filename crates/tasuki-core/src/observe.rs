@@ -9,14 +9,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::envelope::Target;
-use crate::event::{Claimed, Event, Offered, Sealed};
-use crate::handoff::AttemptEnd;
-use crate::ids::{AgentId, Capability, HandoffId, Position, Timestamp};
+use crate::event::{Event, Offered, Sealed};
+use crate::handoff::{Attempt, AttemptEnd, Handoff};
+use crate::ids::{AgentId, Capability, HandoffId};
 
 /// How many of the last attempts count as lately.
 const LATELY: u32 = 64;
-/// How many attempts that are under way are followed; beyond it the oldest is given up.
-const UNDER_WAY_MAX: usize = 200_000;
+/// How many handoffs are known to be held; beyond it the oldest is given up.
+const HELD_MAX: usize = 200_000;
 
 /// An agent's record in one capability, or in work that named none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -77,34 +77,24 @@ const HOPS_TOLD: usize = 16;
 /// How many targets are watched.
 const TARGETS_MAX: usize = 10_000;
 
-/// An attempt that is under way.
-#[derive(Debug, Clone)]
-struct UnderWay {
-    agent: AgentId,
-    capability: Option<Capability>,
-    claimed_at: Timestamp,
-}
-
-/// How every agent fares, up to a position of the log.
+/// How every agent fares. How an attempt went is told by the handoff that it was made at, and who
+/// holds what by the handoffs themselves, so neither has to be kept over a restart.
 #[derive(Debug, Default)]
 pub struct Records {
     pub tracks: BTreeMap<(AgentId, Option<Capability>), Track>,
     pub targets: BTreeMap<Target, Facts>,
-    pub at: Position,
-    offered: BTreeMap<HandoffId, Option<Capability>>,
-    under_way: BTreeMap<HandoffId, UnderWay>,
+    held: BTreeMap<HandoffId, AgentId>,
     holding: BTreeMap<AgentId, u64>,
 }
 
 impl Records {
-    /// What was known at a position, to go on from there.
+    /// What was known, to go on from there.
     #[must_use]
     pub fn from(
         tracks: BTreeMap<(AgentId, Option<Capability>), Track>,
         targets: BTreeMap<Target, Facts>,
-        at: Position,
     ) -> Self {
-        Self { tracks, targets, at, ..Self::default() }
+        Self { tracks, targets, ..Self::default() }
     }
 
     /// What is known of a target, if there is room to know more of it.
@@ -134,67 +124,79 @@ impl Records {
         }
     }
 
-    /// Takes an event in. `declared_ms` tells how long an agent says that a capability takes.
+    /// Takes an event in, with the handoff that it is about as it is after it or later.
+    /// `declared_ms` tells how long an agent says that a capability takes.
     pub fn note(
         &mut self,
         sealed: &Sealed,
+        handoff: Option<&Handoff>,
         declared_ms: impl Fn(&AgentId, &Capability) -> Option<u64>,
     ) {
-        self.at = sealed.position;
         let Some(id) = sealed.record.handoff_id else { return };
-        let now = sealed.record.at;
-        if let Some((offered, _)) = sealed.record.event.offered() {
+        let event = &sealed.record.event;
+        if let Some((offered, _)) = event.offered() {
             self.offered_to(offered);
-            let asked = match &offered.to {
-                Target::Capability(capability) => Some(capability.clone()),
-                Target::Agent(_) => offered.contract.capability.clone(),
-            };
-            if asked.is_some() {
-                self.offered.insert(id, asked);
+        }
+        if let Event::Claimed(claimed) = event {
+            self.holds(id, &claimed.agent);
+        }
+        let facts = event.facts();
+        if let Some(how) = facts.ends_attempt {
+            self.let_go(id);
+            let attempt = handoff.and_then(|handoff| ended_by(sealed, how, handoff));
+            if let (Some(handoff), Some(attempt)) = (handoff, attempt) {
+                self.ended(handoff, attempt, how, declared_ms);
             }
         }
-        if let Event::Claimed(claimed) = &sealed.record.event {
-            self.claimed(id, claimed, now);
-        }
-        let facts = sealed.record.event.facts();
-        if let Some(how) = facts.ends_attempt
-            && let Some(attempt) = self.end(id)
-        {
-            self.ended(&attempt, how, now, declared_ms);
-        }
         if facts.ends_handoff {
-            self.end(id);
-            self.offered.remove(&id);
+            self.let_go(id);
         }
     }
 
-    fn claimed(&mut self, id: HandoffId, claimed: &Claimed, now: Timestamp) {
-        let capability = self.offered.get(&id).cloned().flatten();
-        if self.under_way.len() >= UNDER_WAY_MAX
-            && let Some((oldest, _)) = self.under_way.first_key_value()
+    /// An agent holds a handoff, whoever held it before.
+    pub fn holds(&mut self, id: HandoffId, agent: &AgentId) {
+        self.let_go(id);
+        if self.held.len() >= HELD_MAX
+            && let Some((oldest, _)) = self.held.first_key_value()
         {
-            let oldest = *oldest;
-            self.end(oldest);
+            self.let_go(*oldest);
         }
-        let agent = claimed.agent.clone();
+        self.held.insert(id, agent.clone());
         *self.holding.entry(agent.clone()).or_default() += 1;
-        self.under_way.insert(id, UnderWay { agent, capability, claimed_at: now });
+    }
+
+    /// Nobody is known to hold anything.
+    pub fn forget_holders(&mut self) {
+        self.held.clear();
+        self.holding.clear();
+    }
+
+    fn let_go(&mut self, id: HandoffId) {
+        let Some(agent) = self.held.remove(&id) else { return };
+        if let Some(holding) = self.holding.get_mut(&agent) {
+            *holding -= 1;
+            if *holding == 0 {
+                self.holding.remove(&agent);
+            }
+        }
     }
 
     fn ended(
         &mut self,
-        attempt: &UnderWay,
+        handoff: &Handoff,
+        attempt: &Attempt,
         how: AttemptEnd,
-        now: Timestamp,
         declared_ms: impl Fn(&AgentId, &Capability) -> Option<u64>,
     ) {
+        let agent = &attempt.agent;
+        let capability = asked(handoff);
         match how {
             AttemptEnd::Completed => {
-                let ms = now.ms_after(attempt.claimed_at);
-                self.failed(&attempt.agent, false);
-                let declared =
-                    attempt.capability.as_ref().and_then(|it| declared_ms(&attempt.agent, it));
-                let track = self.track(attempt);
+                let ended = attempt.ended.as_ref().map_or(attempt.claimed_at, |ended| ended.at);
+                let ms = ended.ms_after(attempt.claimed_at);
+                self.failed(agent, false);
+                let declared = capability.and_then(|capability| declared_ms(agent, capability));
+                let track = self.track(agent, capability);
                 track.note(true);
                 track.took(ms);
                 track.late += u64::from(declared.is_some_and(|declared| ms > declared));
@@ -202,44 +204,54 @@ impl Records {
             AttemptEnd::FailedRetryable
             | AttemptEnd::FailedPermanent
             | AttemptEnd::FailedUnknown => {
-                self.failed(&attempt.agent, true);
-                self.track(attempt).note(false);
+                self.failed(agent, true);
+                self.track(agent, capability).note(false);
             }
             AttemptEnd::LostSilence
             | AttemptEnd::LostHardDeadline
             | AttemptEnd::LostRestored
             | AttemptEnd::LostRevoked => {
-                self.failed(&attempt.agent, true);
-                let track = self.track(attempt);
+                self.failed(agent, true);
+                let track = self.track(agent, capability);
                 track.note(false);
                 track.losses += 1;
             }
             // Nobody failed: the work was given back, or taken away.
             AttemptEnd::Released
+            | AttemptEnd::Asked
+            | AttemptEnd::PutBack
             | AttemptEnd::Declined
             | AttemptEnd::Cancelled
             | AttemptEnd::Aborted => {}
         }
     }
 
-    fn end(&mut self, id: HandoffId) -> Option<UnderWay> {
-        let attempt = self.under_way.remove(&id)?;
-        if let Some(holding) = self.holding.get_mut(&attempt.agent) {
-            *holding -= 1;
-            if *holding == 0 {
-                self.holding.remove(&attempt.agent);
-            }
-        }
-        Some(attempt)
-    }
-
-    fn track(&mut self, attempt: &UnderWay) -> &mut Track {
-        self.tracks.entry((attempt.agent.clone(), attempt.capability.clone())).or_default()
+    fn track(&mut self, agent: &AgentId, capability: Option<&Capability>) -> &mut Track {
+        self.tracks.entry((agent.clone(), capability.cloned())).or_default()
     }
 
     /// How many handoffs an agent holds, as far as was seen.
     #[must_use]
     pub fn holding(&self, agent: &AgentId) -> u64 {
         self.holding.get(agent).copied().unwrap_or(0)
+    }
+}
+
+/// The attempt that an event ended. The handoff may have gone on since.
+fn ended_by<'h>(sealed: &Sealed, how: AttemptEnd, handoff: &'h Handoff) -> Option<&'h Attempt> {
+    let at = sealed.record.at;
+    let ended = |attempt: &&Attempt| {
+        attempt.ended.as_ref().is_some_and(|ended| ended.at == at && ended.how == how)
+    };
+    handoff.attempts.iter().find(ended)
+}
+
+/// Which capability a handoff asked for, whoever it was passed on to since.
+fn asked(handoff: &Handoff) -> Option<&Capability> {
+    // Whom the sender asked before it was diverted never got it.
+    let diverted = usize::from(handoff.contract.routing.diverted_from.is_some());
+    match handoff.tried.get(diverted).unwrap_or(&handoff.to) {
+        Target::Capability(capability) => Some(capability),
+        Target::Agent(_) => handoff.contract.agreement.capability.as_ref(),
     }
 }

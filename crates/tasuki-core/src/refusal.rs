@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Every reason to say no. Each has a code that is never reused and a page in `docs/errors/`.
 
+use crate::breaker::BreakerName;
+use crate::budget::Budget;
 use crate::handoff::StateName;
 use crate::ids::{
-    AgentId, ChannelId, DecisionKey, DocumentId, HandoffId, Hash, IdempotencyKey, KeyId, Position,
-    Resource, TaskId, TokenId,
+    AgentId, ArtifactName, ChannelId, DecisionKey, DocumentId, HandoffId, Hash, IdempotencyKey,
+    KeyId, Position, Resource, TaskId, TokenId,
 };
+use crate::registry::rules::Permission;
 use crate::secrets::SecretKind;
 use crate::task::TaskState;
 
@@ -21,6 +24,8 @@ pub enum Refusal {
     HandoffOpen { task: TaskId, handoff: HandoffId },
     #[error("task {task} is {state}")]
     TaskFinished { task: TaskId, state: TaskState },
+    #[error("task {below} below task {task} is not at its end")]
+    OpenBelow { task: TaskId, below: TaskId },
     #[error("task {0} moved on while the envelope was being made")]
     TaskMoved(TaskId),
     #[error("the claim on handoff {handoff} no longer holds; the handoff is {state}")]
@@ -51,6 +56,12 @@ pub enum Refusal {
     AlreadyReviewed { handoff: HandoffId, decided: &'static str },
     #[error("the deadline has already passed")]
     DeadlinePassed,
+    #[error("task {task} has nothing left to spend")]
+    BudgetExhausted { task: TaskId, left: Budget },
+    #[error("task {task} is on hold until somebody has decided on dead letter {letter}")]
+    OnHold { task: TaskId, letter: HandoffId },
+    #[error("task {task} has {max} tasks above it already")]
+    TreeTooDeep { task: TaskId, max: usize },
     #[error("{0}")]
     InvalidTerms(String),
     #[error("{0}")]
@@ -63,14 +74,27 @@ pub enum Refusal {
     ReadBackNeeded { handoff: HandoffId, expected: Hash },
     #[error("the result was not held against what was agreed for handoff {handoff}")]
     AgreementNotChecked { handoff: HandoffId },
+    #[error("handoff {handoff} waits with no such question")]
+    NoQuestion { handoff: HandoffId },
+    #[error("the question of handoff {handoff} was answered before")]
+    AlreadyAnswered { handoff: HandoffId },
+    #[error("handoff {handoff} is kept for {agent}, which asked, for another {left_ms} ms")]
+    KeptForAsker { handoff: HandoffId, agent: AgentId, left_ms: u64 },
+    #[error("{max} messages to the holder of handoff {handoff} wait to be acknowledged")]
+    TooManyMessages { handoff: HandoffId, max: usize },
+    #[error("{0}")]
+    InvalidArtifact(String),
+    #[error("nothing called {name:?} is attached to handoff {handoff}")]
+    ArtifactNotFound { handoff: HandoffId, name: ArtifactName },
     #[error("tenant {tenant} has {used} {what}, and may have {limit}")]
     QuotaExceeded { tenant: String, what: &'static str, used: u64, limit: u64 },
     #[error("work stays within its tenant")]
     OtherTenant,
     #[error(
-        "nothing is sent to {target} for another {reset_in_ms} ms: it failed {in_row} times in a row"
+        "nothing more goes to {target} for up to {reset_in_ms} ms: it failed {in_row} times in a row, \
+         and its breaker is {state}"
     )]
-    TargetUnavailable { target: String, in_row: u32, reset_in_ms: u64 },
+    TargetUnavailable { target: String, state: BreakerName, in_row: u32, reset_in_ms: u64 },
     #[error("{holder} has {resource} for itself, by handoff {handoff}")]
     Reserved { resource: Resource, holder: AgentId, handoff: HandoffId },
     #[error("{0}")]
@@ -99,6 +123,12 @@ pub enum Refusal {
     TokenRefused,
     #[error("{0}")]
     InvalidRules(String),
+    #[error("{agent} may not {permission} towards {target} itself, so it cannot grant that")]
+    GrantTooWide { agent: AgentId, permission: Permission, target: String },
+    #[error("the keys of {0} are changed with one of its keys or by another administrator")]
+    KeyNotShown(AgentId),
+    #[error("the token would be made from {max} others, one from another, already")]
+    TokenTooDeep { max: usize },
     #[error("there is no imported chain {0}")]
     ChainNotFound(DocumentId),
     #[error("there is no memory {0}")]
@@ -133,6 +163,7 @@ impl Refusal {
             Self::NotOwner { .. } => "not_owner",
             Self::HandoffOpen { .. } => "handoff_open",
             Self::TaskFinished { .. } => "task_finished",
+            Self::OpenBelow { .. } => "open_below",
             Self::TaskMoved(_) | Self::AgreementNotChecked { .. } => "task_moved",
             Self::StaleClaim { .. } => "stale_claim",
             Self::AlreadyClaimed { .. } => "already_claimed",
@@ -149,11 +180,20 @@ impl Refusal {
             Self::NotDeadLettered { .. } => "not_dead_lettered",
             Self::AlreadyReviewed { .. } => "already_reviewed",
             Self::DeadlinePassed => "deadline_passed",
+            Self::BudgetExhausted { .. } => "budget_exhausted",
+            Self::OnHold { .. } => "on_hold",
+            Self::TreeTooDeep { .. } => "tree_too_deep",
             Self::InvalidTerms(_) => "invalid_terms",
             Self::InvalidFollowUps(_) => "invalid_follow_ups",
             Self::TooManyCounters { .. } => "too_many_counters",
             Self::NoCounter { .. } => "no_counter",
             Self::ReadBackNeeded { .. } => "read_back_needed",
+            Self::NoQuestion { .. } => "no_question",
+            Self::AlreadyAnswered { .. } => "already_answered",
+            Self::KeptForAsker { .. } => "kept_for_asker",
+            Self::TooManyMessages { .. } => "too_many_messages",
+            Self::InvalidArtifact(_) => "invalid_artifact",
+            Self::ArtifactNotFound { .. } => "artifact_not_found",
             Self::QuotaExceeded { .. } => "quota_exceeded",
             Self::OtherTenant => "other_tenant",
             Self::TargetUnavailable { .. } => "target_unavailable",
@@ -170,6 +210,9 @@ impl Refusal {
             Self::TokenNotFound(_) => "token_not_found",
             Self::TokenRefused => "token_refused",
             Self::InvalidRules(_) => "invalid_rules",
+            Self::GrantTooWide { .. } => "grant_too_wide",
+            Self::KeyNotShown(_) => "key_not_shown",
+            Self::TokenTooDeep { .. } => "token_too_deep",
             Self::ChainNotFound(_) => "chain_not_found",
             Self::MemoryNotFound(_) => "memory_not_found",
             Self::MemoryDeleted(_) => "memory_deleted",
@@ -199,6 +242,9 @@ impl Refusal {
                 "complete that handoff with a follow-up, or cancel it, before offering again"
             }
             Self::TaskFinished { .. } => "open a new task for more work",
+            Self::OpenBelow { .. } => {
+                "let it end, cancel it, or complete with `below: let_go` if it may go on by itself"
+            }
             Self::TaskMoved(_) | Self::AgreementNotChecked { .. } => {
                 "read the task again and repeat the request"
             }
@@ -224,6 +270,11 @@ impl Refusal {
                 "only dead letters are reviewed; see `tasuki dead-letter list`"
             }
             Self::AlreadyReviewed { .. } => "read the dead letter to see what was decided",
+            Self::BudgetExhausted { .. } => {
+                "complete with what there is; more work needs a task with a budget of its own"
+            }
+            Self::OnHold { .. } => "decide on that dead letter first; what is below it follows",
+            Self::TreeTooDeep { .. } => "open a task of its own, or do the work where you are",
             Self::DeadlinePassed => "leave it, or offer it with a deadline that lies ahead",
             Self::InvalidTerms(_) => "correct the term and send it again",
             Self::InvalidFollowUps(_) => "correct the follow-ups and complete again",
@@ -232,6 +283,12 @@ impl Refusal {
             Self::ReadBackNeeded { .. } => {
                 "start with `read_back`: the ids of all constraints, and the address of the expected output"
             }
+            Self::NoQuestion { .. } => "read the handoff to see what it asks, if it asks anything",
+            Self::AlreadyAnswered { .. } => "read the handoff to see the answer; it stands",
+            Self::KeptForAsker { .. } => "claim another, or wait until that time is over",
+            Self::TooManyMessages { .. } => "wait until the holder has acknowledged some of them",
+            Self::ArtifactNotFound { .. } => "read the handoff's artifacts to see what there is",
+            Self::InvalidArtifact(_) => "attach less, or put it elsewhere and attach where it is",
             Self::QuotaExceeded { .. } => {
                 "finish some of the work that is under way, or ask the operator for a larger quota"
             }
@@ -255,6 +312,13 @@ impl Refusal {
             Self::TokenNotFound(_) => "`tasuki token list` shows the tokens there are",
             Self::TokenRefused => "ask an administrator for a new join token",
             Self::InvalidRules(_) => "correct the rule and send all of them again",
+            Self::GrantTooWide { .. } => {
+                "grant what you may do yourself, or ask an administrator who may do it"
+            }
+            Self::KeyNotShown(_) => {
+                "sign the request with the key that is replaced, or ask an administrator"
+            }
+            Self::TokenTooDeep { .. } => "make it with a key, or with a token nearer to one",
             Self::ChainNotFound(_) => "check the id; `tasuki chain list` shows what there is",
             Self::MemoryNotFound(_) => "check the id; `tasuki memory list` shows what there is",
             Self::MemoryDeleted(_) => "write a new memory with another id",
@@ -289,11 +353,15 @@ impl Refusal {
             Self::TaskMoved(_)
                 | Self::AgreementNotChecked { .. }
                 | Self::OutOfTurn { .. }
+                | Self::OnHold { .. }
                 | Self::HandoffOpen { .. }
+                | Self::OpenBelow { .. }
                 | Self::QuotaExceeded { .. }
                 | Self::TargetUnavailable { .. }
                 | Self::Reserved { .. }
                 | Self::ReviewTaken { .. }
+                | Self::KeptForAsker { .. }
+                | Self::TooManyMessages { .. }
         )
     }
 }

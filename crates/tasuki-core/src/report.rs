@@ -5,10 +5,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::budget::Used;
 use crate::canonical::{self, Body, Object};
 use crate::envelope::{Action, CriterionReport, Payload};
 use crate::event::FailureClass;
-use crate::ids::{HandoffId, Hash};
+use crate::ids::{HandoffId, Hash, TaskId};
 
 /// What a completed handoff produced.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -28,6 +29,18 @@ pub struct ResultReport {
     /// References that it had to work without.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<String>,
+    /// What the attempt used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Used>,
+}
+
+/// What came of a task, as its owner says who ended it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskResult {
+    pub task_id: TaskId,
+    pub payload: Payload,
+    #[serde(default)]
+    pub metadata: Object,
 }
 
 /// The address of what a holder said, which is what its signature covers: its report without what
@@ -70,6 +83,9 @@ pub struct FailureReport {
     pub retry_after_ms: Option<u64>,
     #[serde(default)]
     pub details: Object,
+    /// What the attempt used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Used>,
 }
 
 /// How long a chain of causes may be, and each of them in bytes.

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Actor, Event, Sealed};
+use crate::handoff::AttemptEnd;
 use crate::ids::{AgentId, Fence, HandoffId, Position};
 
 pub use crate::ids::Resource;
@@ -24,7 +25,8 @@ pub struct Reservation {
     /// None once it is over.
     pub resources: Vec<Resource>,
     /// The last event about it.
-    pub at: Position,
+    #[serde(rename = "at")]
+    pub last_pos: Position,
 }
 
 impl Resource {
@@ -96,8 +98,8 @@ impl Reservation {
     fn begin(handoff: HandoffId, sealed: &Sealed) -> Option<Self> {
         let Event::Reserved { fence, .. } = sealed.record.event else { return None };
         let Actor::Agent(agent) = &sealed.record.actor else { return None };
-        let (agent, at) = (agent.clone(), sealed.position);
-        Some(Self { handoff, agent, fence, resources: Vec::new(), at })
+        let (agent, last_pos) = (agent.clone(), sealed.position);
+        Some(Self { handoff, agent, fence, resources: Vec::new(), last_pos })
     }
 }
 
@@ -121,14 +123,20 @@ pub fn after(known: Option<&Reservation>, sealed: &Sealed) -> Option<Reservation
         Event::Unreserved { resources } => kept.resources.retain(|it| !resources.contains(it)),
         event => {
             let facts = event.facts();
-            // Nobody holds the handoff after this.
-            if facts.ends_attempt.is_none() && !facts.ends_handoff {
+            // Nobody holds the handoff after this. Whoever asks keeps what it has, until the answer
+            // waited for it in vain.
+            let ended = match facts.ends_attempt {
+                Some(AttemptEnd::Asked) => false,
+                Some(_) => true,
+                None => matches!(event, Event::KeepEnded),
+            };
+            if !ended && !facts.ends_handoff {
                 return None;
             }
             kept.resources.clear();
         }
     }
-    kept.at = sealed.position;
+    kept.last_pos = sealed.position;
     Some(kept)
 }
 

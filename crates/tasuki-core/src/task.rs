@@ -15,6 +15,7 @@ use crate::ids::{
 };
 use crate::refusal::Refusal;
 use crate::report::Intent;
+use crate::tree::Tree;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
@@ -33,7 +34,7 @@ pub struct Task {
     pub project: Option<Project>,
     pub intent: Hash,
     /// Where the intent is kept: a body with a member `intent`.
-    pub intent_at: Position,
+    pub intent_pos: Position,
     pub opened_at: Timestamp,
     pub ended_at: Option<Timestamp>,
     /// The handoff that is not at its end yet. There is at most one, so there is one owner.
@@ -42,15 +43,19 @@ pub struct Task {
     pub envelope: Option<(Hash, u32)>,
     /// The handoff that this envelope came with. Not known of tasks from before this was noted.
     pub last: Option<HandoffId>,
+    /// Where the result is kept that its owner ended it with.
+    pub result_pos: Option<Position>,
     /// What it is built on that no longer holds, and what becomes of that.
     pub taints: Vec<(HandoffId, TaintPolicy)>,
     /// Who took part in its handoffs that are at their end, so that nobody has to list them to tell
     /// who may see the task. Not known of tasks from before this was noted.
     pub past: Option<Arc<Vec<Parties>>>,
+    /// What it owes to the tasks around it.
+    pub tree: Tree,
     /// How many events there are, and the last one's hash and position.
     pub events: u32,
     pub head: Hash,
-    pub at: Position,
+    pub last_pos: Position,
 }
 
 /// Who took part in a handoff: whom it was for, and the agents that sent or held it.
@@ -116,17 +121,19 @@ impl Task {
             correlation_id: opened.correlation_id.clone(),
             project: opened.project.clone(),
             intent: opened.intent,
-            intent_at: sealed.position,
+            intent_pos: sealed.position,
             opened_at: sealed.record.at,
             ended_at: None,
             live: None,
-            envelope: None,
-            last: None,
+            envelope: opened.follows.map(|it| (it.envelope, it.hop)),
+            last: opened.follows.map(|it| it.handoff),
+            result_pos: None,
             taints: Vec::new(),
             past: Some(Arc::default()),
+            tree: Tree::opened(opened),
             events: 0,
             head: Hash::ZERO,
-            at: sealed.position,
+            last_pos: sealed.position,
         }
     }
 
@@ -142,6 +149,8 @@ impl Task {
             channel: None,
             project: None,
             branch_of: None,
+            hangs: None,
+            follows: None,
             key: None,
         };
         Self { state: TaskState::Completed, ..Self::opened(&opened, sealed) }
@@ -153,17 +162,26 @@ impl Task {
         let record = &sealed.record;
         self.events = record.index + 1;
         self.head = sealed.hash;
-        self.at = sealed.position;
+        self.last_pos = sealed.position;
         match &record.event {
             Event::TransferOffered(offered) | Event::CallOffered(offered) => {
                 self.state = TaskState::Open;
                 self.live = record.handoff_id;
                 self.envelope = Some((offered.envelope, offered.hop));
                 self.last = record.handoff_id;
+                if let Some(budget) = offered.contract.budget {
+                    self.tree.bound(budget);
+                }
+                // Who decides on a dead letter gives it time anew.
+                let again = offered.redrive_of.is_some() || offered.amends.is_some();
+                self.tree.deadline = self.tree.deadline.map(|until| match again {
+                    true => until.max(offered.expires_at),
+                    false => until,
+                });
             }
             // A claim that must be read back counts when it was.
             Event::Claimed(claimed) => {
-                if handoff.is_none_or(|handoff| handoff.contract.read_back.is_none()) {
+                if handoff.is_none_or(|handoff| handoff.contract.agreement.read_back.is_none()) {
                     self.owner = claimed.agent.clone();
                 }
             }
@@ -174,13 +192,20 @@ impl Task {
             }
             Event::Completed { next, .. } => {
                 self.leave(handoff);
-                if next.is_none() {
-                    self.end(TaskState::Completed, record.at);
+                match next {
+                    // What follows a hop ends no later than the hop would have.
+                    Some(_) => {
+                        self.tree.deadline =
+                            handoff.map(|hop| hop.expires_at).or(self.tree.deadline)
+                    }
+                    None => self.end(TaskState::Completed, record.at),
                 }
             }
             Event::AttemptFailed { .. }
             | Event::Declined { .. }
             | Event::Released { .. }
+            | Event::PutBack { .. }
+            | Event::KeepEnded
             | Event::Escalated { .. }
             | Event::LeaseLost { .. } => self.give_back(handoff),
             Event::Tainted { source, policy } => self.taints.push((*source, *policy)),
@@ -210,6 +235,13 @@ impl Task {
                 }
             }
             Event::TaskCancelled { .. } => self.end(TaskState::Cancelled, record.at),
+            Event::TaskCompleted { result } => {
+                self.result_pos = result.map(|_| sealed.position);
+                self.end(TaskState::Completed, record.at);
+            }
+            Event::Spent(spent) => self.tree.spent = self.tree.spent.and(spent.used),
+            Event::TaskHeld { letter } => self.tree.on_hold = Some(*letter),
+            Event::TaskResumed { under, deadline } => self.tree.resume(*under, *deadline),
             Event::TaskOpened(_)
             | Event::Countered(_)
             | Event::CounterAccepted { .. }
@@ -218,6 +250,13 @@ impl Task {
             | Event::Delivered { .. }
             | Event::Readied
             | Event::Progressed { .. }
+            // Whoever asks stays the owner, also while the answer is kept for it.
+            | Event::Asked(_)
+            | Event::Answered { .. }
+            | Event::AnswerDefaulted { .. }
+            | Event::MessageSent { .. }
+            | Event::MessagesAcknowledged { .. }
+            | Event::Attached(_)
             | Event::RetryScheduled { .. }
             | Event::Expired
             | Event::LateReport { .. }
@@ -225,6 +264,7 @@ impl Task {
             | Event::Retracted { .. }
             | Event::ReviewTaken { .. }
             | Event::ReviewReleased
+            | Event::LetterClosed { .. }
             | Event::Reserved { .. }
             | Event::Unreserved { .. }
             | Event::EpochRaised { .. }
@@ -281,5 +321,6 @@ impl Task {
     fn end(&mut self, state: TaskState, at: Timestamp) {
         self.state = state;
         self.ended_at = Some(at);
+        self.tree.on_hold = None;
     }
 }

@@ -16,14 +16,14 @@ use crate::ids::{AgentId, HandoffId, Position, Timestamp};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Queue {
     pub to: Target,
-    pub haste: u8,
+    pub urgency_rank: u8,
 }
 
 /// The order in which waiting handoffs of one target are claimed: by priority, then by turns, then
 /// by when they became ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
-    pub haste: u8,
+    pub urgency_rank: u8,
     pub turn: Position,
     pub ready: Position,
 }
@@ -49,7 +49,7 @@ impl Turns {
 impl Queue {
     #[must_use]
     pub fn of(to: &Target, priority: u8) -> Self {
-        Self { to: to.clone(), haste: PRIORITY_MAX.saturating_sub(priority) }
+        Self { to: to.clone(), urgency_rank: PRIORITY_MAX.saturating_sub(priority) }
     }
 }
 
@@ -71,6 +71,9 @@ pub(crate) fn enters<'e>(
         }
         Enters::Own => own(),
         Enters::OwnIfHeld => own().filter(|_| handoff.is_some_and(|h| h.state.claim().is_some())),
+        Enters::OwnIfScheduled => {
+            own().filter(|_| handoff.is_some_and(|h| matches!(h.state, State::Scheduled { .. })))
+        }
         Enters::OfAgentIfPending(agent) => {
             let handoff = handoff.filter(|h| matches!(h.state, State::Pending { .. }))?;
             Some((Queue::of(&Target::Agent(agent.clone()), handoff.priority), &handoff.from))
@@ -88,7 +91,7 @@ pub fn merge(queues: Vec<Vec<(Rank, HandoffId)>>, max: usize) -> Vec<HandoffId> 
     while merged.len() < max {
         let heads = queues.iter_mut().filter_map(|queue| {
             let (rank, _) = queue.peek()?;
-            Some(((rank.haste, rank.ready), queue))
+            Some(((rank.urgency_rank, rank.ready), queue))
         });
         let Some((_, first)) = heads.min_by_key(|(key, _)| *key) else { break };
         merged.extend(first.next().map(|(_, id)| id));
@@ -116,8 +119,11 @@ mod tests {
 
     #[test]
     fn between_targets_the_urgent_goes_first_and_then_what_waits_longest() {
-        let rank =
-            |haste, turn, ready| Rank { haste, turn: Position(turn), ready: Position(ready) };
+        let rank = |urgency_rank, turn, ready| Rank {
+            urgency_rank,
+            turn: Position(turn),
+            ready: Position(ready),
+        };
         let one = vec![(rank(4, 1, 10), HandoffId(1)), (rank(4, 2, 11), HandoffId(2))];
         let two = vec![(rank(0, 50, 50), HandoffId(3)), (rank(4, 9, 9), HandoffId(4))];
         let order: Vec<_> = [3, 4, 1, 2].map(HandoffId).into();

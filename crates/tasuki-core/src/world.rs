@@ -11,7 +11,7 @@ use crate::decide::{Outcome, Replay, View, decide};
 use crate::document::{self, Document, StoredBody};
 use crate::envelope::Target;
 use crate::event::{self, Actor, Event, Sealed};
-use crate::handoff::Handoff;
+use crate::handoff::{Handoff, State};
 use crate::ids::{
     AgentId, DocumentId, Epoch, HandoffId, IdempotencyKey, Position, RequestId, TaskId, Timestamp,
 };
@@ -141,11 +141,21 @@ impl View for World {
         turn::merge(queues.into_values().collect(), max)
     }
 
+    fn kept(&self, agent: &AgentId) -> Vec<HandoffId> {
+        let kept = |handoff: &Arc<Handoff>| match &handoff.state {
+            State::Answered(kept) if kept.agent == *agent => Some((kept.since_pos, handoff.id)),
+            _ => None,
+        };
+        let mut kept: Vec<_> = self.handoffs.values().filter_map(kept).collect();
+        kept.sort();
+        kept.into_iter().map(|(_, id)| id).collect()
+    }
+
     fn turns(&self, queue: &Queue, from: &AgentId) -> Turns {
         let here = self.handoffs.values().filter(|handoff| handoff.to == queue.to);
         let waiting: Vec<_> = here
             .filter_map(|handoff| Some((handoff.rank()?, handoff)))
-            .filter(|(rank, _)| rank.haste == queue.haste)
+            .filter(|(rank, _)| rank.urgency_rank == queue.urgency_rank)
             .collect();
         let claimable =
             |handoff: &Handoff| handoff.declined_by.is_empty() && self.ahead_of(handoff).is_none();
@@ -159,7 +169,7 @@ impl View for World {
         self.handoffs
             .values()
             .filter(|other| other.to == handoff.to && other.ordering_key == handoff.ordering_key)
-            .find(|other| !other.state.is_terminal() && other.offered < handoff.offered)
+            .find(|other| !other.state.is_terminal() && other.offered_pos < handoff.offered_pos)
             .map(|other| other.id)
     }
 
@@ -183,7 +193,7 @@ impl View for World {
     }
 
     fn held(&self) -> Vec<HandoffId> {
-        self.handoffs.values().filter(|h| h.state.claim().is_some()).map(|h| h.id).collect()
+        self.handoffs.values().filter(|h| h.state.worker().is_some()).map(|h| h.id).collect()
     }
 
     fn epoch(&self) -> Epoch {

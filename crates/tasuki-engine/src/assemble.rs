@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use tasuki_core::assembly::{
-    self, Assembled, Candidate, Gap, Item, Prepared, Priority, Rung, Strategy, Tokenizer,
+    self, Assembled, Candidate, Gap, Item, Prepared, Priority, Rung, SAID_TOKENS_MAX, Strategy,
+    Tokenizer,
 };
 use tasuki_core::document::{self, Scope};
 use tasuki_core::envelope::brief::brief;
@@ -229,7 +230,8 @@ impl Desk {
             return Err(invalid("id", "the envelope was erased"));
         };
         let tokenizer = Tokenizer::named(tokenizer);
-        let work = || {
+        let brought = self.engine.brought(handoff).await?;
+        let assembled = |budget: Option<u64>| {
             let items = envelope.parts.context.iter().map(|item| {
                 let item = carried_item(item, envelope.created_at);
                 Candidate::from(Prepared::new(item, tokenizer))
@@ -242,6 +244,21 @@ impl Desk {
                 budget,
                 ..assembly::Request::default()
             })
+        };
+        // What was said since comes at the end, with a quarter of what there is room for at most.
+        let work = || {
+            let room = budget.map_or(SAID_TOKENS_MAX, |budget| (budget / 4).min(SAID_TOKENS_MAX));
+            let said = assembly::said(&brought.sections(), tokenizer, room);
+            let tokens = tokenizer.count(&said);
+            let less = budget.map(|budget| budget.saturating_sub(tokens));
+            match assembled(less) {
+                Ok(mut whole) => {
+                    whole.prompt.push_str(&said);
+                    whole.receipt.token_count += tokens;
+                    Ok(whole)
+                }
+                Err(_) => assembled(budget),
+            }
         };
         self.engine.pool.run(work).await.map_err(Error::TooSmall)
     }

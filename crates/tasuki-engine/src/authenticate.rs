@@ -94,7 +94,8 @@ impl Engine {
                 agent.ok_or(Refusal::new(Code::Unauthenticated))
             }
             ShownBy::Token(id) => {
-                let token = registry.tokens.get(&id).filter(|token| token.counts(now));
+                let token = registry.tokens.get(&id);
+                let token = token.filter(|token| registry.token_counts(token, now));
                 let agent = registry.agents.get(&known.agent);
                 let both = agent.zip(token.map(|token| Some(token.rules.clone())));
                 both.ok_or(Refusal::new(Code::TokenInvalid))
@@ -186,7 +187,7 @@ impl Engine {
         let now = self.store.clock().now();
         let right = token.purpose == Purpose::Bearer
             && tokens::same(token.secret, secret)
-            && token.counts(now);
+            && registry.token_counts(token, now);
         let agent = registry.agents.get(&token.agent);
         let agent = agent.filter(|agent| right && agent.standing != Standing::Deregistered);
         let agent = agent.ok_or_else(unknown)?;

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use tasuki_core::ids::{KeyId, Project, TenantId, TokenId};
+use tasuki_core::ids::{Project, TenantId};
 use tasuki_core::registry::Agent;
+pub use tasuki_core::registry::grant::ShownBy;
 use tasuki_core::registry::rules::{self, Effect, Permission, Rule, Wish};
 use tasuki_core::{AgentId, Capability, Target};
 
@@ -27,14 +28,6 @@ pub struct Known {
     /// What the agent may do, and what the token that it used allows at most.
     rules: Vec<Rule>,
     token_rules: Option<Vec<Rule>>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ShownBy {
-    Key(KeyId),
-    Token(TokenId),
-    /// By answering at the URL in its manifest, where the broker delivers.
-    Url,
 }
 
 impl Known {
@@ -70,13 +63,10 @@ impl Known {
 pub(crate) const BROKER: &str = "broker";
 
 impl Caller {
-    /// The token that the caller showed, if it was one.
-    pub(crate) fn token(&self) -> Option<TokenId> {
+    /// How the caller showed who it is, where it had to.
+    pub(crate) fn shown(&self) -> Option<ShownBy> {
         match self {
-            Self::Known(known) => match known.proof {
-                ShownBy::Token(id) => Some(id),
-                ShownBy::Key(_) | ShownBy::Url => None,
-            },
+            Self::Known(known) => Some(known.proof),
             Self::Anyone => None,
         }
     }
@@ -213,6 +203,23 @@ impl Caller {
             Some(target) => format!("{who} may not {permission} towards {target}"),
             None => format!("{who} may not {permission}"),
         }))
+    }
+
+    /// Whether the caller has a permission at all, towards whatever it may be.
+    pub(crate) fn must_somewhere(&self, permission: Permission) -> Result<(), Error> {
+        let allows = |rules: &[Rule]| {
+            let about = |rule: &Rule| rule.permissions.contains(&permission);
+            rules.iter().any(|rule| rule.effect == Effect::Allow && about(rule))
+        };
+        match self {
+            Self::Anyone => Ok(()),
+            Self::Known(known)
+                if allows(&known.rules) && known.token_rules.as_deref().is_none_or(allows) =>
+            {
+                Ok(())
+            }
+            Self::Known(known) => Err(denied(format!("{} may not {permission}", known.agent))),
+        }
     }
 
     /// Whether this is somebody who looks after the whole broker and not one tenant only.

@@ -132,7 +132,7 @@ impl Desk {
             ..DocumentFilter::default()
         };
         let found = self.engine.store.list_documents(filter).await?;
-        let next = found.last().filter(|_| found.len() == max).map(|kept| kept.document.at);
+        let next = found.last().filter(|_| found.len() == max).map(|kept| kept.document.last_pos);
         let seen = found.into_iter().filter(|kept| self.sees_document(&kept.document));
         Ok((seen.map(imported).collect(), next))
     }
@@ -245,7 +245,7 @@ impl Engine {
             let handoffs = self.list_handoffs(filter.clone()).await?;
             if let Some(found) = handoffs.iter().find(|handoff| handoff.hop == wish.hop) {
                 let erased = || invalid("hop", "what this hop carried was erased");
-                let envelope = self.envelope_at(found.envelope_at).await?.ok_or_else(erased)?;
+                let envelope = self.envelope_at(found.envelope_pos).await?.ok_or_else(erased)?;
                 return Ok((found.clone(), envelope));
             }
             if handoffs.len() < PAGE_MAX {
@@ -279,7 +279,7 @@ impl Engine {
             context: parts.context.clone(),
             context_manifest: parts.context_manifest,
             expected_output: parts.expected_output.clone(),
-            read_back: handoff.contract.read_back.is_some(),
+            read_back: handoff.contract.agreement.read_back.is_some(),
             ..Said::default()
         };
         let hop = FollowUp {
@@ -287,9 +287,9 @@ impl Engine {
             metadata: envelope.metadata.clone(),
             priority: Some(handoff.priority),
             terms: Some(handoff.terms),
-            capability: handoff.contract.capability.clone(),
-            majors: handoff.contract.majors.clone(),
-            budget_tokens: handoff.contract.budget_tokens,
+            capability: handoff.contract.agreement.capability.clone(),
+            majors: handoff.contract.agreement.majors.clone(),
+            budget_tokens: handoff.contract.agreement.budget_tokens,
             said,
             ordering_key: handoff.ordering_key.clone(),
             ..FollowUp::new(to, envelope.payload.clone())

@@ -59,6 +59,8 @@ pub struct Joined {
     /// Ended without a result.
     pub failed: u64,
     pub satisfied: bool,
+    /// Whether as many as needed can still have a result.
+    pub reachable: bool,
     /// Some of the tasks below it, with the last handoff of each.
     pub members: Vec<(Arc<Task>, Option<Arc<Handoff>>)>,
     pub next: Option<TaskId>,
@@ -102,6 +104,7 @@ impl Engine {
             project: message.project.clone(),
             coordinator,
             channel: Some(channel.clone()),
+            on_parent_end: tasuki_core::tree::OnParentEnd::Cancel,
         };
         let publish = Command::by(message.from.clone(), commands::Publish { open, offers });
         let done = self.one(publish.with_key(key)).await?;
@@ -118,6 +121,9 @@ impl Engine {
         before: Option<TaskId>,
         max: usize,
     ) -> Result<Joined, Error> {
+        if need == Need::Quorum(0) {
+            return Err(invalid("need", "a quorum is at least 1"));
+        }
         let deadline = self.deadline(wait_ms);
         loop {
             let task = self.task(id).await?;
@@ -136,12 +142,13 @@ impl Engine {
             let failed = receivers - completed - count(TaskState::Open);
             let needed = match need {
                 Need::All => receivers,
-                Need::Any => 1.min(receivers),
-                Need::Quorum(number) => number.min(receivers),
+                Need::Any => 1,
+                // What was asked for is what is needed, however many there are.
+                Need::Quorum(number) => number,
             };
             let satisfied = completed >= needed;
-            let hopeless = receivers - failed < needed;
-            let more = !satisfied && !hopeless && wait_ms > 0;
+            let reachable = receivers - failed >= needed;
+            let more = !satisfied && reachable && wait_ms > 0;
             if more && self.wait_for_news(news, deadline).await {
                 continue;
             }
@@ -161,6 +168,7 @@ impl Engine {
                 completed,
                 failed,
                 satisfied,
+                reachable,
                 members,
                 next,
             });
@@ -208,6 +216,7 @@ impl Engine {
                 project: new.project.clone(),
                 branch_of: None,
                 coordinator: coordinator.cloned(),
+                on_parent_end: tasuki_core::tree::OnParentEnd::Cancel,
             };
             let place = Place {
                 task,
@@ -220,6 +229,9 @@ impl Engine {
                 before: None,
                 coordinator: coordinator.unwrap_or(&new.from).clone(),
                 author: None,
+                above: Vec::new(),
+                left: None,
+                limit: None,
                 taints: Vec::new(),
             };
             let to = Target::Agent(receiver.clone());
@@ -304,7 +316,7 @@ impl Desk {
             true => RegistryWish::Subscribe { channel: channel.clone(), agent: agent.clone() },
             false => RegistryWish::Unsubscribe { channel: channel.clone(), agent: agent.clone() },
         };
-        self.engine.one(Command::registry(by, wish)).await?;
+        self.engine.one(Command::registry(by, None, wish)).await?;
         // Who may not read of others hears of itself.
         let all = self.listed(&channel);
         if self.caller.may(Permission::Read, Some(channel.name())) {
@@ -365,7 +377,7 @@ impl Desk {
             return Ok(None);
         };
         let Some(handoff) = self.engine.newest_handoff(child.id).await? else { return Ok(None) };
-        Ok(self.engine.store.bodies(vec![handoff.envelope_at]).await?.pop().flatten())
+        Ok(self.engine.store.bodies(vec![handoff.envelope_pos]).await?.pop().flatten())
     }
 
     pub async fn join_answers(

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use serde::Serialize;
 use serde_json::Value;
-use tasuki_core::contract::{Contract, FALLBACKS_MAX, Fill};
+use tasuki_core::contract::{Agreement, Contract, FALLBACKS_MAX, Fill, Routing};
 use tasuki_core::envelope::{
     CriterionReport, Envelope, ExpectedOutput, Fault, Parts, Payload, version,
 };
@@ -62,20 +62,17 @@ impl Engine {
             Some(_) => self.listing().await?,
             None => Arc::default(),
         };
-        let mut contract = Contract {
+        let mut agreement = Agreement {
             capability: hop.capability.clone(),
             output_schema: None,
             expected_output: None,
             read_back: None,
             majors: hop.majors.clone(),
             budget_tokens: hop.budget_tokens,
-            fallbacks: hop.fallbacks.clone(),
-            diverted_from: None,
-            after: hop.after.clone(),
-            fill: Fill::of(&hop.metadata),
             stage: hop.stage.clone(),
-            routed: None,
         };
+        let mut routing =
+            Routing { fallbacks: hop.fallbacks.clone(), diverted_from: None, routed: None };
         let mut to = hop.to.clone();
         if let (Target::Capability(capability), Some(wish)) = (&hop.to, &hop.route) {
             let able = self.accepting(&listing, capability, &hop.payload).await?;
@@ -84,8 +81,8 @@ impl Engine {
             let turn = self.turn.fetch_add(1, Ordering::Relaxed);
             if let Some(picked) = route::pick(wish.policy, &candidates, wish.key.as_deref(), turn) {
                 to = Target::Agent(picked.agent);
-                contract.routed = Some(picked.why);
-                contract.capability = Some(capability.clone());
+                routing.routed = Some(picked.why);
+                agreement.capability = Some(capability.clone());
             }
         }
         let mut terms = hop.terms.unwrap_or(self.settings.terms);
@@ -97,25 +94,37 @@ impl Engine {
                 {
                     terms.work_ms = timeout.ms();
                 }
-                in_range(listed, entry, &terms, &contract)?;
+                in_range(listed, entry, &terms, &agreement)?;
             }
         }
         if let Some(expected) = &parts.expected_output {
-            contract.expected_output = Some(expected.hash());
+            agreement.expected_output = Some(expected.hash());
             if let Some(schema) = &expected.schema {
                 let compiled = self.pool.run(|| self.schemas.compile(schema)).await;
                 compiled.map_err(|problem| invalid("output_schema", problem))?;
-                contract.output_schema = Some(Body::of(schema).hash);
+                agreement.output_schema = Some(Body::of(schema).hash);
             }
         }
-        contract.read_back = hop.said.read_back.then(|| parts.read_back());
-        self.add_fallbacks(&to, &mut contract).await?;
+        agreement.read_back = hop.said.read_back.then(|| parts.read_back());
+        let able = agreement.capability.clone().map(Target::Capability);
+        self.add_fallbacks(&to, able, &mut routing.fallbacks).await?;
+        let (after, fill) = (hop.after.clone(), Fill::of(&hop.metadata));
+        let budget = hop.budget.filter(|budget| !budget.is_empty());
+        let approvers = hop.approvers.clone();
+        let correlation_id = None;
+        let contract =
+            Contract { agreement, routing, after, budget, fill, approvers, correlation_id };
         Ok(Settled { to, terms, contract })
     }
 
     /// After those that the sender names come those that the receiver's own manifest names, and then
     /// anybody who can do the same.
-    async fn add_fallbacks(&self, to: &Target, contract: &mut Contract) -> Result<(), Error> {
+    async fn add_fallbacks(
+        &self,
+        to: &Target,
+        able: Option<Target>,
+        fallbacks: &mut Vec<Target>,
+    ) -> Result<(), Error> {
         let Target::Agent(agent) = to else { return Ok(()) };
         let published = self.registry().agents.get(agent).is_some_and(|it| it.manifest.is_some());
         let mut others = Vec::new();
@@ -129,11 +138,11 @@ impl Engine {
             };
             others.extend(own.unwrap_or_default().iter().map(seen).map(Target::Agent));
         }
-        others.extend(contract.capability.clone().map(Target::Capability));
+        others.extend(able);
         for other in others {
-            let known = contract.fallbacks.contains(&other) || other == *to;
-            if !known && contract.fallbacks.len() < FALLBACKS_MAX {
-                contract.fallbacks.push(other);
+            let known = fallbacks.contains(&other) || other == *to;
+            if !known && fallbacks.len() < FALLBACKS_MAX {
+                fallbacks.push(other);
             }
         }
         Ok(())
@@ -306,7 +315,7 @@ fn agreed_output<'e>(
     handoff: &Handoff,
     envelope: Option<&'e Envelope>,
 ) -> Result<Option<&'e ExpectedOutput>, Error> {
-    if !handoff.contract.names_output() {
+    if !handoff.contract.agreement.names_output() {
         return Ok(None);
     }
     match envelope {
@@ -318,7 +327,7 @@ fn agreed_output<'e>(
 }
 
 fn asked(handoff: &Handoff) -> Option<&Capability> {
-    match (&handoff.contract.capability, &handoff.to) {
+    match (&handoff.contract.agreement.capability, &handoff.to) {
         (Some(capability), _) | (None, Target::Capability(capability)) => Some(capability),
         (None, Target::Agent(_)) => None,
     }
@@ -329,11 +338,11 @@ fn in_range(
     listed: &Listed,
     entry: &CapabilityEntry,
     terms: &Terms,
-    contract: &Contract,
+    agreement: &Agreement,
 ) -> Result<(), Error> {
     let agent = &listed.agent.id;
     let out = |problem: String| Err(Error::OutOfRange(format!("{agent}: {problem}")));
-    let given = if contract.majors.is_empty() { MAJORS } else { &contract.majors };
+    let given = if agreement.majors.is_empty() { MAJORS } else { &agreement.majors };
     let takes = &listed.manifest.accepted_majors;
     if !given.iter().any(|major| takes.contains(major)) {
         return out(format!("takes envelopes of major {takes:?}, offered are {given:?}"));
@@ -349,7 +358,7 @@ fn in_range(
     if let Some(max) = limits.attempts_max.filter(|max| terms.attempts > *max) {
         return out(format!("takes at most {max} attempts, offered are {}", terms.attempts));
     }
-    let budget = contract.budget_tokens.zip(limits.budget_tokens_max);
+    let budget = agreement.budget_tokens.zip(limits.budget_tokens_max);
     if let Some((budget, max)) = budget.filter(|(budget, max)| budget > max) {
         return out(format!("takes at most {max} budget_tokens, offered are {budget}"));
     }

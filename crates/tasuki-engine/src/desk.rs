@@ -15,9 +15,9 @@ use tasuki_core::registry::rules::Permission;
 use tasuki_core::terms::LEASE_MS_MIN;
 use tasuki_core::{AgentId, Handoff, HandoffId, Refusal, Task, TaskId, Terms, Timestamp};
 use tasuki_protocol::{
-    Claim, Complete, Coordinator, Fail, FollowUp, Offer, OpenTask, Peek, ReadBack,
+    Claim, Complete, CompleteTask, Coordinator, Fail, FollowUp, Offer, OpenTask, Peek, ReadBack,
 };
-use tasuki_store::{Needs, Sight, Stats};
+use tasuki_store::{Counts, Needs, Sight, Stats};
 
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -57,6 +57,8 @@ pub struct SeenStats {
     pub tenant: TenantId,
     pub usage: Usage,
     pub disk_full: bool,
+    /// What is in which state: of all tenants for an operator, and otherwise of the caller's.
+    pub counts: Counts,
     /// Of all tenants together.
     pub store: Option<Stats>,
 }
@@ -120,6 +122,7 @@ impl Desk {
         let to = self.caller.target(&hop.to);
         let capability = hop.capability.map(|capability| self.caller.capability(&capability));
         // Before anything of another tenant is looked at: its manifests are not ours to quote.
+        let approvers = hop.approvers.iter().map(|it| self.caller.agent_named(it)).collect();
         let tenant = self.caller.tenant();
         let ours = capability.as_ref().is_none_or(|it| it.tenant() == tenant.as_str());
         if to.tenant() != tenant.as_str() || !ours {
@@ -135,7 +138,7 @@ impl Desk {
             self.caller.must_to(Permission::Send, other.name(), project)?;
             fallbacks.push(other);
         }
-        Ok(FollowUp { to, capability, fallbacks, ..hop })
+        Ok(FollowUp { to, capability, fallbacks, approvers, ..hop })
     }
 
     pub(crate) fn coordinator(&self, named: Coordinator) -> Coordinator {
@@ -212,6 +215,7 @@ impl Desk {
         holds: impl Fn() -> Result<(), Error>,
     ) -> Result<Vec<Granted>, Error> {
         let (agent, capabilities) = self.seeker(&wish.agent, &wish.capabilities)?;
+        let capabilities = self.declared_too(&agent, capabilities).await?;
         let (named, able) = (wish.agent.clone(), wish.capabilities.clone());
         let still_may = || {
             self.renewed()?.seeker(&named, &able)?;
@@ -222,12 +226,40 @@ impl Desk {
 
     pub async fn claim_one(&self, wish: ClaimOneRequest) -> Result<Granted, Error> {
         let (agent, capabilities) = self.seeker(&wish.agent, &wish.capabilities)?;
-        self.engine.claim_one(ClaimOneRequest { agent, capabilities, ..wish }).await
+        let capabilities = self.declared_too(&agent, capabilities).await?;
+        let (named, able) = (wish.agent.clone(), wish.capabilities.clone());
+        let still_may = || self.renewed()?.seeker(&named, &able).map(drop);
+        let wish = ClaimOneRequest { agent, capabilities, ..wish };
+        self.engine.claim_one_while(wish, still_may).await
     }
 
     pub async fn peek(&self, wish: Peek) -> Result<Vec<Granted>, Error> {
         let (agent, capabilities) = self.seeker(&wish.agent, &wish.capabilities)?;
+        let capabilities = self.declared_too(&agent, capabilities).await?;
         self.engine.peek(Peek { agent, capabilities, ..wish }).await
+    }
+
+    /// What an agent can do: what it says now, and what its manifest says, as far as it has leave.
+    async fn declared_too(
+        &self,
+        agent: &AgentId,
+        mut said: Vec<tasuki_core::Capability>,
+    ) -> Result<Vec<tasuki_core::Capability>, Error> {
+        let registry = self.engine.registry();
+        if registry.agents.get(agent).is_none_or(|known| known.manifest.is_none()) {
+            return Ok(said);
+        }
+        let listing = self.engine.listing().await?;
+        let Some(listed) = listing.agents.get(agent) else { return Ok(said) };
+        let tenant = agent.tenant().parse().unwrap_or_default();
+        for entry in &listed.manifest.capabilities {
+            let declared = entry.name.seen_from(&tenant);
+            let allowed = self.caller.may(Permission::Claim, Some(declared.name()));
+            if allowed && !said.contains(&declared) {
+                said.push(declared);
+            }
+        }
+        Ok(said)
     }
 
     /// Whoever looks for work needs leave for its own name and for each capability.
@@ -258,11 +290,6 @@ impl Desk {
     ) -> Result<Arc<Handoff>, Error> {
         self.may_report(id).await?;
         self.engine.start_work(id, proof, self.holder(signed), read_back).await
-    }
-
-    pub async fn heartbeat(&self, id: HandoffId, proof: Proof) -> Result<Granted, Error> {
-        self.may_report(id).await?;
-        self.engine.heartbeat(id, proof, self.holder(None)).await
     }
 
     pub async fn progress(
@@ -395,14 +422,32 @@ impl Desk {
         self.engine.approve(id, by).await
     }
 
-    pub async fn reject(&self, id: HandoffId, by: &AgentId) -> Result<Arc<Handoff>, Error> {
+    pub async fn reject(
+        &self,
+        id: HandoffId,
+        by: &AgentId,
+        reason: String,
+    ) -> Result<Arc<Handoff>, Error> {
         let by = self.decides(Permission::Approve, id, by).await?;
-        self.engine.reject(id, by).await
+        self.engine.reject(id, by, reason).await
     }
 
-    pub async fn redrive(&self, id: HandoffId, by: &AgentId) -> Result<Arc<Handoff>, Error> {
+    /// Ends a task with a result, as its owner.
+    pub async fn complete_task(&self, id: TaskId, asked: CompleteTask) -> Result<Arc<Task>, Error> {
+        let by = self.caller.speaks_for(&asked.by)?;
+        self.caller.must(Permission::Send, None)?;
+        let CompleteTask { payload, metadata, below, .. } = asked;
+        self.engine.complete_task(id, by, payload, metadata, below).await
+    }
+
+    pub async fn redrive(
+        &self,
+        id: HandoffId,
+        by: &AgentId,
+        expires_in_ms: Option<u64>,
+    ) -> Result<Arc<Handoff>, Error> {
         let by = self.decides(Permission::Redrive, id, by).await?;
-        self.engine.redrive(id, by).await
+        self.engine.redrive(id, by, None, expires_in_ms).await
     }
 
     pub async fn discard(
@@ -426,12 +471,29 @@ impl Desk {
         if let Caller::Known(_) = self.caller {
             let sight = self.engine.look(Needs::handoff(id)).await?;
             let handoff = handoff_in(&sight, id)?;
-            let allowed = self.caller.may(permission, Some(handoff.to.name()));
+            // Whoever was named for it may do what it was named for, and nothing else.
+            let task = sight.task_of(handoff);
+            let named = match permission {
+                Permission::Approve => handoff.contract.approvers.contains(&by),
+                Permission::Redrive => {
+                    task.is_some_and(|task| task.coordinator.as_ref() == Some(&by))
+                }
+                Permission::Send
+                | Permission::Claim
+                | Permission::Complete
+                | Permission::Read
+                | Permission::WriteMemory
+                | Permission::WriteSharedContext
+                | Permission::Administer => false,
+            };
+            let allowed = named || self.caller.may(permission, Some(handoff.to.name()));
             let seen = allowed || self.handoff_in(&sight, id).is_ok();
             if handoff.from.tenant() != by.tenant() || !seen {
                 return Err(Refusal::HandoffNotFound(id).into());
             }
-            self.caller.must(permission, Some(handoff.to.name()))?;
+            if !named {
+                self.caller.must(permission, Some(handoff.to.name()))?;
+            }
         }
         Ok(by)
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tasuki_core::manifest::{CapabilityEntry, Manifest};
 use tasuki_core::registry::{Agent, Registry, Standing};
 use tasuki_core::{AgentId, Body, Capability, Position};
-use tasuki_store::Store;
+use tasuki_store::{PAGE_MAX, Store};
 use tokio::sync::Mutex;
 
 use crate::error::Error;
@@ -31,7 +31,7 @@ impl Listed {
 /// Everybody who published a manifest and was not taken out since.
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
-    at: Position,
+    pos: Position,
     pub(crate) agents: BTreeMap<AgentId, Arc<Listed>>,
     by_capability: Arc<HashMap<Capability, Vec<Arc<Listed>>>>,
 }
@@ -56,11 +56,11 @@ impl Directory {
         registry: &Registry,
     ) -> Result<Arc<Listing>, Error> {
         let mut kept = self.listing.lock().await;
-        if kept.at == registry.at {
+        if kept.pos == registry.changed_pos {
             return Ok(kept.clone());
         }
         let mut agents = BTreeMap::new();
-        let mut changed = false;
+        let mut anew = Vec::new();
         for agent in registry.agents.values() {
             let Some(published) = &agent.manifest else { continue };
             if agent.standing == Standing::Deregistered {
@@ -71,19 +71,24 @@ impl Directory {
                 let hash = before.manifest.as_ref().map(|manifest| manifest.hash);
                 hash == Some(published.hash) && before.standing == agent.standing
             };
-            let listed = match kept.agents.get(&agent.id).filter(same) {
-                Some(listed) => Some(listed.clone()),
-                None => {
-                    changed = true;
-                    read(store, agent).await?
-                }
-            };
-            agents.extend(listed.map(|listed| (agent.id.clone(), listed)));
+            match kept.agents.get(&agent.id).filter(same) {
+                Some(listed) => drop(agents.insert(agent.id.clone(), listed.clone())),
+                None => anew.push(agent),
+            }
+        }
+        let changed = !anew.is_empty();
+        for some in anew.chunks(PAGE_MAX) {
+            let ids = some.iter().map(|agent| agent.id.clone()).collect();
+            let bodies = store.manifests(ids).await?;
+            for (agent, body) in some.iter().zip(bodies) {
+                let listed = body.and_then(|body| listed(agent, body));
+                agents.extend(listed.map(|listed| (agent.id.clone(), listed)));
+            }
         }
         // Tokens, rules and quotas change too, and mean nothing here.
         if !changed && agents.len() == kept.agents.len() {
             let by_capability = kept.by_capability.clone();
-            *kept = Arc::new(Listing { at: registry.at, agents, by_capability });
+            *kept = Arc::new(Listing { pos: registry.changed_pos, agents, by_capability });
             return Ok(kept.clone());
         }
         let mut by_capability: HashMap<Capability, Vec<Arc<Listed>>> = HashMap::new();
@@ -109,16 +114,15 @@ impl Directory {
         }
         *self.declared.write().expect("no holder of this lock panics") = declared;
         let by_capability = Arc::new(by_capability);
-        *kept = Arc::new(Listing { at: registry.at, agents, by_capability });
+        *kept = Arc::new(Listing { pos: registry.changed_pos, agents, by_capability });
         Ok(kept.clone())
     }
 }
 
 /// A manifest that was stored and cannot be read any more is nobody's: it was checked before.
-async fn read(store: &dyn Store, agent: &Arc<Agent>) -> Result<Option<Arc<Listed>>, Error> {
-    let Some(body) = store.manifest(&agent.id).await? else { return Ok(None) };
-    let listed = |manifest| Arc::new(Listed { agent: agent.clone(), manifest, body: body.clone() });
-    Ok(parsed(&body).map(listed))
+fn listed(agent: &Arc<Agent>, body: Body) -> Option<Arc<Listed>> {
+    let manifest = parsed(&body)?;
+    Some(Arc::new(Listed { agent: agent.clone(), manifest, body }))
 }
 
 pub(crate) fn parsed(body: &Body) -> Option<Arc<Manifest>> {

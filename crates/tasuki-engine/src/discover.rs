@@ -3,7 +3,6 @@
 //! they are there, and how they fare.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::Value;
 use tasuki_core::manifest::{Manifest, fits};
@@ -21,7 +20,7 @@ use crate::error::{Error, invalid};
 /// How many agents one search returns at most.
 const FOUND_MAX: usize = 1000;
 /// How long somebody who looks waits for the records.
-const CATCH_UP_MAX: Duration = Duration::from_secs(1);
+const CATCH_UP_MS_MAX: u64 = 1000;
 
 /// An agent as a caller sees it.
 #[derive(Debug, Clone)]
@@ -55,7 +54,7 @@ impl Desk {
             return Ok(self.seen(agent, Some(listed)));
         }
         // Who was taken out is not listed any more.
-        let manifest = self.engine.store.manifest(&agent.id).await?;
+        let manifest = self.engine.store.manifests(vec![agent.id.clone()]).await?.pop().flatten();
         let declared = manifest.as_ref().and_then(directory::parsed);
         Ok(SeenAgent { manifest, declared, ..self.seen(agent, None) })
     }
@@ -180,7 +179,11 @@ impl Engine {
         let mut seen = self.head.clone();
         let caught_up = seen.wait_for(|seen| *seen >= head);
         // Records are worth a moment's wait and no more.
-        let _ = tokio::time::timeout(CATCH_UP_MAX, caught_up).await;
+        tokio::select! {
+            biased;
+            _ = caught_up => {}
+            () = self.store.clock().sleep_ms(CATCH_UP_MS_MAX) => {}
+        }
     }
 }
 

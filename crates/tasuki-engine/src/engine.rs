@@ -2,23 +2,30 @@
 //! The one way in. Each method converts a request into a command, hands it to the store, and
 //! returns what became of it.
 
+use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use tasuki_core::address::Guard;
 use tasuki_core::assembly::Profiles;
-use tasuki_core::canonical::Body;
+use tasuki_core::breaker::{House, Limits};
+use tasuki_core::canonical::{Body, Object};
 use tasuki_core::commands::{self, Command, OpenTask, Seeker};
-use tasuki_core::envelope::{HOPS_MAX, INTENT_BYTES_MAX, version};
+use tasuki_core::cursor::Epochs;
+use tasuki_core::envelope::{HOPS_MAX, INTENT_BYTES_MAX, Payload, version};
 use tasuki_core::identity::{PublicKey, SecretKey};
 use tasuki_core::ids::TENANT_DEFAULT;
 use tasuki_core::observe::Records;
 use tasuki_core::registry::Registry;
-use tasuki_core::report::{Intent, Note};
+use tasuki_core::report::{Intent, Note, TaskResult};
 use tasuki_core::secrets;
 use tasuki_core::terms::{LEASE_MS_MAX, LEASE_MS_MIN};
-use tasuki_core::{AgentId, Handoff, HandoffId, Position, Refusal, Task, TaskId, Terms, Timestamp};
-use tasuki_store::{Done, Failure, Needs, Reply, Store, Until};
+use tasuki_core::{
+    AgentId, Handoff, HandoffId, Position, Refusal, Target, Task, TaskId, TaskState, Terms,
+    Timestamp,
+};
+use tasuki_protocol::Below;
+use tasuki_store::{Done, Failure, Needs, Reply, Store, TaskFilter, Until};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
@@ -28,6 +35,7 @@ use crate::directory::Directory;
 use crate::error::{Error, invalid};
 use crate::fair::Fair;
 use crate::folds::Fold;
+use crate::folds::epochs::Turning;
 use crate::folds::follower::Follower;
 use crate::folds::observer::Observer;
 use crate::folds::presence::{Presence, Sharing};
@@ -35,6 +43,7 @@ use crate::folds::waiters::Waiters;
 use crate::folds::waking::Waking;
 use crate::ids::IdSource;
 use crate::keys;
+use crate::offer::in_project;
 use crate::pipelines::Declared;
 use crate::pool::Pool;
 use crate::rates::{Denials, Rates};
@@ -43,12 +52,15 @@ use crate::requests::{
 };
 use crate::schemas::Schemas;
 use crate::sight::Envelopes;
+use crate::talk::Brought;
 use crate::{folds, sweeper};
 
 /// What holds where a request is silent.
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub terms: Terms,
+    /// When nothing more is sent to an agent that fails, and for how long.
+    pub breakers: Limits,
     /// How long a handoff may take from offer to end.
     pub expires_in_ms: u64,
     /// How many handoffs one claim may take.
@@ -77,6 +89,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             terms: Terms::default(),
+            breakers: Limits::default(),
             expires_in_ms: 24 * 60 * 60 * 1000,
             claims_max: 100,
             wait_ms_max: 60_000,
@@ -92,12 +105,21 @@ impl Default for Settings {
     }
 }
 
+impl Settings {
+    /// What decisions must know of this broker.
+    fn house(&self) -> House {
+        let expires_in_ms = self.expires_in_ms;
+        House { breakers: self.breakers, terms: self.terms, expires_in_ms }
+    }
+}
+
 pub struct Engine {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) settings: Settings,
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) head: watch::Receiver<Position>,
+    pub(crate) epochs: watch::Receiver<Option<Arc<Epochs>>>,
     /// Turns true when long waits should end, because the broker is going away.
     pub(crate) closing: watch::Sender<bool>,
     pub(crate) security: SecurityLog,
@@ -132,16 +154,19 @@ impl Engine {
     #[must_use]
     pub fn start(store: Arc<dyn Store>, ids: Arc<dyn IdSource>, settings: Settings) -> Arc<Self> {
         let waiters = Arc::new(Waiters::default());
-        let (tell_head, head) = watch::channel(store.head());
+        let (tell_head, head) = watch::channel(Position(0));
+        let (tell_epochs, epochs) = watch::channel(None);
         let presence = Arc::new(Presence::default());
         let records = Arc::new(Mutex::new(Records::default()));
         let directory = Directory::default();
         let declared = directory.declared.clone();
-        let observer = Observer { records: records.clone(), declared };
+        let observer = Observer::new(store.clone(), records.clone(), declared);
+        let turning = Turning::new(store.clone(), tell_epochs);
         let waking = Waking { store: store.clone(), waiters: waiters.clone(), head: tell_head };
         let sharing = Sharing::new(store.clone(), presence.clone());
-        // What is known of agents comes before the wake-ups, so that whoever is woken finds it.
-        let reacting: Vec<Box<dyn Fold>> = vec![Box::new(observer), Box::new(waking)];
+        // What is known comes before the wake-ups, so that whoever is woken finds it.
+        let reacting: Vec<Box<dyn Fold>> =
+            vec![Box::new(turning), Box::new(observer), Box::new(waking)];
         let watch = store.workers().clone();
         let fold = |name, folds| {
             let driving = folds::drive(store.clone(), store.subscribe(), folds);
@@ -149,7 +174,10 @@ impl Engine {
         };
         let workers = [
             fold("observer and wake-ups", reacting),
-            watch.spawn("sweeper", Until::Closed, sweeper::run(store.clone())).abort_handle(),
+            {
+                let sweeping = sweeper::run(store.clone(), settings.house());
+                watch.spawn("sweeper", Until::Closed, sweeping).abort_handle()
+            },
             fold("sharing of presence", vec![Box::new(sharing)]),
         ];
         let closing = watch::Sender::new(false);
@@ -160,6 +188,7 @@ impl Engine {
             settings,
             waiters,
             head,
+            epochs,
             closing,
             security: SecurityLog::default(),
             rates: Rates::default(),
@@ -242,7 +271,9 @@ impl Engine {
     pub(crate) async fn execute(&self, commands: Vec<Command>) -> Result<Vec<Reply>, Error> {
         let tenant =
             commands.first().map_or(TENANT_DEFAULT, |command| command.by.tenant()).to_owned();
-        let _turn = self.fair.turn(&tenant).await;
+        let _turn = self.fair.turn(&tenant, self.now()).await;
+        let house = self.settings.house();
+        let commands = commands.into_iter().map(|command| command.in_house(house)).collect();
         Ok(self.store.execute(commands).await?)
     }
 
@@ -273,21 +304,35 @@ impl Engine {
     }
 
     async fn try_open_task(&self, new: NewTask) -> Result<(Arc<Task>, bool), Error> {
-        check_intent(&new.intent)?;
+        let parent = match new.parent_task_id {
+            Some(parent) => Some(self.parent(parent, &new.owner).await?),
+            None => None,
+        };
+        let parent = parent.as_deref();
+        let intent = match (new.intent, parent) {
+            (Some(intent), _) => intent.into(),
+            (None, Some(parent)) => self.intent_of(parent).await?,
+            (None, None) => return Err(invalid("intent", "a new task needs the user's own words")),
+        };
+        check_intent(&intent)?;
+        // What is not said is as it is above, as of a call.
         let coordinator = self.coordinator(&new.owner, new.coordinator.as_ref()).await?;
+        let coordinator = coordinator.or_else(|| parent?.coordinator.clone());
+        let correlation_id = new.correlation_id.or_else(|| parent?.correlation_id.clone());
         let key = new.key;
-        let project = match new.parent_task_id {
-            Some(parent) => self.project_below(parent, &new.owner, new.project).await?,
+        let project = match parent {
+            Some(parent) => in_project(parent, new.project)?,
             None => new.project,
         };
         let open = OpenTask {
             task: self.ids.task(),
-            intent: Intent::body(&new.intent),
-            correlation_id: new.correlation_id,
+            intent: Intent::body(&intent),
+            correlation_id,
             parent: new.parent_task_id,
             coordinator,
             channel: None,
             project,
+            on_parent_end: new.on_parent_end.unwrap_or_default(),
         };
         self.one_task(Command::by(new.owner, open).with_key(key)).await
     }
@@ -299,7 +344,11 @@ impl Engine {
         reason: Option<String>,
     ) -> Result<Arc<Task>, Error> {
         let reason = self.note(reason)?;
-        Ok(self.one_task(Command::by(by, commands::CancelTask { task, reason })).await?.0)
+        let letter = self.look(Needs::task(task)).await?.task(task).and_then(|task| task.last);
+        let cancel = Command::by(by, commands::CancelTask { task, reason, letter });
+        let cancelled = self.one_task(cancel).await?.0;
+        self.settle_tree(task).await;
+        Ok(cancelled)
     }
 
     /// Claims up to `max` handoffs, waiting for the first if there is none.
@@ -331,6 +380,15 @@ impl Engine {
     }
 
     pub async fn claim_one(&self, wish: ClaimOneRequest) -> Result<Granted, Error> {
+        self.claim_one_while(wish, || Ok(())).await
+    }
+
+    /// Claims one as long as the caller may: it is asked again after each wait.
+    pub(crate) async fn claim_one_while(
+        &self,
+        wish: ClaimOneRequest,
+        still_may: impl Fn() -> Result<(), Error>,
+    ) -> Result<Granted, Error> {
         check_lease(wish.lease_ms)?;
         let major = self.major_for(&wish.agent, &wish.majors).await?;
         let claim = commands::Claim {
@@ -339,8 +397,8 @@ impl Engine {
             lease_ms: wish.lease_ms,
             request_id: wish.request_id,
         };
-        let command = Command::claim_one(wish.handoff, claim);
-        let handoff = self.one_handoff(command).await?;
+        let command = || Command::claim_one(wish.handoff, claim.clone());
+        let handoff = self.until_answered(wish.handoff, wish.wait_ms, command, still_may).await?;
         let mut granted = self.grant(vec![handoff], major).await?;
         granted.pop().ok_or(Error::Store(tasuki_store::Error::Unknown))
     }
@@ -367,15 +425,25 @@ impl Engine {
         if handoffs.is_empty() {
             return Ok(Vec::new());
         }
-        let at = handoffs.iter().map(|handoff| handoff.envelope_at);
+        let at = handoffs.iter().map(|handoff| handoff.envelope_pos);
         let tasks = handoffs.iter().map(|handoff| handoff.task_id);
-        let needs = Needs::default().and_tasks(tasks).and_bodies(at);
+        let held = handoffs.iter().filter(|handoff| handoff.state.claim().is_some());
+        let said = held.flat_map(|handoff| Brought::positions(handoff));
+        let needs = Needs::default().and_tasks(tasks).and_bodies(at).and_bodies(said);
         // The claim is made; that its envelope could not be read leaves the caller with a question
         // that the same request id answers.
         let sight = self.store.look(needs).await;
         let sight = sight.map_err(|_| Error::Store(tasuki_store::Error::Unknown))?;
         let now = self.store.clock().now();
+        let mut left = HashMap::new();
+        for task in handoffs.iter().filter_map(|handoff| sight.task_of(handoff)) {
+            let of_task = self.left_of(task).await;
+            let of_task = of_task.map_err(|_| Error::Store(tasuki_store::Error::Unknown))?;
+            left.insert(task.id, of_task);
+        }
         let granted = handoffs.into_iter().map(|handoff| {
+            let budget = left.get(&handoff.task_id).copied().flatten();
+            let on_hold = sight.task_of(&handoff).and_then(|task| task.tree.on_hold);
             let envelope = sight.envelope(&handoff).cloned();
             let taints = sight.task_of(&handoff).map(|task| task.taints.iter());
             let taints = taints.into_iter().flatten().map(|(source, _)| *source).collect();
@@ -384,7 +452,18 @@ impl Engine {
             let work_left_ms = claim.map_or(0, |claim| claim.hard_until.ms_after(now));
             let delivery = claim.and_then(|claim| self.deliver(&handoff, claim));
             let envelope = envelope.map(|envelope| in_major(envelope, major));
-            Granted { handoff, envelope, lease_left_ms, work_left_ms, taints, delivery }
+            let brought = claim.map(|_| Brought::of(&handoff, &sight)).unwrap_or_default();
+            Granted {
+                handoff,
+                envelope,
+                lease_left_ms,
+                work_left_ms,
+                taints,
+                budget,
+                on_hold,
+                delivery,
+                brought,
+            }
         });
         Ok(granted.collect())
     }
@@ -427,7 +506,10 @@ impl Engine {
         reason: Option<String>,
     ) -> Result<Arc<Handoff>, Error> {
         let reason = self.note(reason)?;
-        self.one_handoff(Command::by(by, commands::Cancel { handoff: id, reason })).await
+        let cancel = Command::by(by, commands::Cancel { handoff: id, reason });
+        let cancelled = self.one_handoff(cancel).await?;
+        self.settle_tree(cancelled.task_id).await;
+        Ok(cancelled)
     }
 
     pub async fn abort(
@@ -437,24 +519,77 @@ impl Engine {
         reason: Option<String>,
     ) -> Result<Arc<Handoff>, Error> {
         let reason = self.note(reason)?;
-        self.one_handoff(Command::by(by, commands::Abort { handoff: id, reason })).await
+        let abort = Command::by(by, commands::Abort { handoff: id, reason });
+        let aborted = self.one_handoff(abort).await?;
+        self.settle_tree(aborted.task_id).await;
+        Ok(aborted)
     }
 
     pub async fn approve(&self, id: HandoffId, by: AgentId) -> Result<Arc<Handoff>, Error> {
         self.one_handoff(Command::by(by, commands::Approve { handoff: id })).await
     }
 
-    pub async fn reject(&self, id: HandoffId, by: AgentId) -> Result<Arc<Handoff>, Error> {
-        self.one_handoff(Command::by(by, commands::Reject { handoff: id })).await
+    pub async fn reject(
+        &self,
+        id: HandoffId,
+        by: AgentId,
+        reason: String,
+    ) -> Result<Arc<Handoff>, Error> {
+        if reason.trim().is_empty() {
+            return Err(invalid("reason", "expected why it is not approved"));
+        }
+        let reason = self.note(Some(reason))?.expect("a reason was given");
+        let reject = Command::by(by, commands::Reject { handoff: id, reason });
+        let rejected = self.one_handoff(reject).await?;
+        self.settle_tree(rejected.task_id).await;
+        Ok(rejected)
     }
 
     /// Sends a dead letter on its way again and returns the new handoff.
-    pub async fn redrive(&self, id: HandoffId, by: AgentId) -> Result<Arc<Handoff>, Error> {
-        self.one_handoff(Command::by(
-            by,
-            commands::Redrive { handoff: id, new: self.ids.handoff(), to: None },
-        ))
-        .await
+    pub async fn redrive(
+        &self,
+        id: HandoffId,
+        by: AgentId,
+        to: Option<Target>,
+        expires_in_ms: Option<u64>,
+    ) -> Result<Arc<Handoff>, Error> {
+        let new = self.ids.handoff();
+        let redrive = commands::Redrive { handoff: id, new, to, expires_in_ms };
+        let sent = self.one_handoff(Command::by(by, redrive)).await?;
+        self.settle_tree(sent.task_id).await;
+        Ok(sent)
+    }
+
+    /// Ends a task with a result, as its owner.
+    pub async fn complete_task(
+        &self,
+        id: TaskId,
+        by: AgentId,
+        payload: Payload,
+        metadata: Object,
+        below: Below,
+    ) -> Result<Arc<Task>, Error> {
+        self.check_payload(&payload)?;
+        let letter = self.look(Needs::task(id)).await?.task(id).and_then(|task| task.last);
+        let open_below = match below {
+            Below::LetGo => None,
+            Below::Refuse => self.open_below(id).await?,
+        };
+        let result = Body::of(&TaskResult { task_id: id, payload, metadata });
+        let complete = commands::CompleteTask { task: id, result, letter, open_below };
+        Ok(self.one_task(Command::by(by, complete)).await?.0)
+    }
+
+    /// A task below one that is not at its end, if there is one.
+    pub(crate) async fn open_below(&self, id: TaskId) -> Result<Option<TaskId>, Error> {
+        for state in [TaskState::Open, TaskState::DeadLettered] {
+            let state = Some(state);
+            let filter = TaskFilter { parent: Some(id), state, max: 1, ..TaskFilter::default() };
+            if let Some(task) = self.store.list_tasks(filter).await?.pop() {
+                return Ok(Some(task.id));
+            }
+        }
+        Ok(None)
     }
 
     pub async fn discard(
@@ -468,7 +603,10 @@ impl Engine {
         }
         let reason = self.note(Some(reason))?;
         let reason = reason.expect("a reason was given");
-        self.one_handoff(Command::by(by, commands::Discard { handoff: id, reason })).await
+        let discard = Command::by(by, commands::Discard { handoff: id, reason });
+        let discarded = self.one_handoff(discard).await?;
+        self.settle_tree(discarded.task_id).await;
+        Ok(discarded)
     }
 
     pub(crate) fn note(&self, text: Option<String>) -> Result<Option<Body>, Error> {

@@ -31,10 +31,10 @@ impl Desk {
         let reason = self.engine.note(Some(reason))?;
         let reason = reason.ok_or_else(|| invalid("reason", "is needed to erase"))?;
         let task = self.engine.task(handoff.task_id).await?;
-        let mut at = vec![handoff.envelope_at];
+        let mut at = vec![handoff.envelope_pos];
         for link in self.engine.chain(handoff.task_id).await? {
             let sealed = &link.entry.sealed;
-            let ours = sealed.record.handoff_id == Some(id) || sealed.position == task.intent_at;
+            let ours = sealed.record.handoff_id == Some(id) || sealed.position == task.intent_pos;
             let is_word = !matches!(sealed.record.event, Event::Erased(_));
             if ours && is_word && link.body.is_some() {
                 at.push(sealed.position);

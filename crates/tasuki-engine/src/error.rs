@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Why the engine did not do what it was asked.
 
-use tasuki_core::Refusal;
 use tasuki_core::envelope::Fault;
 use tasuki_core::envelope::inherit::Breach;
+use tasuki_core::handoff::AttemptEnd;
+use tasuki_core::{Cursor, Refusal};
 use tasuki_protocol::Code;
 use tasuki_store as store;
 
@@ -12,6 +13,9 @@ pub enum Error {
     /// The rules say no.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// A claim no longer holds, and this is why.
+    #[error("{refusal}")]
+    Ended { refusal: Refusal, how: AttemptEnd, reason: Option<String> },
     /// A field of the request is not what it must be.
     #[error("{field}: {problem}")]
     Invalid { field: &'static str, problem: String },
@@ -48,6 +52,9 @@ pub enum Error {
     /// The tenant has used up what it may use.
     #[error("{message}")]
     Quota { message: String, retry_after_ms: u64 },
+    /// What a cursor names is not in the log any more.
+    #[error("the end of the log was lost after {cursor} was given out")]
+    CursorLost { cursor: Cursor, resume_after: Cursor },
     /// The world did not help.
     #[error(transparent)]
     Store(store::Error),

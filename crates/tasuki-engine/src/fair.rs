@@ -6,13 +6,13 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
+use tasuki_core::Timestamp;
 use tokio::sync::oneshot;
-use tokio::time::{Duration, Instant};
 
 /// How many calls of one tenant are on their way while others have some, too.
 const SHARE: usize = 8;
 /// How long a tenant counts as there after its last call.
-const THERE: Duration = Duration::from_secs(1);
+const THERE_MS: u64 = 1000;
 
 #[derive(Default)]
 pub(crate) struct Fair {
@@ -21,18 +21,18 @@ pub(crate) struct Fair {
 
 struct Line {
     /// When it was last heard of: somebody who comes and goes is there in between, too.
-    heard: Instant,
+    heard: Timestamp,
     running: usize,
     waiting: VecDeque<oneshot::Sender<()>>,
 }
 
 impl Line {
-    fn new() -> Self {
-        Self { heard: Instant::now(), running: 0, waiting: VecDeque::new() }
+    fn new(now: Timestamp) -> Self {
+        Self { heard: now, running: 0, waiting: VecDeque::new() }
     }
 
-    fn is_there(&self) -> bool {
-        self.running > 0 || !self.waiting.is_empty() || self.heard.elapsed() < THERE
+    fn is_there(&self, now: Timestamp) -> bool {
+        self.running > 0 || !self.waiting.is_empty() || now.ms_after(self.heard) < THERE_MS
     }
 }
 
@@ -42,20 +42,22 @@ pub(crate) struct Turn {
     tenant: String,
     /// Whether it counts as running.
     came: bool,
+    /// When it was asked for.
+    since: Timestamp,
 }
 
 impl Fair {
     /// Waits for a turn.
-    pub(crate) async fn turn(self: &Arc<Self>, tenant: &str) -> Turn {
+    pub(crate) async fn turn(self: &Arc<Self>, tenant: &str, now: Timestamp) -> Turn {
         let waiting = {
             let mut lines = self.lines.lock().expect("no holder of this lock panics");
             if !lines.contains_key(tenant) {
-                lines.retain(|_, line| line.is_there());
-                lines.insert(tenant.to_owned(), Line::new());
+                lines.retain(|_, line| line.is_there(now));
+                lines.insert(tenant.to_owned(), Line::new(now));
             }
-            let others = lines.iter().any(|(name, line)| name != tenant && line.is_there());
+            let others = lines.iter().any(|(name, line)| name != tenant && line.is_there(now));
             let line = lines.get_mut(tenant).expect("it was just put there");
-            line.heard = Instant::now();
+            line.heard = line.heard.max(now);
             if (others && line.running >= SHARE) || !line.waiting.is_empty() {
                 let (go, gone) = oneshot::channel();
                 line.waiting.push_back(go);
@@ -65,7 +67,12 @@ impl Fair {
                 None
             }
         };
-        let turn = Turn { fair: self.clone(), tenant: tenant.to_owned(), came: waiting.is_none() };
+        let turn = Turn {
+            fair: self.clone(),
+            tenant: tenant.to_owned(),
+            came: waiting.is_none(),
+            since: now,
+        };
         match waiting {
             None => turn,
             Some(gone) => {
@@ -87,8 +94,9 @@ struct Pending {
 
 impl Pending {
     fn come(mut self) -> Turn {
-        let Turn { fair, tenant, came } = &mut self.turn;
-        let turn = Turn { fair: fair.clone(), tenant: std::mem::take(tenant), came: *came };
+        let Turn { fair, tenant, came, since } = &mut self.turn;
+        let tenant = std::mem::take(tenant);
+        let turn = Turn { fair: fair.clone(), tenant, came: *came, since: *since };
         *came = false;
         turn
     }
@@ -108,7 +116,8 @@ impl Drop for Turn {
             return;
         }
         let mut lines = self.fair.lines.lock().expect("no holder of this lock panics");
-        let others = lines.iter().any(|(name, line)| *name != self.tenant && line.is_there());
+        let there = |line: &Line| line.is_there(self.since);
+        let others = lines.iter().any(|(name, line)| *name != self.tenant && there(line));
         let Some(line) = lines.get_mut(&self.tenant) else { return };
         line.running -= 1;
         // While others wait it is one for one; alone, the whole line may go.
@@ -129,24 +138,27 @@ mod tests {
 
     use super::*;
 
+    const NOW: Timestamp = Timestamp(0);
+
     #[tokio::test]
     async fn one_tenant_alone_is_not_held_back() {
         let fair = Arc::new(Fair::default());
         let mut turns = Vec::new();
         for _ in 0..100 {
-            turns.push(fair.turn("flood").now_or_never().unwrap());
+            turns.push(fair.turn("flood", NOW).now_or_never().unwrap());
         }
     }
 
     #[tokio::test]
     async fn a_flood_waits_behind_itself_while_others_are_there() {
         let fair = Arc::new(Fair::default());
-        let quiet = fair.turn("quiet").now_or_never().unwrap();
-        let mut turns: Vec<_> = (0..SHARE).map(|_| fair.turn("flood").now_or_never()).collect();
+        let quiet = fair.turn("quiet", NOW).now_or_never().unwrap();
+        let mut turns: Vec<_> =
+            (0..SHARE).map(|_| fair.turn("flood", NOW).now_or_never()).collect();
         assert!(turns.iter().all(Option::is_some));
-        let mut next = Box::pin(fair.turn("flood"));
+        let mut next = Box::pin(fair.turn("flood", NOW));
         assert!((&mut next).now_or_never().is_none());
-        assert!(fair.turn("quiet").now_or_never().is_some());
+        assert!(fair.turn("quiet", NOW).now_or_never().is_some());
         turns.pop();
         let came = next.await;
         drop((came, turns, quiet));
@@ -157,25 +169,25 @@ mod tests {
     #[tokio::test]
     async fn who_goes_away_while_it_waits_holds_nobody_up() {
         let fair = Arc::new(Fair::default());
-        let _quiet = fair.turn("quiet").await;
+        let _quiet = fair.turn("quiet", NOW).await;
         let mut turns = Vec::new();
         for _ in 0..SHARE {
-            turns.push(fair.turn("flood").await);
+            turns.push(fair.turn("flood", NOW).await);
         }
-        let mut gone = Box::pin(fair.turn("flood"));
+        let mut gone = Box::pin(fair.turn("flood", NOW));
         assert!((&mut gone).now_or_never().is_none());
-        let mut stays = Box::pin(fair.turn("flood"));
+        let mut stays = Box::pin(fair.turn("flood", NOW));
         assert!((&mut stays).now_or_never().is_none());
         drop(gone);
         turns.pop();
         let kept = stays.now_or_never();
         assert!(kept.is_some());
         // It came, and its owner goes away before it looks.
-        let mut unaware = Box::pin(fair.turn("flood"));
+        let mut unaware = Box::pin(fair.turn("flood", NOW));
         assert!((&mut unaware).now_or_never().is_none());
         turns.pop();
         drop(unaware);
-        let came = fair.turn("flood").now_or_never();
+        let came = fair.turn("flood", NOW).now_or_never();
         assert!(came.is_some(), "nothing is lost");
     }
 }

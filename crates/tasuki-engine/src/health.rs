@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tasuki_core::breaker::{Breaker, BreakerState};
+use tasuki_core::breaker::{Breaker, BreakerState, Limits};
+use tasuki_core::commands::RegistryWish;
 use tasuki_core::observe::Facts;
 use tasuki_core::registry::rules::Permission;
-use tasuki_core::{Target, Timestamp};
+use tasuki_core::{AgentId, Refusal, Target, Timestamp};
 
 use crate::desk::Desk;
 use crate::error::Error;
@@ -19,6 +20,8 @@ pub struct TargetHealth {
     pub breaker: Option<Arc<Breaker>>,
     pub facts: Facts,
     pub live: bool,
+    /// By which numbers its failures count.
+    pub limits: Limits,
 }
 
 impl TargetHealth {
@@ -42,14 +45,42 @@ impl Desk {
                 all.entry(target.clone()).or_default().facts = facts.clone();
             }
         }
-        for (target, breaker) in &self.engine.registry().breakers {
+        for (target, breaker) in &self.engine.registry().guards.breakers {
             if ours(target) {
                 all.entry(target.clone()).or_default().breaker = Some(breaker.clone());
             }
         }
         for (target, health) in &mut all {
             health.live = self.engine.presence.is_live(target, now);
+            let own = health.breaker.as_ref().and_then(|breaker| breaker.own);
+            health.limits = own.unwrap_or(self.engine.settings.breakers);
         }
         Ok(all)
+    }
+
+    /// Sets when the breaker of an agent opens. An agent does not do so for itself.
+    pub async fn set_breaker(
+        &self,
+        agent: &AgentId,
+        limits: Option<Limits>,
+    ) -> Result<(Target, TargetHealth), Error> {
+        let agent = self.caller.agent_named(agent);
+        if agent.tenant() != self.caller.tenant().as_str() {
+            return Err(Refusal::AgentNotFound(agent).into());
+        }
+        self.caller.must(Permission::Administer, Some(agent.name()))?;
+        let target = Target::Agent(agent);
+        let wish = RegistryWish::SetLimits { target: target.clone(), limits };
+        self.engine.change(&self.caller, vec![wish]).await?;
+        let registry = self.engine.registry();
+        let now = self.now();
+        let breaker = registry.guards.breakers.get(&target).cloned();
+        let limits = limits.unwrap_or(self.engine.settings.breakers);
+        let live = self.engine.presence.is_live(&target, now);
+        let facts = {
+            let records = self.engine.records.lock().expect("no holder of this lock panics");
+            records.targets.get(&target).cloned().unwrap_or_default()
+        };
+        Ok((target, TargetHealth { breaker, facts, live, limits }))
     }
 }

@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 
+use tasuki_core::budget::Used;
 use tasuki_core::canonical::Body;
-use tasuki_core::commands::{self, Act, Command, Holder};
+use tasuki_core::commands::{self, Act, Command, Holder, UsedBy};
 use tasuki_core::contract::{Checked, Successors};
 use tasuki_core::envelope::inherit::Breach;
 use tasuki_core::envelope::said::TextOr;
@@ -14,7 +15,7 @@ use tasuki_core::handoff::Claim;
 use tasuki_core::identity::statement;
 use tasuki_core::registry::Signed;
 use tasuki_core::report::{FailureReport, ResultReport};
-use tasuki_core::{AgentId, Handoff, HandoffId, Hash, Refusal};
+use tasuki_core::{AgentId, Handoff, HandoffId, Hash, Refusal, State, Task};
 
 use tasuki_store::{Needs, Sight};
 
@@ -22,7 +23,9 @@ use crate::contracts::Told;
 use crate::engine::{Engine, first_handoff};
 use crate::error::{Error, denied, invalid};
 use crate::offer::Ending;
-use crate::requests::{CompleteRequest, Delivery, FailRequest, FollowUp, Granted, Proof, ReadBack};
+use crate::requests::{
+    Brought, CompleteRequest, Delivery, FailRequest, FollowUp, Granted, Proof, ReadBack,
+};
 use crate::sight::{handoff_in, task_in};
 
 impl Engine {
@@ -50,41 +53,44 @@ impl Engine {
         by: Option<Holder>,
         read_back: Option<ReadBack>,
     ) -> Result<Arc<Handoff>, Error> {
-        let act = match read_back {
-            Some(repeated) => Act::ReadBack(self.repeated(id, repeated).await?),
+        let act = match &read_back {
+            Some(said) => Act::ReadBack(repeated(said)),
             None => Act::Start,
         };
-        self.held(id, proof, by, act).await
+        match (self.held(id, proof, by, act).await, read_back) {
+            // The decision has checked the claim by now: what is missing is told to its holder.
+            (Err(Error::Refused(Refusal::ReadBackNeeded { .. })), Some(said)) => {
+                Err(self.not_read_back(id, &said).await?)
+            }
+            (answer, _) => answer,
+        }
     }
 
-    /// The address of what a receiver repeats. If it is not all of it, and nothing else, it hears
-    /// what is missing.
-    async fn repeated(&self, id: HandoffId, repeated: ReadBack) -> Result<Hash, Error> {
+    /// What a holder left out, or added, when it repeated what binds it.
+    async fn not_read_back(&self, id: HandoffId, said: &ReadBack) -> Result<Error, Error> {
         let handoff = self.handoff(id).await?;
-        let said = read_back(repeated.constraints.clone(), repeated.expected_output);
-        if handoff.contract.read_back.is_none_or(|expected| expected == said) {
-            return Ok(said);
-        }
-        let envelope = self.envelope_at(handoff.envelope_at).await?;
-        let Some(Envelope { parts, .. }) = envelope.as_deref() else { return Ok(said) };
+        let envelope = self.envelope_at(handoff.envelope_pos).await?;
+        let Some(Envelope { parts, .. }) = envelope.as_deref() else {
+            return Err(Refusal::HandoffNotFound(id).into());
+        };
         let mut faults = Vec::new();
         for constraint in &parts.constraints {
-            if !repeated.constraints.contains(&constraint.id) {
+            if !said.constraints.contains(&constraint.id) {
                 let problem = format!("{} is missing: {}", constraint.id, constraint.text);
                 faults.push(Breach::Malformed(Fault::new("/read_back/constraints", problem)));
             }
         }
-        for (number, id) in repeated.constraints.iter().enumerate() {
+        for (number, id) in said.constraints.iter().enumerate() {
             if !parts.constraints.iter().any(|constraint| constraint.id == *id) {
                 let path = format!("/read_back/constraints/{number}");
                 faults.push(Breach::Malformed(Fault::new(path, "binds nobody here")));
             }
         }
-        if repeated.expected_output != parts.expected_output.as_ref().map(ExpectedOutput::hash) {
+        if said.expected_output != parts.expected_output.as_ref().map(ExpectedOutput::hash) {
             let problem = "is not the address of the expected output";
             faults.push(Breach::Malformed(Fault::new("/read_back/expected_output", problem)));
         }
-        Err(Error::Envelope(faults))
+        Ok(Error::Envelope(faults))
     }
 
     async fn held(
@@ -94,12 +100,27 @@ impl Engine {
         by: Option<Holder>,
         act: Act,
     ) -> Result<Arc<Handoff>, Error> {
+        self.held_using(handoff, proof, by, act, None).await
+    }
+
+    async fn held_using(
+        &self,
+        handoff: HandoffId,
+        proof: Proof,
+        by: Option<Holder>,
+        act: Act,
+        used: Option<UsedBy>,
+    ) -> Result<Arc<Handoff>, Error> {
         if by.as_ref().is_some_and(|by| by.signed.is_some()) {
             let sight = self.look(Needs::handoff(handoff)).await?;
             let held = held_in(&sight, handoff, by.as_ref().map(|by| &by.agent))?;
             self.check_acknowledgment(held, proof, by.as_ref(), &act)?;
         }
-        self.one_handoff(Command::held(handoff, proof, by, act)).await
+        let command = Command::held_using(handoff, proof, by, act, used);
+        match self.one_handoff(command).await {
+            Err(error) => Err(self.with_why(error, handoff, proof).await),
+            done => done,
+        }
     }
 
     /// A signature that comes with an act must be the holder's, over this very act.
@@ -135,15 +156,36 @@ impl Engine {
         if right { Ok(()) } else { Err(denied(format!("the signature is not one of {agent}'s"))) }
     }
 
-    /// Extends the lease. Returns how much of it is left.
+    /// Extends the lease. Returns how much of it is left, and what the holder was not told yet.
     pub async fn heartbeat(
         &self,
         id: HandoffId,
         proof: Proof,
         by: Option<Holder>,
     ) -> Result<Granted, Error> {
-        let command = Command::held(id, proof, by, Act::Heartbeat);
-        let handoff = self.one_handoff(command).await?;
+        self.beat(id, proof, by, None).await
+    }
+
+    /// The same, from a holder that took note of the messages up to a number.
+    pub(crate) async fn beat(
+        &self,
+        id: HandoffId,
+        proof: Proof,
+        by: Option<Holder>,
+        acknowledge: Option<u32>,
+    ) -> Result<Granted, Error> {
+        let act = match acknowledge {
+            Some(up_to) => Act::Acknowledge { up_to },
+            None => Act::Heartbeat,
+        };
+        let command = Command::held(id, proof, by, act);
+        let done = match self.one(command).await {
+            Ok(done) => done,
+            Err(error) => return Err(self.with_why(error, id, proof).await),
+        };
+        let task = done.task;
+        let handoff = done.handoffs.into_iter().next();
+        let handoff = handoff.ok_or(Error::Store(tasuki_store::Error::Unknown))?;
         let now = self.store.clock().now();
         let claim = handoff.state.claim();
         if let Some(claim) = claim {
@@ -151,13 +193,17 @@ impl Engine {
         }
         let lease_left_ms = claim.map_or(0, |claim| claim.ends_at().ms_after(now));
         let work_left_ms = claim.map_or(0, |claim| claim.hard_until.ms_after(now));
+        let messages = self.unacknowledged(&handoff).await?;
         Ok(Granted {
             handoff,
             envelope: None,
             lease_left_ms,
             work_left_ms,
-            taints: Vec::new(),
+            taints: task.iter().flat_map(|task| &task.taints).map(|(source, _)| *source).collect(),
+            budget: None,
+            on_hold: task.and_then(|task| task.tree.on_hold),
             delivery: None,
+            brought: Brought { messages, ..Brought::default() },
         })
     }
 
@@ -173,7 +219,7 @@ impl Engine {
             return Err(invalid("percent", format!("is {percent}, expected 0 to 100")));
         }
         let act = Act::Progress { percent, note: self.note(note)? };
-        self.one_handoff(Command::held(id, proof, by, act)).await
+        self.held(id, proof, by, act).await
     }
 
     /// Completes handoffs, each on its own, all with one commit.
@@ -229,13 +275,14 @@ impl Engine {
         };
         self.check_payload(&request.payload)?;
         let handoff = held_in(sight, id, by)?;
-        let agreement = handoff.contract.agreement();
+        let agreement = &handoff.contract.agreement;
         // What was agreed is in the envelope, and what follows is built on it.
-        let envelope = match agreement.is_some() || !request.follow_ups.is_empty() {
+        let envelope = match agreement.binds_result() || !request.follow_ups.is_empty() {
             true => self.envelope_of(sight, handoff).await?,
             false => None,
         };
         let verified = self.check_result(handoff, envelope.as_deref(), told).await?;
+        let used = used_by(task_in(sight, handoff.task_id)?, request.usage.as_ref())?;
         let from = Ending { handoff, task: task_in(sight, handoff.task_id)?, envelope };
         let (follow_ups, successors) = if request.follow_ups.is_empty() {
             let (action, payload) = (request.action, &request.payload);
@@ -244,7 +291,8 @@ impl Engine {
             let hops = with_gaps(request.follow_ups, &request.gaps);
             (self.onward(from).await?.follow_ups(self, hops).await?, Successors::Named)
         };
-        let checked = agreement.map(|agreement| Checked { agreement, successors });
+        let checked =
+            agreement.binds_result().then(|| Checked { agreement: agreement.clone(), successors });
         let result = Body::of(&ResultReport {
             handoff_id: id,
             action: request.action,
@@ -253,10 +301,11 @@ impl Engine {
             verified,
             declared: request.criteria,
             gaps: request.gaps,
+            usage: request.usage,
         });
         let act = Act::Complete { result, follow_ups, checked };
         self.check_acknowledgment(handoff, request.proof, request.by.as_ref(), &act)?;
-        Ok(Command::held(id, request.proof, request.by, act))
+        Ok(Command::held_using(id, request.proof, request.by, act, used))
     }
 
     pub async fn fail(&self, request: FailRequest) -> Result<Arc<Handoff>, Error> {
@@ -276,6 +325,7 @@ impl Engine {
             hint: request.hint,
             retry_after_ms: request.retry_after_ms,
             details: request.details,
+            usage: request.usage,
         };
         failure.check().map_err(|(field, problem)| invalid(field, problem))?;
         let act = Act::Fail {
@@ -285,7 +335,19 @@ impl Engine {
             entropy: self.ids.entropy(),
         };
         let FailRequest { handoff, proof, by, .. } = request;
-        self.held(handoff, proof, by, act).await
+        let used = match &failure.usage {
+            None => None,
+            Some(_) => {
+                let sight = self.look(Needs::handoff(handoff)).await?;
+                let task = task_in(&sight, handoff_in(&sight, handoff)?.task_id)?;
+                used_by(task, failure.usage.as_ref())?
+            }
+        };
+        let failed = self.held_using(handoff, proof, by, act, used).await?;
+        if let State::DeadLettered { .. } = failed.state {
+            self.settle_tree(failed.task_id).await;
+        }
+        Ok(failed)
     }
 
     pub async fn release(
@@ -313,6 +375,18 @@ impl Engine {
         };
         self.one_handoff(command).await
     }
+}
+
+/// What an attempt used, for its task and all those above it.
+fn used_by(task: &Task, usage: Option<&Used>) -> Result<Option<UsedBy>, Error> {
+    let Some(usage) = usage else { return Ok(None) };
+    usage.check().map_err(|problem| invalid("usage", problem))?;
+    Ok(Some(UsedBy { spent: usage.spent(), above: task.above().to_vec() }))
+}
+
+/// The address of what a receiver repeats.
+fn repeated(said: &ReadBack) -> Hash {
+    read_back(said.constraints.clone(), said.expected_output)
 }
 
 /// What completing must see: with follow-ups, also the envelopes that they come after.

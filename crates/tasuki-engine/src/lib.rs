@@ -2,8 +2,11 @@
 //! What happens. The [`Engine`] is the one way in for commands and queries; behind it the sweeper
 //! does what is due and the folds react to what was committed. It knows no wire format.
 
+mod accounts;
+mod after_envelope;
 mod assemble;
 mod authenticate;
+mod blockers;
 mod caller;
 mod chains;
 mod channels;
@@ -20,11 +23,12 @@ mod health;
 mod held;
 mod ids;
 mod keys;
+mod lobby;
 mod memories;
 mod offer;
 pub mod operations;
 mod outgoing;
-mod people;
+
 mod pipelines;
 mod pool;
 mod problems;
@@ -32,16 +36,19 @@ mod queries;
 mod rates;
 mod requests;
 mod reviews;
-mod sash;
 mod schemas;
 mod shared_context;
 mod sight;
 mod sweeper;
+mod talk;
 mod tokens;
+mod trees;
 mod waiting;
 
+pub use accounts::{Enrolled, Issued, NewToken};
 pub use assemble::{AssembleRequest, Put};
 pub use authenticate::{Refused, Shown};
+pub use blockers::Waiting;
 pub use caller::{Caller, Known, ShownBy};
 pub use chains::{BranchRequest, ChainContent, ImportedChain};
 pub use channels::{Joined, Publication, Published, RECEIVERS_MAX};
@@ -52,14 +59,14 @@ pub use engine::{Engine, Settings};
 pub use error::Error;
 pub use health::TargetHealth;
 pub use ids::{IdSource, SystemIds};
+pub use lobby::Lobby;
 pub use memories::{MEMORIES_MAX, MemorySearch, NewMemory, SeenMemory, WrittenMemory};
 pub use outgoing::{Answer, Courier, NOT_DELIVERED, Parcel};
-pub use people::{Enrolled, Issued, NewToken};
 pub use problems::WHO_HINT;
-pub use queries::{ChainEntry, DeadLetter};
+pub use queries::{ChainEntry, DeadLetter, Placed};
 pub use requests::{
-    ClaimOneRequest, CompleteRequest, CounterRequest, Delivery, FailRequest, FollowUp, Granted,
-    Holder, NewOffer, NewTask, Offered, Proof, WaitFor, WaitMode, WaitRequest, Waited,
+    Brought, ClaimOneRequest, CompleteRequest, CounterRequest, Delivery, FailRequest, FollowUp,
+    Granted, Holder, NewOffer, NewTask, Offered, Proof, WaitFor, WaitMode, WaitRequest, Waited,
 };
 pub use reviews::{Chosen, Group, REVIEWED_MAX, Ruling};
 pub use schemas::Shape;
@@ -67,5 +74,5 @@ pub use shared_context::SeenContext;
 pub use tasuki_store::Error as StoreError;
 pub use tasuki_store::audit::{Finding, Verdict};
 pub use tasuki_store::{
-    Entry, Failure, HandoffFilter, KeptDocument, PAGE_MAX, Sight, Stats, TaskFilter,
+    Count, Counts, Entry, Failure, HandoffFilter, KeptDocument, PAGE_MAX, Sight, Stats, TaskFilter,
 };

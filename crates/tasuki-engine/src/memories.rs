@@ -285,7 +285,7 @@ impl Desk {
                 self.caller.must(Permission::Administer, None)?;
             }
             let (id, revision) = (last.id.clone(), kept.revision.number);
-            let what = Erasable::Revision { id, revision, at: kept.revision.at };
+            let what = Erasable::Revision { id, revision, at: kept.revision.body_pos };
             let erase = Erase { what, reason: reason.clone() };
             commands.push(Command::by(by.clone(), erase));
         }
@@ -309,7 +309,7 @@ impl Desk {
         let kept = kept.ok_or(Refusal::MemoryNotFound(id))?;
         let reason = match &kept.document.deleted {
             Some(deleted) => {
-                self.engine.store.bodies(vec![deleted.reason_at]).await?.pop().flatten()
+                self.engine.store.bodies(vec![deleted.reason_pos]).await?.pop().flatten()
             }
             None => None,
         };
@@ -376,7 +376,8 @@ impl Desk {
         };
         let Some(question) = search.question else {
             let found = self.engine.store.list_documents(filter).await?;
-            let next = found.last().filter(|_| found.len() == max).map(|kept| kept.document.at);
+            let next =
+                found.last().filter(|_| found.len() == max).map(|kept| kept.document.last_pos);
             let visible = found.into_iter().filter(|kept| self.sees_document(&kept.document));
             return Ok((visible.map(|kept| seen(kept, None)).collect(), next));
         };

@@ -4,8 +4,10 @@
 
 use std::sync::Arc;
 
+use tasuki_core::budget::Budget;
 use tasuki_core::canonical::Object;
 use tasuki_core::commands::{Command, Offer, OfferTask};
+use tasuki_core::contract::Contract;
 use tasuki_core::envelope::inherit::{Hand, Inherited, inherit, still_holds};
 use tasuki_core::envelope::{Control, Envelope, Payload, VERSION, authored, path};
 use tasuki_core::event::{BranchOf, TaintPolicy};
@@ -14,8 +16,11 @@ use tasuki_core::identity::statement;
 use tasuki_core::ids::{CorrelationId, IdempotencyKey, Project};
 use tasuki_core::registry::Standing;
 use tasuki_core::report::Intent;
+use tasuki_core::tree::OnParentEnd;
 use tasuki_core::trust::{self, Trust};
-use tasuki_core::{AgentId, Handoff, HandoffId, Hash, Refusal, Target, Task, TaskId, Timestamp};
+use tasuki_core::{
+    AgentId, Handoff, HandoffId, Hash, Refusal, Target, Task, TaskId, TaskState, Timestamp,
+};
 
 use tasuki_store::{HandoffFilter, Needs, PAGE_MAX, Sight};
 
@@ -42,6 +47,11 @@ pub(crate) struct Place {
     pub(crate) coordinator: AgentId,
     /// Whose words they are, if not the sender's: a reviewer's.
     pub(crate) author: Option<AgentId>,
+    /// The tasks above the one that it moves or is opened below, and what these allow to be spent.
+    pub(crate) above: Vec<TaskId>,
+    pub(crate) left: Option<Budget>,
+    /// When it must be finished at the latest, by what it hangs from.
+    pub(crate) limit: Option<Timestamp>,
     /// What the task is built on that no longer holds.
     pub(crate) taints: Vec<(HandoffId, TaintPolicy)>,
 }
@@ -80,6 +90,7 @@ impl Onward<'_> {
     ) -> Result<Vec<Offer>, Error> {
         let Self { handoff, task, intent, before } = self;
         let holder = holder(handoff);
+        let left = engine.left_of(task).await?;
         let mut offers = Vec::with_capacity(hops.len());
         for hop in hops {
             let place = Place {
@@ -93,11 +104,14 @@ impl Onward<'_> {
                 before: before.clone(),
                 coordinator: task.decider().clone(),
                 author: None,
+                above: task.above().to_vec(),
+                left,
+                limit: Some(handoff.expires_at),
                 taints: task.taints.clone(),
             };
             let place = match hop.control {
                 Control::Passed => place,
-                Control::Awaited => engine.below(task, place),
+                Control::Awaited => engine.below(task, place, hop.on_parent_end),
             };
             offers.push(engine.make_offer(place, hop, None).await?);
         }
@@ -129,6 +143,11 @@ impl Engine {
             let command = self.offer_command(&sight, new).await?;
             match self.one(command).await {
                 Ok(done) => {
+                    // Who hands on what was a dead letter has decided about what is below it.
+                    let dead = |id| sight.task(id).filter(|t| t.state == TaskState::DeadLettered);
+                    if let Some(task) = new.task_id.and_then(dead) {
+                        self.settle_tree(task.id).await;
+                    }
                     let repeated = done.outcome.repeated;
                     let handoff = done.handoffs.into_iter().next();
                     let handoff = handoff.ok_or(Error::Store(tasuki_store::Error::Unknown))?;
@@ -231,6 +250,7 @@ impl Engine {
                 coordinator: coordinator.clone(),
                 project: new.project.clone(),
                 branch_of: None,
+                on_parent_end: tasuki_core::tree::OnParentEnd::Cancel,
             },
             from: new.from.clone(),
             intent: intent.into(),
@@ -241,6 +261,9 @@ impl Engine {
             before: None,
             coordinator: coordinator.unwrap_or_else(|| new.from.clone()),
             author: None,
+            above: Vec::new(),
+            left: None,
+            limit: None,
             taints: Vec::new(),
         })
     }
@@ -263,6 +286,7 @@ impl Engine {
         };
         let before = self.last_envelope(sight, task).await?;
         let intent = self.intent_before(task, before.as_ref()).await?;
+        let under_way = sight.under_way(task).filter(|live| live.state.claim().is_some());
         let place = Place {
             task: OfferTask::Existing(id),
             from: new.from.clone(),
@@ -274,11 +298,17 @@ impl Engine {
             before,
             coordinator: task.decider().clone(),
             author: None,
+            above: task.above().to_vec(),
+            left: self.left_of(task).await?,
+            limit: task.tree.deadline,
             taints: task.taints.clone(),
         };
         Ok(match new.hop.control {
             Control::Passed => place,
-            Control::Awaited => self.below(task, place),
+            Control::Awaited => {
+                let limit = under_way.map(|live| live.expires_at).or(task.tree.deadline);
+                self.below(task, Place { limit, ..place }, new.hop.on_parent_end)
+            }
         })
     }
 
@@ -290,18 +320,18 @@ impl Engine {
         by: &AgentId,
         given: Option<Project>,
     ) -> Result<Option<Project>, Error> {
-        let sight = self.look(Needs::task(parent)).await?;
-        let task = sight.task(parent).filter(|task| task.owner.tenant() == by.tenant());
-        let task = task.ok_or(Refusal::TaskNotFound(parent))?;
-        if task.project.is_some() {
-            same_project(task, given.as_ref())?;
-            return Ok(task.project.clone());
-        }
-        Ok(given)
+        in_project(&*self.parent(parent, by).await?, given)
+    }
+
+    /// The task that another one is to be opened below.
+    pub(crate) async fn parent(&self, id: TaskId, by: &AgentId) -> Result<Arc<Task>, Error> {
+        let sight = self.look(Needs::task(id)).await?;
+        let task = sight.task(id).filter(|task| task.owner.tenant() == by.tenant());
+        Ok(task.ok_or(Refusal::TaskNotFound(id))?.clone())
     }
 
     /// A call is a task of its own below the caller's, so that each has one owner.
-    fn below(&self, parent: &Task, place: Place) -> Place {
+    fn below(&self, parent: &Task, place: Place, on_parent_end: Option<OnParentEnd>) -> Place {
         let task = OfferTask::New {
             task: self.ids.task(),
             intent: parent.intent,
@@ -310,6 +340,7 @@ impl Engine {
             coordinator: parent.coordinator.clone(),
             project: parent.project.clone(),
             branch_of: None,
+            on_parent_end: on_parent_end.unwrap_or_default(),
         };
         Place { task, parent: Some(parent.id), ..place }
     }
@@ -335,6 +366,7 @@ impl Engine {
             project: origin.project.clone(),
             branch_of: Some(branch_of),
             coordinator: origin.coordinator.clone(),
+            on_parent_end: tasuki_core::tree::OnParentEnd::Cancel,
         };
         let place = Place {
             task,
@@ -345,11 +377,14 @@ impl Engine {
             parent: None,
             previous: None,
             hop: 0,
-            before: match self.envelope_at(before.envelope_at).await? {
+            before: match self.envelope_at(before.envelope_pos).await? {
                 Some(envelope) => Some(self.before(before, envelope).await?),
                 None => None,
             },
             author: None,
+            above: Vec::new(),
+            left: None,
+            limit: None,
             taints: Vec::new(),
         };
         // It comes to where it has been before because somebody wants it to.
@@ -380,7 +415,7 @@ impl Engine {
     }
 
     pub(crate) async fn intent_of(&self, task: &Task) -> Result<Arc<str>, Error> {
-        let sight = self.look(Needs::default().and_bodies([task.intent_at])).await?;
+        let sight = self.look(Needs::default().and_bodies([task.intent_pos])).await?;
         let body = sight.intent(task);
         let intent: Option<Intent> = body.and_then(|body| serde_json::from_str(body.text()).ok());
         let lost = || invalid("task_id", "the user's own words were erased, so nothing can follow");
@@ -403,6 +438,7 @@ impl Engine {
         let after = place.before.as_ref().map(|before| before.handoff);
         lifts.extend(place.before.iter().flat_map(|before| &before.lifted_since));
         let expires_at = self.expiry(now, &hop)?;
+        let expires_at = place.limit.map_or(expires_at, |limit| limit.min(expires_at));
         let settled = self.settle(&place.from, &hop, &parts).await?;
         check_trust(&hop.payload, &place)?;
         self.check_payload(&hop.payload)?;
@@ -425,6 +461,7 @@ impl Engine {
         let tainted = place.parent.filter(|_| matches!(place.task, OfferTask::New { .. }));
         let tainted = tainted.unwrap_or_else(|| place.task.id());
         let taints = path::taints(before, tainted, &place.taints);
+        let correlated = place.correlation_id.clone();
         let envelope = Envelope {
             envelope_version: VERSION.into(),
             task_id: place.task.id(),
@@ -438,7 +475,14 @@ impl Engine {
             action: hop.action,
             control: hop.control,
             idempotency_key,
-            deadline: (hop.deadline.is_some() || hop.expires_in_ms.is_some()).then_some(expires_at),
+            deadline: (hop.deadline.is_some()
+                || hop.expires_in_ms.is_some()
+                || before.is_some_and(|before| before.deadline.is_some()))
+            .then_some(expires_at),
+            budget: match (place.left, settled.contract.budget) {
+                (Some(left), Some(given)) => Some(left.within(given)),
+                (left, given) => left.or(given),
+            },
             intent: place.intent.to_string(),
             parts,
             payload: hop.payload,
@@ -461,12 +505,17 @@ impl Engine {
             previous: place.previous,
             priority: hop.priority.unwrap_or(PRIORITY_DEFAULT),
             terms: settled.terms,
-            contract: settled.contract,
+            contract: Contract { correlation_id: correlated, ..settled.contract },
             lifted: lifts,
             expires_at,
-            not_before: hop.start_in_ms.map(|ms| now.plus_ms(ms)),
+            not_before: hop
+                .start_in_ms
+                .map(|ms| now.plus_ms(ms))
+                // What waits for others until then waits no longer than there is time.
+                .filter(|start| hop.after.is_none() || *start < expires_at),
             needs_approval: hop.needs_approval,
             ordering_key: hop.ordering_key,
+            above: place.above,
             dead_end,
         })
     }
@@ -567,6 +616,15 @@ impl Engine {
             (None, None) => now.plus_ms(self.settings.expires_in_ms),
         })
     }
+}
+
+/// What a task below another belongs to.
+pub(crate) fn in_project(parent: &Task, given: Option<Project>) -> Result<Option<Project>, Error> {
+    if parent.project.is_some() {
+        same_project(parent, given.as_ref())?;
+        return Ok(parent.project.clone());
+    }
+    Ok(given)
 }
 
 /// What belongs to one project is not handed on into another.

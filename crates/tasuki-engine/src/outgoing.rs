@@ -183,7 +183,7 @@ impl Office {
             lane.posting.fetch_add(1, Ordering::AcqRel);
             let posting = Posting(lane.clone());
             let (office, work) = (self.clone(), work.clone());
-            // A panic here costs this delivery its lease, as it would any other worker.
+            // Not watched: a panic here costs this delivery its lease, as it would any other worker.
             tokio::spawn(async move {
                 office.deliver(&work, granted).await;
                 drop(posting);
@@ -391,6 +391,7 @@ impl Work {
             hint: None,
             retry_after_ms,
             details: Default::default(),
+            usage: None,
         };
         engine.fail(report).await.map(drop)
     }

@@ -122,7 +122,7 @@ impl Engine {
         gaps: &[String],
     ) -> Result<(Vec<Offer>, Successors), Error> {
         let handoff = from.handoff;
-        let Some(at) = handoff.contract.stage.as_ref().filter(|at| !at.branch) else {
+        let Some(at) = handoff.contract.agreement.route() else {
             return Ok((Vec::new(), Successors::Named));
         };
         let gone = || {
@@ -141,7 +141,7 @@ impl Engine {
             hop
         };
         let declared = |offers: &[Offer]| {
-            let stages = offers.iter().filter_map(|offer| offer.contract.stage.clone());
+            let stages = offers.iter().filter_map(|offer| offer.contract.agreement.stage.clone());
             Successors::Declared(stages.collect())
         };
         let offers = match next {

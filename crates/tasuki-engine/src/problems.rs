@@ -16,6 +16,13 @@ impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         match error {
             Error::Refused(refusal) => refusal.into(),
+            Error::Ended { refusal, how, reason } => {
+                let problem = Self::from(refusal).detail("ended", how.as_str());
+                match reason {
+                    Some(reason) => problem.detail("reason", reason),
+                    None => problem,
+                }
+            }
             Error::Invalid { field, problem } => Self::invalid(field, problem),
             Error::Unknown(faults) => {
                 let first = faults.first().map_or(("", ""), |it| (&it.path[1..], &it.problem));
@@ -93,6 +100,14 @@ impl From<Error> for Problem {
                 "wait for the time in Retry-After and send the request again",
             )
             .detail("retry_after_ms", retry_after_ms),
+            Error::CursorLost { cursor, resume_after } => Self::new(
+                Code::CursorLost,
+                format!(
+                    "the end of the log was lost after {cursor} was given out; events may be missing"
+                ),
+                "go on after resume_after, and read again what you know from events after it",
+            )
+            .detail("resume_after", resume_after.to_string()),
             Error::Store(StoreError::Refused(refusal)) => refusal.into(),
             Error::Store(StoreError::Overloaded) => Self::new(
                 Code::Overloaded,

@@ -3,10 +3,14 @@
 
 use std::sync::Arc;
 
+use tasuki_core::cursor::{Epochs, Lost};
+use tasuki_core::event::DeadReason;
 use tasuki_core::handoff::{AttemptEnd, Review, StateName};
 use tasuki_core::{
-    AgentId, Body, Event, Handoff, HandoffId, Position, Refusal, State, Task, TaskId, Timestamp,
+    AgentId, Body, Cursor, Event, Handoff, HandoffId, Position, Refusal, State, Task, TaskId,
+    Timestamp,
 };
+use tasuki_protocol::Missed;
 use tasuki_store::audit::{self, Verdict};
 use tasuki_store::{Entry, HandoffFilter, Needs, PAGE_MAX, Stats, TaskFilter};
 
@@ -25,6 +29,8 @@ pub struct DeadLetter {
     pub declines: Vec<(AgentId, Body)>,
     /// Why it was discarded.
     pub discarded_because: Option<Body>,
+    /// Why an approver said no.
+    pub rejected_because: Option<Body>,
 }
 
 /// An event of a task with the body that came with it.
@@ -32,6 +38,13 @@ pub struct DeadLetter {
 pub struct ChainEntry {
     pub entry: Entry,
     pub body: Option<Body>,
+}
+
+/// Where a cursor stands in the log, and what is to be said if some of what it names was lost.
+#[derive(Debug, Clone)]
+pub struct Placed {
+    pub position: Position,
+    pub missed: Option<Missed>,
 }
 
 impl Engine {
@@ -67,13 +80,8 @@ impl Engine {
 
     /// The results of many handoffs at once; `None` where there is none.
     pub async fn results(&self, handoffs: &[Arc<Handoff>]) -> Result<Vec<Option<Body>>, Error> {
-        let at: Vec<Option<Position>> = handoffs
-            .iter()
-            .map(|handoff| match handoff.state {
-                State::Completed { result_at, .. } => Some(result_at),
-                _ => None,
-            })
-            .collect();
+        let at: Vec<Option<Position>> =
+            handoffs.iter().map(|handoff| handoff.state.result_pos()).collect();
         let mut bodies =
             self.store.bodies(at.iter().flatten().copied().collect()).await?.into_iter();
         Ok(at.into_iter().map(|at| at.and_then(|_| bodies.next().flatten())).collect())
@@ -96,8 +104,8 @@ impl Engine {
             return Err(Refusal::NotDeadLettered { handoff: id, state }.into());
         };
         let discarded_at = match review {
-            Some(Review::Discarded { reason_at }) => Some(*reason_at),
-            Some(Review::Redriven { .. }) | None => None,
+            Some(Review::Discarded { reason_pos }) => Some(*reason_pos),
+            Some(Review::Redriven { .. } | Review::Closed { .. }) | None => None,
         };
         let ended: Vec<_> = handoff
             .attempts
@@ -105,7 +113,7 @@ impl Engine {
             .filter_map(|attempt| attempt.ended.as_ref().map(|ended| (attempt.number, ended)))
             .filter_map(|(number, ended)| ended.report.map(|(at, _)| (number, ended.how, at)))
             .collect();
-        let mut at = vec![handoff.envelope_at];
+        let mut at = vec![handoff.envelope_pos];
         at.extend(discarded_at);
         at.extend(ended.iter().map(|(_, _, at)| *at));
         let mut bodies = self.store.bodies(at).await?.into_iter();
@@ -120,16 +128,41 @@ impl Engine {
             true => Vec::new(),
             false => self.declines(&handoff).await?,
         };
-        Ok(DeadLetter { handoff, envelope, reports, declines, discarded_because })
+        let rejected_because = match &handoff.state {
+            State::DeadLettered { reason: DeadReason::Rejected, .. } => {
+                self.rejection(&handoff).await?
+            }
+            _ => None,
+        };
+        let (discarded, rejected) = (discarded_because, rejected_because);
+        Ok(DeadLetter {
+            handoff,
+            envelope,
+            reports,
+            declines,
+            discarded_because: discarded,
+            rejected_because: rejected,
+        })
+    }
+
+    /// Why an approver said no.
+    async fn rejection(&self, handoff: &Handoff) -> Result<Option<Body>, Error> {
+        let mut entries = self.store.chain(handoff.task_id).await?;
+        entries.retain(|entry| {
+            let record = &entry.sealed.record;
+            record.handoff_id == Some(handoff.id)
+                && matches!(record.event, Event::DeadLettered { because: Some(_), .. })
+        });
+        Ok(self.with_bodies(entries).await?.pop().and_then(|entry| entry.body))
     }
 
     async fn declines(&self, handoff: &Handoff) -> Result<Vec<(AgentId, Body)>, Error> {
         let mut entries = self.store.chain(handoff.task_id).await?;
         entries.retain(|entry| entry.sealed.record.handoff_id == Some(handoff.id));
         let told = self.with_bodies(entries).await?.into_iter();
-        let declined = |entry: ChainEntry| match entry.entry.sealed.record.event {
-            Event::Declined { agent, .. } => entry.body.map(|body| (agent, body)),
-            _ => None,
+        let declined = |link: ChainEntry| {
+            let agent = link.entry.sealed.record.event.facts().declined_by?.clone();
+            Some((agent, link.body?))
         };
         Ok(told.filter_map(declined).collect())
     }
@@ -172,9 +205,28 @@ impl Engine {
         self.store.head()
     }
 
-    /// Up to where the log is as it was before the last time that its end was lost.
-    pub async fn log_kept_until(&self) -> Result<Position, Error> {
-        Ok(crate::folds::log_kept_until(&*self.store).await?)
+    /// Where the epochs begin, to tell positions as cursors.
+    pub async fn epochs(&self) -> Result<Arc<Epochs>, Error> {
+        if let Some(known) = &*self.epochs.borrow() {
+            return Ok(known.clone());
+        }
+        Ok(Arc::new(self.store.epochs().await?))
+    }
+
+    /// The position that a cursor stands for. What was raised a moment ago counts, so it is read.
+    pub async fn place(&self, field: &'static str, cursor: Cursor) -> Result<Placed, Error> {
+        if cursor.epoch.is_none() {
+            return Ok(Placed { position: cursor.position, missed: None });
+        }
+        let epochs = self.store.epochs().await?;
+        match epochs.place(cursor) {
+            Ok(position) => Ok(Placed { position, missed: None }),
+            Err(Lost::Cut { after }) => {
+                let missed = Missed { after: cursor, resume_after: epochs.cursor(after) };
+                Ok(Placed { position: after, missed: Some(missed) })
+            }
+            Err(Lost::Unknown) => Err(invalid(field, "is a cursor of another log")),
+        }
     }
 
     /// Waits until there are events after a position, or the log has fallen back. False if the
@@ -203,10 +255,12 @@ impl Engine {
         };
         let checkpoints = self.store.checkpoints(after, max).await?;
         let mut checkpoints = checkpoints.into_iter().peekable();
+        let epochs = self.epochs().await?;
         let mut lines = Vec::with_capacity(entries.len());
         for ChainEntry { entry, body } in self.with_bodies(entries).await? {
             let at = entry.sealed.position;
-            lines.push(audit::event_line(&entry, body.as_ref().map(Body::text)));
+            let cursor = epochs.cursor(at);
+            lines.push(audit::event_line(&entry, body.as_ref().map(Body::text), cursor));
             while let Some(checkpoint) = checkpoints.next_if(|c| c.position == at) {
                 lines.push(audit::checkpoint_line(&checkpoint));
             }
@@ -214,8 +268,10 @@ impl Engine {
         Ok((lines, Some(last)))
     }
 
-    pub async fn verify(&self) -> Result<Verdict, Error> {
-        Ok(self.store.verify().await?)
+    /// Checks what came to the log since it was last found intact, or all of it.
+    pub async fn verify(&self, full: bool) -> Result<Verdict, Error> {
+        let verdict = if full { self.store.verify().await } else { self.store.verify_new().await };
+        Ok(verdict?)
     }
 }
 

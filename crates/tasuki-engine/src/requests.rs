@@ -5,17 +5,20 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use tasuki_core::budget::{Budget, Used};
 use tasuki_core::canonical::Object;
 use tasuki_core::contract::After;
 use tasuki_core::envelope::{Action, Control, CriterionReport, Payload, Said};
 use tasuki_core::event::{FailureClass, Key};
 use tasuki_core::ids::{CorrelationId, OrderingKey, Project, RequestId};
 use tasuki_core::pipeline::StageRef;
+use tasuki_core::tree::OnParentEnd;
 use tasuki_core::{
     AgentId, Body, Capability, Handoff, HandoffId, Target, Task, TaskId, Terms, Timestamp,
 };
 
 use crate::contracts::Route;
+pub use crate::talk::Brought;
 
 pub use tasuki_protocol::Mode as WaitMode;
 pub(crate) use tasuki_protocol::{
@@ -30,7 +33,8 @@ use tasuki_core::registry::Signed;
 #[derive(Debug, Clone, Serialize)]
 pub struct NewTask {
     pub owner: AgentId,
-    pub intent: String,
+    /// The user's own words; without them, those of the task above.
+    pub intent: Option<String>,
     pub correlation_id: Option<CorrelationId>,
     pub parent_task_id: Option<TaskId>,
     /// Who decides about it when things go wrong; without one, its owner.
@@ -39,6 +43,9 @@ pub struct NewTask {
     /// What it belongs to; without it, what the parent belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<Project>,
+    /// What becomes of it when the task above it ends without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_parent_end: Option<OnParentEnd>,
     #[serde(skip)]
     pub key: Option<Key>,
 }
@@ -110,7 +117,16 @@ pub struct FollowUp {
     pub expires_in_ms: Option<u64>,
     pub start_in_ms: Option<u64>,
     pub needs_approval: bool,
+    /// Who may approve it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub approvers: Vec<AgentId>,
     pub ordering_key: Option<OrderingKey>,
+    /// Of a call: what becomes of it when the caller's own work ends without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_parent_end: Option<OnParentEnd>,
+    /// What the task may spend from here on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
 }
 
 #[derive(Debug, Clone)]
@@ -131,6 +147,8 @@ pub struct ClaimOneRequest {
     pub request_id: Option<RequestId>,
     /// Which majors of the envelope it takes; without any, what its manifest says.
     pub majors: Vec<u32>,
+    /// How long to wait for the answer to a question that this agent asked.
+    pub wait_ms: u64,
 }
 
 /// A handoff with what it carries.
@@ -143,8 +161,14 @@ pub struct Granted {
     pub work_left_ms: u64,
     /// What the task is built on and no longer holds.
     pub taints: Vec<HandoffId>,
+    /// What the task may still spend, if that is bounded.
+    pub budget: Option<Budget>,
+    /// The dead letter above it for which it is on hold.
+    pub on_hold: Option<HandoffId>,
     /// The broker's word that it gave this to its holder.
     pub delivery: Option<Delivery>,
+    /// What was said about it, and what earlier attempts left.
+    pub brought: Brought,
 }
 
 /// The broker's signature over a delivery, and the time that it covers.
@@ -170,6 +194,8 @@ pub struct CompleteRequest {
     /// References that it had to work without.
     pub gaps: Vec<String>,
     pub follow_ups: Vec<FollowUp>,
+    /// What the attempt used.
+    pub usage: Option<Used>,
 }
 
 /// Other terms, on which an agent would take a handoff.
@@ -200,6 +226,8 @@ pub struct FailRequest {
     pub hint: Option<String>,
     pub retry_after_ms: Option<u64>,
     pub details: Object,
+    /// What the attempt used.
+    pub usage: Option<Used>,
 }
 
 /// What to wait for.
@@ -251,7 +279,10 @@ impl FollowUp {
             expires_in_ms: None,
             start_in_ms: None,
             needs_approval: false,
+            approvers: Vec::new(),
             ordering_key: None,
+            on_parent_end: None,
+            budget: None,
         }
     }
 }

@@ -49,6 +49,7 @@ pub(crate) struct Amendment {
     payload: Option<Payload>,
     terms: Option<Terms>,
     said: Said,
+    expires_in_ms: Option<u64>,
     /// The address of what was asked for: the same again is the same decision.
     changed: Hash,
 }
@@ -122,17 +123,11 @@ impl Engine {
         id: HandoffId,
         by: AgentId,
         ruling: Ruling,
+        expires_in_ms: Option<u64>,
     ) -> Result<Arc<Handoff>, Error> {
         match ruling {
-            Ruling::Retry => self.redrive(id, by).await,
-            Ruling::Reroute(to) => {
-                let new = self.ids.handoff();
-                self.one_handoff(Command::by(
-                    by,
-                    commands::Redrive { handoff: id, new, to: Some(to) },
-                ))
-                .await
-            }
+            Ruling::Retry => self.redrive(id, by, None, expires_in_ms).await,
+            Ruling::Reroute(to) => self.redrive(id, by, Some(to), expires_in_ms).await,
             Ruling::Abort { reason } => self.discard(id, by, reason).await,
         }
     }
@@ -144,12 +139,18 @@ impl Engine {
         amendment: Amendment,
     ) -> Result<Arc<Handoff>, Error> {
         let changed = amendment.changed;
+        if amendment.expires_in_ms == Some(0) {
+            return Err(invalid("expires_in_ms", "expected at least 1"));
+        }
         let letter = self.handoff(id).await?;
+        let house_ms = self.settings.expires_in_ms;
+        let again_ms = || commands::again_ms(&letter, house_ms);
+        let span_ms = amendment.expires_in_ms.unwrap_or_else(again_ms);
         let State::DeadLettered { .. } = letter.state else {
             let state = letter.state.name();
             return Err(Refusal::NotDeadLettered { handoff: id, state }.into());
         };
-        let before = self.envelope_at(letter.envelope_at).await?;
+        let before = self.envelope_at(letter.envelope_pos).await?;
         let before = before.ok_or_else(|| invalid("handoff", "its envelope was erased"))?;
         let mut said = amendment.said;
         let parts = before.parts.clone();
@@ -171,19 +172,28 @@ impl Engine {
             metadata: Object::default(),
             priority: Some(letter.priority),
             terms: Some(amendment.terms.unwrap_or(letter.terms)),
-            capability: letter.contract.capability.clone(),
-            fallbacks: letter.contract.fallbacks.clone(),
-            stage: letter.contract.stage.clone(),
+            capability: letter.contract.agreement.capability.clone(),
+            fallbacks: letter.contract.routing.fallbacks.clone(),
+            stage: letter.contract.agreement.stage.clone(),
             said,
-            expires_in_ms: Some(letter.expires_at.ms_after(letter.offered_at).max(1)),
+            expires_in_ms: Some(span_ms),
             ordering_key: letter.ordering_key.clone(),
+            needs_approval: letter.needs_approval,
+            approvers: letter.contract.approvers.clone(),
             ..FollowUp::new(
                 amendment.to.unwrap_or_else(|| letter.to.clone()),
                 amendment.payload.unwrap_or_else(|| before.payload.clone()),
             )
         };
-        let offer = self.amended(&letter, &by, hop).await?;
-        self.one_handoff(Command::by(by, commands::Amend { handoff: id, changed, offer })).await
+        let mut offer = self.amended(&letter, &by, hop).await?;
+        // A deadline that has passed binds nobody: whoever decides gives it new time.
+        if offer.expires_at <= self.now() {
+            offer.expires_at = self.now().plus_ms(span_ms);
+        }
+        let amend = Command::by(by, commands::Amend { handoff: id, changed, offer });
+        let sent = self.one_handoff(amend).await?;
+        self.settle_tree(sent.task_id).await;
+        Ok(sent)
     }
 
     /// The offer by which a dead letter goes on with another envelope, made by a reviewer.
@@ -194,7 +204,7 @@ impl Engine {
         mut hop: FollowUp,
     ) -> Result<Offer, Error> {
         let task = self.task(letter.task_id).await?;
-        let before = match self.envelope_at(letter.envelope_at).await? {
+        let before = match self.envelope_at(letter.envelope_pos).await? {
             Some(envelope) => Some(self.before(letter, envelope).await?),
             None => None,
         };
@@ -212,6 +222,9 @@ impl Engine {
             before,
             coordinator: task.decider().clone(),
             author: Some(by.clone()),
+            above: task.above().to_vec(),
+            left: self.left_of(&task).await?,
+            limit: task.tree.deadline.filter(|limit| *limit > self.now()),
             taints: task.taints.clone(),
         };
         let mut offer = self.make_offer(place, hop, None).await?;
@@ -235,13 +248,14 @@ impl Desk {
         id: HandoffId,
         by: &AgentId,
         ruling: Ruling,
+        expires_in_ms: Option<u64>,
     ) -> Result<Arc<Handoff>, Error> {
         let by = self.decides(Permission::Redrive, id, by).await?;
         let ruling = match ruling {
-            Ruling::Reroute(to) => Ruling::Reroute(self.sendable(&to)?),
+            Ruling::Reroute(to) => Ruling::Reroute(self.sendable(id, &to).await?),
             other => other,
         };
-        self.engine.carry_out_ruling(id, by, ruling).await
+        self.engine.carry_out_ruling(id, by, ruling, expires_in_ms).await
     }
 
     /// Adds a decision to the log of the task, and lets the work go on with it.
@@ -250,21 +264,29 @@ impl Desk {
         id: HandoffId,
         by: &AgentId,
         decision: NewDecision,
+        expires_in_ms: Option<u64>,
     ) -> Result<Arc<Handoff>, Error> {
         let said = Said { decisions: vec![decision], ..Said::default() };
-        let by = by.clone();
-        self.amend(
-            id,
-            Amend { by, to: None, payload: None, terms: None, said, more: Object::default() },
-        )
-        .await
+        let amend = Amend {
+            by: by.clone(),
+            to: None,
+            payload: None,
+            terms: None,
+            expires_in_ms,
+            said,
+            more: Object::default(),
+        };
+        self.amend(id, amend).await
     }
 
     /// Lets a dead letter go on with another envelope.
     pub async fn amend(&self, id: HandoffId, amend: Amend) -> Result<Arc<Handoff>, Error> {
         asked::check_none(&amend.more)?;
         let by = self.decides(Permission::Redrive, id, &amend.by).await?;
-        let to = amend.to.map(|to| self.sendable(&to)).transpose()?;
+        let to = match &amend.to {
+            Some(to) => Some(self.sendable(id, to).await?),
+            None => None,
+        };
         let amend = Amend { to, ..amend };
         let changed = amend.address(None);
         let amendment = Amendment {
@@ -272,17 +294,23 @@ impl Desk {
             payload: amend.payload,
             terms: amend.terms.map(|patch| patch.over(self.terms())),
             said: amend.said,
+            expires_in_ms: amend.expires_in_ms,
             changed,
         };
         self.engine.amend(id, by, amendment).await
     }
 
-    fn sendable(&self, to: &Target) -> Result<Target, Error> {
+    /// Whom a dead letter may go to: whoever the caller may send to, and whom its sender named itself.
+    async fn sendable(&self, letter: HandoffId, to: &Target) -> Result<Target, Error> {
         let to = self.caller.target(to);
         if to.tenant() != self.caller.tenant().as_str() {
             return Err(Refusal::OtherTenant.into());
         }
-        self.caller.must(Permission::Send, Some(to.name()))?;
+        let letter = self.engine.handoff(letter).await?;
+        let named = letter.to == to || letter.tried.contains(&to);
+        if !named && !letter.contract.routing.fallbacks.contains(&to) {
+            self.caller.must(Permission::Send, Some(to.name()))?;
+        }
         Ok(to)
     }
 
@@ -322,6 +350,7 @@ impl Desk {
         chosen: Chosen,
         by: &AgentId,
         ruling: &Ruling,
+        expires_in_ms: Option<u64>,
         dry_run: bool,
     ) -> Result<Vec<(HandoffId, Result<Arc<Handoff>, Error>)>, Error> {
         let mut letters = Vec::new();
@@ -361,7 +390,7 @@ impl Desk {
                     }
                 })
             } else {
-                self.rule(letter.id, by, ruling.clone()).await
+                self.rule(letter.id, by, ruling.clone(), expires_in_ms).await
             };
             decided.push((letter.id, outcome));
         }
@@ -387,14 +416,9 @@ impl Desk {
         }
         let reason = self.engine.note(Some(reason))?.expect("a reason was given");
         let task = self.engine.task(handoff.task_id).await?;
-        let retract = Command::by(by.clone(), commands::Retract { handoff: id, reason, policy });
-        let taint = task
-            .parent_task_id
-            .map(|task| Command::by(by, commands::Taint { task, source: id, policy }));
-        let mut commands = vec![retract];
-        commands.extend(taint);
-        let replies = self.engine.execute(commands).await?;
-        crate::engine::first_handoff(replies.into_iter().next())
+        let above = task.parent_task_id;
+        let retract = commands::Retract { handoff: id, reason, policy, above };
+        self.engine.one_handoff(Command::by(by, retract)).await
     }
 
     pub async fn clear_taint(
@@ -431,7 +455,7 @@ impl Desk {
         let act = if wanted { Act::Reserve { resources } } else { Act::Unreserve { resources } };
         let by = self.holder(None);
         self.engine.one_handoff(Command::held(id, proof, by, act)).await?;
-        Ok(self.engine.registry().reservations.get(&id).cloned())
+        Ok(self.engine.registry().guards.reservations.get(&id).cloned())
     }
 
     /// What holders of the caller's tenant have for themselves.
@@ -439,7 +463,7 @@ impl Desk {
         self.caller.must(Permission::Read, None)?;
         let tenant = self.caller.tenant();
         let registry = self.engine.registry();
-        let own = registry.reservations.values();
+        let own = registry.guards.reservations.values();
         Ok(own.filter(|it| it.agent.tenant() == tenant.as_str()).cloned().collect())
     }
 }

@@ -40,6 +40,14 @@ impl Schemas {
         Ok(made)
     }
 
+    /// Everything that keeps a value from fitting a schema.
+    pub(crate) fn value_faults(&self, schema: &Value, value: &Value) -> Vec<Fault> {
+        match self.compile(schema) {
+            Ok(validator) => faults(&validator, value),
+            Err(problem) => vec![Fault { path: String::new(), problem }],
+        }
+    }
+
     /// Everything that keeps a payload from fitting a schema. A payload's `type` is the envelope's
     /// business unless the schema speaks of it.
     pub(crate) fn faults(&self, schema: &Value, payload: &Payload) -> Vec<Fault> {

@@ -31,7 +31,7 @@ impl Engine {
     ) -> Result<Option<Arc<Envelope>>, Error> {
         match sight.envelope(handoff) {
             Some(body) => Ok(Some(self.envelopes.parsed(body)?)),
-            None => self.envelope_at(handoff.envelope_at).await,
+            None => self.envelope_at(handoff.envelope_pos).await,
         }
     }
 

@@ -4,7 +4,7 @@
 //! a process that was stopped must not judge its holders by a silence that was its own.
 
 use std::sync::Arc;
-use std::time::Duration;
+use tasuki_core::breaker::House;
 use tasuki_core::commands;
 
 use tasuki_core::{Command, Timestamp};
@@ -13,11 +13,11 @@ use tasuki_store::{Error, Store};
 /// How many handoffs one sweep takes, so that it does not hold up the commands behind it.
 const SWEEP_MAX: usize = 500;
 /// How long to leave a store alone that could not sweep.
-const AFTER_FAILURE: Duration = Duration::from_millis(200);
+const AFTER_FAILURE_MS: u64 = 200;
 /// How long one sleep lasts at most.
 const LOOK_MS: u64 = 500;
 
-pub(crate) async fn run(store: Arc<dyn Store>) {
+pub(crate) async fn run(store: Arc<dyn Store>, house: House) {
     let mut next_due = store.next_due();
     let mut looked = store.clock().now();
     loop {
@@ -32,12 +32,12 @@ pub(crate) async fn run(store: Arc<dyn Store>) {
             Some(at) => tokio::select! {
                 changed = next_due.changed() => changed,
                 () = store.clock().sleep_until(at.min(looked.plus_ms(LOOK_MS))) => {
-                    match look(&*store, &mut looked, at).await {
+                    match look(&*store, house, &mut looked, at).await {
                         Ok(()) => Ok(()),
                         Err(Error::Closed) => return,
                         Err(error) => {
                             tracing::warn!(%error, "sweep failed, trying again");
-                            tokio::time::sleep(AFTER_FAILURE).await;
+                            store.clock().sleep_ms(AFTER_FAILURE_MS).await;
                             Ok(())
                         }
                     }
@@ -51,7 +51,12 @@ pub(crate) async fn run(store: Arc<dyn Store>) {
 }
 
 /// Looks at the clock, and does what is due by it.
-async fn look(store: &dyn Store, looked: &mut Timestamp, due: Timestamp) -> Result<(), Error> {
+async fn look(
+    store: &dyn Store,
+    house: House,
+    looked: &mut Timestamp,
+    due: Timestamp,
+) -> Result<(), Error> {
     let now = store.clock().now();
     if store.clock().was_silent(*looked, now) {
         let ms = now.ms_after(*looked);
@@ -64,13 +69,13 @@ async fn look(store: &dyn Store, looked: &mut Timestamp, due: Timestamp) -> Resu
     }
     store.looked(now).await?;
     *looked = now;
-    if now >= due { sweep(store).await } else { Ok(()) }
+    if now >= due { sweep(store, now, house).await } else { Ok(()) }
 }
 
-async fn sweep(store: &dyn Store) -> Result<(), Error> {
+async fn sweep(store: &dyn Store, until: Timestamp, house: House) -> Result<(), Error> {
     loop {
-        let replies =
-            store.execute(vec![Command::of_broker(commands::Sweep { max: SWEEP_MAX })]).await?;
+        let sweep = Command::of_broker(commands::Sweep { max: SWEEP_MAX, until }).in_house(house);
+        let replies = store.execute(vec![sweep]).await?;
         for reply in replies {
             if reply?.outcome.handoffs.len() < SWEEP_MAX {
                 return Ok(());

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use futures::future::{pending, select_all};
 use tasuki_core::commands::{Act, Command, Proof, Seeker};
-use tasuki_core::{Handoff, State, Target, TaskState, Timestamp};
+use tasuki_core::handoff::StateName;
+use tasuki_core::{AgentId, Handoff, HandoffId, Refusal, State, Target, TaskState, Timestamp};
 use tasuki_store::{Needs, Sight};
 
 use crate::desk::Desk;
@@ -59,8 +60,11 @@ impl Engine {
                 }
                 return Ok(found);
             }
+            // Whose breaker holds it back looks again when it no longer does, whatever comes.
+            let held_back = self.held_back(&seeker.agent);
+            let again = held_back.map_or(deadline, |until| until.min(deadline));
             let news = async {
-                let news = self.wait_for_news(news, deadline);
+                let news = self.wait_for_news(news, again);
                 tokio::pin!(news);
                 loop {
                     tokio::select! {
@@ -69,15 +73,50 @@ impl Engine {
                         changed = known.changed(), if known.has_changed().is_ok() => {
                             if changed.is_ok() {
                                 still_may()?;
+                                if held_back != self.held_back(&seeker.agent) {
+                                    return Ok(true);
+                                }
                             }
                         }
                     }
                 }
             };
             let more: Result<bool, Error> = news.await;
-            if !more? {
+            if !more? && (again == deadline || *self.closing.borrow()) {
                 return Ok(Vec::new());
             }
+        }
+    }
+
+    /// Until when an agent gets nothing because of what it did with the last ones, if so.
+    fn held_back(&self, agent: &AgentId) -> Option<Timestamp> {
+        let registry = self.registry();
+        let state = registry.guards.breakers.get(&Target::Agent(agent.clone()))?.state(self.now());
+        state.sends_from().filter(|_| state.claims_max() == 0)
+    }
+
+    /// Repeats a claim of one handoff while its question is not answered, until the time is up.
+    pub(crate) async fn until_answered(
+        &self,
+        id: HandoffId,
+        wait_ms: u64,
+        command: impl Fn() -> Command,
+        still_may: impl Fn() -> Result<(), Error>,
+    ) -> Result<Arc<Handoff>, Error> {
+        let deadline = self.deadline(wait_ms);
+        let place = [self.waiters.take_seat(Topic::Handoff(id))];
+        loop {
+            let news = listen(&place);
+            let claimed = self.one_handoff(command()).await;
+            let asks = |refusal: &Refusal| {
+                matches!(refusal, Refusal::WrongState { state: StateName::InputRequired, .. })
+            };
+            let waits = matches!(&claimed, Err(Error::Refused(refusal)) if asks(refusal));
+            if !waits || wait_ms == 0 || !self.wait_for_news(news, deadline).await {
+                return claimed;
+            }
+            // What was allowed when the wait began may not be any more.
+            still_may()?;
         }
     }
 
@@ -195,7 +234,7 @@ fn seen(wish: &WaitRequest, sight: &Sight) -> Result<Vec<Waited>, Error> {
         WaitFor::Task(id) => {
             let task = task_in(sight, *id)?.clone();
             let reached = match (task.state, wish.until) {
-                (TaskState::Open, Until::Claimed) => sight
+                (TaskState::Open, Until::Claimed | Until::InputRequired) => sight
                     .under_way(&task)
                     .is_some_and(|handoff| handoff_reached(handoff, wish.until)),
                 (state, _) => state != TaskState::Open,
@@ -209,9 +248,9 @@ fn seen(wish: &WaitRequest, sight: &Sight) -> Result<Vec<Waited>, Error> {
 fn handoff_reached(handoff: &Handoff, until: Until) -> bool {
     match until {
         Until::Settled => handoff.state.is_terminal(),
-        Until::Claimed => {
-            handoff.state.is_terminal()
-                || matches!(handoff.state, State::Claimed(_) | State::InProgress(_))
+        Until::Claimed => handoff.state.is_terminal() || handoff.state.worker().is_some(),
+        Until::InputRequired => {
+            handoff.state.is_terminal() || matches!(handoff.state, State::InputRequired(_))
         }
     }
 }

@@ -17,18 +17,21 @@ use hyper::header::{self, HeaderValue};
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tasuki_core::address::{Endpoint, Guard, Host};
 use tasuki_core::canonical;
 use tasuki_core::identity::{self, SecretKey, digest, message};
+use tasuki_engine::operations::{self, Facts, Given, Operation, claims};
 use tasuki_engine::{Answer, Courier, Parcel};
+use tasuki_protocol::Problem;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use crate::{json, to_wire, wire};
+use crate::{to_wire, wire};
 
 /// How long one attempt to connect may take.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -215,6 +218,11 @@ fn seconds(value: &HeaderValue) -> Option<u64> {
     Some(seconds.min(RETRY_AFTER_S_MAX) * 1000)
 }
 
+/// What an agent answers is read as if it had asked for the operation.
+fn asked<T: DeserializeOwned + 'static>(facts: &Facts, said: &Value) -> Result<T, Problem> {
+    operations::entry(facts).asked(Given::Value(said), |_| Ok(()))
+}
+
 /// What an agent may say instead of a result.
 #[derive(Deserialize)]
 struct Word {
@@ -240,7 +248,7 @@ fn answer(status: StatusCode, retry_after_ms: Option<u64>, body: &[u8], parcel: 
         }
         (Some("failed"), Some(said)) => {
             let report = claimed(said, parcel).and_then(|said| {
-                json::typed::<wire::Fail>(&said).map_err(|problem| problem.message)
+                asked::<wire::Fail>(&claims::Fail::FACTS, &said).map_err(|problem| problem.message)
             });
             return match report {
                 Ok(mut report) => {
@@ -252,7 +260,8 @@ fn answer(status: StatusCode, retry_after_ms: Option<u64>, body: &[u8], parcel: 
         }
         (None | Some("completed"), Some(said)) if status.is_success() => {
             let result = claimed(said, parcel).and_then(|said| {
-                json::typed::<wire::Complete>(&said).map_err(|problem| problem.message)
+                asked::<wire::Complete>(&claims::Complete::FACTS, &said)
+                    .map_err(|problem| problem.message)
             });
             return match result {
                 Ok(result) => Answer::Completed(Box::new(result)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The OpenAPI 3.1 document, made from the route table. OpenAPI 3.1 schemas are plain JSON Schema,
+//! The OpenAPI 3.1 document, made from the table of operations. OpenAPI 3.1 schemas are plain JSON Schema,
 //! so the same derive gives them and the published envelope schema (ADR 4).
 
 use std::sync::OnceLock;
@@ -8,9 +8,21 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
+use tasuki_engine::operations::{COMMON_ERRORS, Kind, Right};
 use tasuki_protocol::{Code, Problem};
 
-use crate::routes::{self, BODY_ERRORS, COMMON_ERRORS, Response, Route};
+use crate::binding::Binding;
+use crate::bindings;
+
+/// Any operation whose request is a body may answer with these.
+const BODY_ERRORS: &[Code] = &[
+    Code::InvalidJson,
+    Code::InvalidRequest,
+    Code::BodyTooLarge,
+    Code::UnsupportedMediaType,
+    Code::RequestTimeout,
+    Code::OutcomeUnknown,
+];
 
 /// The document as it is committed and served.
 #[must_use]
@@ -33,10 +45,10 @@ pub fn document() -> Value {
     });
     let mut generator = settings.into_generator();
     let mut paths = Map::new();
-    for route in routes::all() {
-        let operation = operation(&route, &mut generator);
-        let path = paths.entry(route.path).or_insert_with(|| json!({}));
-        path[route.method] = operation;
+    for binding in bindings::all() {
+        let operation = operation(&binding, &mut generator);
+        let path = paths.entry(binding.path).or_insert_with(|| json!({}));
+        path[binding.method] = operation;
     }
     generator.subschema_for::<Problem>();
     let schemas = generator.take_definitions(true);
@@ -54,7 +66,7 @@ pub fn document() -> Value {
     })
 }
 
-fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
+fn operation(route: &Binding, generator: &mut SchemaGenerator) -> Value {
     let mut parameters = Vec::new();
     for name in route.path.split('/').filter_map(|part| part.strip_prefix('{')) {
         let name = name.trim_end_matches('}');
@@ -69,12 +81,13 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
             "description": description,
         }));
     }
-    if let Some(query) = route.query {
-        parameters.extend(query_parameters(&query(generator).to_value(), generator));
+    let entry = route.entry;
+    if route.is_query() && entry.takes_members() {
+        parameters.extend(query_parameters(&(entry.asks)(generator).to_value(), generator));
     }
     let mut operation = json!({
-        "operationId": route.id,
-        "summary": route.summary,
+        "operationId": entry.facts.name,
+        "summary": entry.facts.summary,
         "tags": [route.path.split('/').nth(2).filter(|_| route.path.starts_with("/v1"))
             .unwrap_or("system")],
         "responses": responses(route, generator),
@@ -82,10 +95,10 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
     if !parameters.is_empty() {
         operation["parameters"] = parameters.into();
     }
-    if let Some(request) = route.request {
+    if !route.is_query() {
         operation["requestBody"] = json!({
             "required": true,
-            "content": { "application/json": { "schema": request(generator) } },
+            "content": { "application/json": { "schema": (entry.asks)(generator) } },
         });
     }
     operation
@@ -114,11 +127,12 @@ fn query_parameters(reference: &Value, generator: &mut SchemaGenerator) -> Vec<V
         .collect()
 }
 
-fn responses(route: &Route, generator: &mut SchemaGenerator) -> Value {
+fn responses(route: &Binding, generator: &mut SchemaGenerator) -> Value {
     let mut responses = Map::new();
-    let content = match &route.response {
-        Response::Json(schema) => json!({ "application/json": { "schema": schema(generator) } }),
-        Response::Text(kind) => json!({ *kind: { "schema": { "type": "string" } } }),
+    let entry = route.entry;
+    let content = match route.stream {
+        None => json!({ "application/json": { "schema": (entry.answers)(generator) } }),
+        Some((kind, _)) => json!({ kind: { "schema": { "type": "string" } } }),
     };
     let success = json!({ "description": "done", "content": content });
     responses.insert(route.success.to_string(), success);
@@ -127,9 +141,9 @@ fn responses(route: &Route, generator: &mut SchemaGenerator) -> Value {
         again["description"] = "the same request was carried out before; this is its reply".into();
         responses.insert("200".into(), again);
     }
-    let body: &[Code] = if route.request.is_some() { BODY_ERRORS } else { &[] };
     let mut by_status: std::collections::BTreeMap<u16, Vec<&str>> = Default::default();
-    for code in route.errors.iter().chain(body).chain(COMMON_ERRORS) {
+    let own: Vec<_> = route.entry.errors().collect();
+    for code in own.iter().chain(body_errors(route)).chain(COMMON_ERRORS) {
         by_status.entry(code.status()).or_default().push(code.as_str());
     }
     for (status, mut codes) in by_status {
@@ -144,10 +158,90 @@ fn responses(route: &Route, generator: &mut SchemaGenerator) -> Value {
             }),
         );
     }
-    if let Some((status, schema)) = route.other {
-        let content = json!({ "application/json": { "schema": schema(generator) } });
+    if let Some(status) = route.not_now {
+        let content = json!({ "application/json": { "schema": (entry.answers)(generator) } });
         responses
             .insert(status.to_string(), json!({ "description": "not now", "content": content }));
     }
     responses.into()
+}
+
+fn body_errors(route: &Binding) -> &'static [Code] {
+    if route.is_query() { &[] } else { BODY_ERRORS }
+}
+
+/// The list of operations as it is committed.
+#[must_use]
+pub fn operations_text() -> String {
+    let mut text =
+        serde_json::to_string_pretty(&operations()).expect("a list has string keys only");
+    text.push('\n');
+    text
+}
+
+/// Every operation: what the SDKs' lists are made from. What is asked and answered is named as in the
+/// OpenAPI document.
+#[must_use]
+pub fn operations() -> Value {
+    let all = document();
+    let listed = bindings::all().into_iter().map(|binding| {
+        let entry = binding.entry;
+        let facts = &entry.facts;
+        let described = &all["paths"][binding.path][binding.method];
+        let schema = |content: &Value| {
+            let name = content["application/json"]["schema"]["$ref"].as_str();
+            name.and_then(|name| name.rsplit('/').next()).map(str::to_owned)
+        };
+        let success = binding.success.to_string();
+        let own: Vec<_> = entry.errors().collect();
+        let mut errors: Vec<_> = own.iter().chain(body_errors(&binding)).map(|it| it.as_str()).collect();
+        errors.sort_unstable();
+        errors.dedup();
+        let (right, permission) = right(facts.right);
+        let mut members: Vec<_> = entry.members().names().collect();
+        members.sort_unstable();
+        json!({
+            "name": facts.name,
+            "summary": facts.summary,
+            "kind": facts.kind.as_str(),
+            "right": right,
+            "permission": permission,
+            "waits": facts.waits,
+            "streams": entry.is_streamed(),
+            "idempotent": idempotent(&binding, &members),
+            "on": entry.on,
+            "asks": schema(&described["requestBody"]["content"]),
+            "members": members,
+            "answers": schema(&described["responses"][&success]["content"]),
+            "errors": errors,
+            "http": { "method": binding.method.to_uppercase(), "path": binding.path, "status": binding.success },
+        })
+    });
+    let mut listed: Vec<Value> = listed.collect();
+    listed.sort_by_key(|operation| operation["name"].as_str().map(str::to_owned));
+    let common: Vec<_> = COMMON_ERRORS.iter().map(|code| code.as_str()).collect();
+    json!({ "version": env!("CARGO_PKG_VERSION"), "common_errors": common, "operations": listed })
+}
+
+/// By what a request is safe to repeat: it changes nothing, a key or a request's id makes it so, or
+/// what it says.
+fn idempotent(binding: &Binding, members: &[&str]) -> &'static str {
+    match binding.entry.facts.kind {
+        Kind::Reads => "reads",
+        _ if members.contains(&"idempotency_key") => "idempotency_key",
+        _ if members.contains(&"request_id") => "request_id",
+        Kind::Brings | Kind::Finishes | Kind::Manages => "content",
+    }
+}
+
+fn right(right: Right) -> (&'static str, Option<String>) {
+    match right {
+        Right::Public => ("public", None),
+        Right::Known => ("known", None),
+        Right::Has(permission) => ("has", Some(permission.to_string())),
+        Right::Each(permission) => ("each", Some(permission.to_string())),
+        Right::Decides(permission) => ("decides", Some(permission.to_string())),
+        Right::LooksAfter => ("looks_after", None),
+        Right::Operator => ("operator", None),
+    }
 }

@@ -5,12 +5,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tasuki_core::canonical::Object;
-use tasuki_core::{HandoffId, Hash, Position, TaskId};
+use tasuki_core::{Cursor, HandoffId, Hash, Position, TaskId};
 
 /// An audit event where it stands in the log.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
-    pub position: Position,
+    /// Where it stands.
+    pub position: Cursor,
     pub hash: Hash,
     #[schemars(with = "tasuki_core::Record")]
     pub record: Box<RawValue>,
@@ -28,11 +29,10 @@ pub struct Events {
 /// was told everything: old history was dropped, or a failover of the database lost the log's end.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Missed {
-    /// The last position that was told.
-    pub after: Position,
-    /// The stream goes on after this position. What is known from events between it and `after`
-    /// has to be read anew.
-    pub resume_after: Position,
+    /// Up to where it was told.
+    pub after: Cursor,
+    /// It goes on after this. What is known from events between it and `after` has to be read anew.
+    pub resume_after: Cursor,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -50,12 +50,17 @@ pub struct Verdict {
     pub unsealed: u64,
     /// The keys that signed, in hex.
     pub keys: Vec<String>,
+    /// Entries up to this number were found intact by an earlier check and not looked at again;
+    /// absent if this check looked at all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified_before: Option<Position>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_bad: Option<Finding>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
+    /// The number of the entry, counted from the first of the log.
     pub position: Position,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<TaskId>,
@@ -66,9 +71,10 @@ pub struct Finding {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FollowEvents {
-    /// Only events after this position; `Last-Event-ID` wins over it. From now on by default.
+    /// Only events after this; `Last-Event-ID` wins over it. `0` is before everything; from now on
+    /// without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<u64>,
+    pub after: Option<Cursor>,
     /// Only events of this task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
@@ -81,7 +87,16 @@ pub struct FollowEvents {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExportLog {
-    /// Only what comes after this position.
+    /// Only what comes after this: the `cursor` of a line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Cursor>,
+}
+
+/// How much of the log is checked.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VerifyLog {
+    /// All of it, and not only what came since the last checkpoint that was found intact.
     #[serde(default)]
-    pub after: u64,
+    pub full: bool,
 }

@@ -7,7 +7,7 @@ use tasuki_core::chain::ChainVerdict;
 use tasuki_core::document::Scope;
 use tasuki_core::event::Actor;
 use tasuki_core::ids::Project;
-use tasuki_core::{AgentId, DocumentId, Position, TaskId, Timestamp};
+use tasuki_core::{AgentId, Cursor, DocumentId, TaskId, Timestamp};
 
 /// Keeps a chain that another broker exported, for reading.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -53,7 +53,7 @@ pub struct ImportedChains {
     pub chains: Vec<ImportedChain>,
     /// Give this as `before` to get the next page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next: Option<Position>,
+    pub next: Option<Cursor>,
 }
 
 /// Which imported chains are listed.
@@ -62,7 +62,7 @@ pub struct ImportedChains {
 pub struct ListChains {
     /// Only what was imported before this: where the page before ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<u64>,
+    pub before: Option<Cursor>,
     /// How many at most, up to 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,

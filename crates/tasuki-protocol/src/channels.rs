@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use tasuki_core::canonical::Object;
 use tasuki_core::envelope::{Action, Payload, Said};
 use tasuki_core::ids::{ChannelId, CorrelationId, IdempotencyKey, OrderingKey, Project};
-use tasuki_core::{AgentId, HandoffId, Position, Target, TaskId, Timestamp};
+use tasuki_core::{AgentId, Cursor, HandoffId, Target, TaskId, Timestamp};
 
-use crate::{Coordinator, TermsPatch};
+use crate::{Coordinator, Missed, TermsPatch};
 
 /// Begins or ends hearing what is told on a channel.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -28,7 +28,7 @@ pub struct Channel {
 pub struct Subscriber {
     pub agent: AgentId,
     /// What was told after this reached it.
-    pub since: Position,
+    pub since: Cursor,
 }
 
 /// Tells something to many: each receiver gets a handoff of its own, all in one step.
@@ -65,6 +65,10 @@ pub struct Publication {
     /// It waits until somebody other than its sender approves it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub needs_approval: bool,
+    /// Who may approve it: nobody else then. Neither the sender nor a receiver.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub approvers: Vec<AgentId>,
     /// Handoffs with the same key are worked on one after the other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ordering_key: Option<OrderingKey>,
@@ -91,9 +95,11 @@ pub struct Publication {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Published {
     pub channel: ChannelId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<CorrelationId>,
     /// The task of whoever publishes; each receiver has one below it.
     pub task_id: TaskId,
-    pub position: Position,
+    pub position: Cursor,
     /// Whether this had been told before, by a request with the same key.
     pub repeated: bool,
     pub handoffs: Vec<Told>,
@@ -112,12 +118,16 @@ pub struct Told {
 pub struct Messages {
     pub messages: Vec<Message>,
     /// Give this as `after` to read on.
-    pub next: Position,
+    pub next: Cursor,
+    /// Said where messages before these may be missing: after a restore, or a failover of the
+    /// database that lost some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missed: Option<Missed>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
-    pub position: Position,
+    pub position: Cursor,
     pub task_id: TaskId,
     pub from_agent: AgentId,
     pub published_at: Timestamp,
@@ -132,9 +142,9 @@ pub struct Message {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadMessages {
-    /// Only what was told after this position; everything without it.
+    /// Only what was told after this; everything without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<Position>,
+    pub after: Option<Cursor>,
     /// How many at most, up to 1000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,

@@ -4,15 +4,16 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tasuki_core::budget::{Budget, Used};
 use tasuki_core::canonical::Object;
 use tasuki_core::envelope::version::AnyEnvelope;
 use tasuki_core::envelope::{Action, CriterionReport, Payload};
 use tasuki_core::event::FailureClass;
-use tasuki_core::ids::RequestId;
+use tasuki_core::ids::{CorrelationId, RequestId};
 use tasuki_core::registry::Signed;
 use tasuki_core::{AgentId, Capability, ClaimId, Fence, HandoffId, Hash, TaskId, Timestamp};
 
-use crate::{AnyFollowUp, FollowUp};
+use crate::{AnyFollowUp, Artifact, EarlierAttempt, FollowUp, HolderMessage, Question};
 
 /// Asks for work.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -66,6 +67,9 @@ pub struct ClaimOne {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10))]
     pub majors: Vec<u32>,
+    /// How long to wait for the answer to a question that this agent asked; at most 60 seconds.
+    #[serde(default)]
+    pub wait_ms: u64,
 }
 
 /// Looks at what waits, without claiming.
@@ -98,6 +102,8 @@ pub struct Claims {
 pub struct Claimed {
     pub handoff_id: HandoffId,
     pub task_id: TaskId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<CorrelationId>,
     pub claim_id: ClaimId,
     pub fence: Fence,
     /// Which attempt this is, from 1.
@@ -116,9 +122,33 @@ pub struct Claimed {
     /// made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taints: Vec<HandoffId>,
+    /// What the task, with everything below it, may still spend, if that is bounded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
     /// The broker's word that it gave this to its holder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<Delivery>,
+    /// Questions that holders of this work asked, with their answers, the last one last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<Question>,
+    /// Messages that no holder has taken note of yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<HolderMessage>,
+    /// What attempts before this one said and why they ended, the last one last. It is data that others
+    /// wrote, as the envelope is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier_attempts: Vec<EarlierAttempt>,
+    /// Pieces of work that are there already.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
+    /// How many of these texts there was no room for.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left_out: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// The broker's signature over a delivery, and the time that it covers.
@@ -137,6 +167,8 @@ pub struct Peeked {
 pub struct Waiting {
     pub handoff_id: HandoffId,
     pub task_id: TaskId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<CorrelationId>,
     pub priority: u8,
     #[schemars(with = "AnyEnvelope")]
     pub envelope: Box<RawValue>,
@@ -195,6 +227,16 @@ pub struct Beat {
     pub handoff_id: HandoffId,
     pub lease_left_ms: u64,
     pub work_left_ms: u64,
+    /// Messages to the holder that it has not acknowledged yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<HolderMessage>,
+    /// What the task is built on and no longer holds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taints: Vec<HandoffId>,
+    /// The dead letter above it that somebody has to decide on before anything more comes of this
+    /// work. A result is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_hold: Option<HandoffId>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -218,6 +260,9 @@ pub struct Complete {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000))]
     pub gaps: Vec<String>,
+    /// What the attempt used. It makes the budget of its task, and of those above it, less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Used>,
     /// Handoffs that are created in the same atomic step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
@@ -280,6 +325,9 @@ pub struct Fail {
     /// More about it, for programs.
     #[serde(default)]
     pub details: Object,
+    /// What the attempt used. It makes the budget of its task, and of those above it, less.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Used>,
     /// The holder's signature over its failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed: Option<Signed>,

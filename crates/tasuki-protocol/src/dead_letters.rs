@@ -19,6 +19,10 @@ pub struct DeadReason {
     pub redriven_to: Option<HandoffId>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub discarded: bool,
+    /// Why nobody has to decide on it any more: `task_offered_anew`, `task_cancelled` or
+    /// `task_completed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -34,6 +38,9 @@ pub struct DeadLetter {
     pub declines: Vec<DeclineReason>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discarded_because: Option<String>,
+    /// Why an approver said no.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejected_because: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -50,6 +57,17 @@ pub struct Report {
     pub report: Box<RawValue>,
 }
 
+/// Sends a dead letter on its way again.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RedriveLetter {
+    pub by: AgentId,
+    /// How long it may take this time. Without it as long as before, and what expired gets at least
+    /// the broker's own span.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_in_ms: Option<u64>,
+}
+
 /// Sends a dead letter to another target.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -57,6 +75,10 @@ pub struct Reroute {
     pub by: AgentId,
     /// An agent by name, or any agent with a capability.
     pub to: Target,
+    /// How long it may take this time. Without it as long as before, and what expired gets at least
+    /// the broker's own span.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_in_ms: Option<u64>,
 }
 
 /// Sends a dead letter on its way again with a new envelope, linked to the old one.
@@ -72,6 +94,10 @@ pub struct Amend {
     /// How often, how long and within what time it is tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terms: Option<TermsPatch>,
+    /// How long it may take this time. Without it as long as before, and what expired gets at least
+    /// the broker's own span.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_in_ms: Option<u64>,
     #[serde(flatten)]
     pub said: Said,
     /// Members that are not known, which is a mistake.
@@ -88,6 +114,10 @@ pub struct Answer {
     pub by: AgentId,
     /// What was decided.
     pub decision: SaidDecision,
+    /// How long it may take this time. Without it as long as before, and what expired gets at least
+    /// the broker's own span.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_in_ms: Option<u64>,
 }
 
 /// Keeps others from deciding on a dead letter for a while.
@@ -106,6 +136,10 @@ pub struct DecideMany {
     pub by: AgentId,
     /// What was decided.
     pub decision: Ruling,
+    /// How long those that go on may take this time. Without it as long as before, and what expired
+    /// gets at least the broker's own span.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_in_ms: Option<u64>,
     /// Which ones, by their ids.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000))]

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Handoffs as they are shown, and what is decided about one from outside.
 
-use schemars::JsonSchema;
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tasuki_core::contract::Contract;
 use tasuki_core::envelope::Control;
-use tasuki_core::ids::OrderingKey;
+use tasuki_core::ids::{ArtifactName, CorrelationId, OrderingKey};
+use tasuki_core::talk::QuestionKind;
 use tasuki_core::{
     AgentId, Capability, DocumentId, Fence, HandoffId, Hash, Target, TaskId, Terms, Timestamp,
 };
@@ -20,6 +23,8 @@ pub struct Moved {
     pub task_id: TaskId,
     pub state: String,
     pub status: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<CorrelationId>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -27,8 +32,12 @@ pub struct Handoff {
     pub handoff_id: HandoffId,
     pub task_id: TaskId,
     pub state: String,
-    /// `stored`, `delivered`, `claimed`, `in_progress` or `done`: what the sender may rely on.
+    /// What the sender may rely on: `stored`, `delivered`, `claimed`, `in_progress`, `done`, `failed`,
+    /// `cancelled`, `rejected` or `dead_lettered`. Only what has a result is `done`.
     pub status: String,
+    /// The name by which the sender finds everything that belongs together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<CorrelationId>,
     pub from_agent: AgentId,
     pub to: Target,
     pub control: Control,
@@ -57,6 +66,15 @@ pub struct Handoff {
     pub redrive_of: Option<HandoffId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<Holder>,
+    /// What its holder asks and waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<Asks>,
+    /// For whom an answer is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_for: Option<KeptFor>,
+    /// Pieces of work that are there before the result is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<ArtifactName>,
     /// The address of the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Hash>,
@@ -106,6 +124,25 @@ pub struct CounterOffer {
     pub budget_tokens: Option<u32>,
 }
 
+/// That a holder asks something. `GET /v1/questions` has the question itself.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Asks {
+    /// The address of the question.
+    pub question: Hash,
+    pub kind: QuestionKind,
+    pub asked_by: AgentId,
+    /// How much time is left to answer.
+    pub answer_left_ms: u64,
+}
+
+/// Who alone may claim, because it asked.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct KeptFor {
+    pub agent: AgentId,
+    /// For how long.
+    pub left_ms: u64,
+}
+
 /// Who holds the claim. The claim id is the holder's secret.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Holder {
@@ -137,6 +174,9 @@ pub struct Attempt {
 pub struct HandoffWithResult {
     #[serde(flatten)]
     pub handoff: Handoff,
+    /// What it waits for, and why; shown for one handoff by itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits_for: Vec<WaitsFor>,
     /// The result itself. Where many would be too much for one reply, the later ones are left out:
     /// `result` is there without it, and the handoff by itself shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -150,6 +190,86 @@ pub struct Handoffs {
     /// Give this as `before` to get the next page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<HandoffId>,
+}
+
+/// What work waits for, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum WaitsFor {
+    /// Somebody has to approve it: one of these, or whoever is permitted to.
+    Approval {
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        approvers: Vec<AgentId>,
+        /// What its task is built on and no longer holds, if that is why.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        taints: Vec<HandoffId>,
+    },
+    /// Another task has to have a result.
+    Task {
+        task_id: TaskId,
+        /// Where it is.
+        state: String,
+        /// How many of the tasks that it waits for must have one.
+        need: u32,
+    },
+    /// Its start, or its next try.
+    Time { until: Timestamp },
+    /// Its target failed too often.
+    Breaker {
+        target: Target,
+        /// `open` or `half_open`.
+        breaker: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
+    },
+    /// Somebody has to claim it.
+    Claim {
+        target: Target,
+        /// Whether anybody is there who takes work for it.
+        listening: bool,
+    },
+    /// Its holder has to finish.
+    Holder { agent: AgentId },
+    /// Somebody has to decide on it: it is a dead letter.
+    Decision { reason: String },
+}
+
+/// What can be started now, and what holds back the rest.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ReadyView {
+    /// Work that somebody may claim at this moment, newest first.
+    pub ready: Vec<Waits>,
+    /// Work that waits for something else, newest first.
+    pub held: Vec<Waits>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Waits {
+    pub handoff_id: HandoffId,
+    pub task_id: TaskId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<CorrelationId>,
+    pub from_agent: AgentId,
+    pub to: Target,
+    pub state: String,
+    pub waits_for: Vec<WaitsFor>,
+}
+
+/// Which work is looked at.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListReady {
+    /// Only work for this agent by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_agent: Option<AgentId>,
+    /// Only work that asks for this capability.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to_capability: Option<Capability>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_agent: Option<AgentId>,
+    /// How many of each state at most, up to 1000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
 }
 
 /// Who decides, and why.
@@ -167,6 +287,16 @@ pub struct Decide {
 #[serde(deny_unknown_fields)]
 pub struct Approve {
     pub by: AgentId,
+}
+
+/// Says no to work that waits for approval.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reject {
+    pub by: AgentId,
+    /// Why; it stands in the log, and the sender reads it.
+    #[schemars(length(min = 1))]
+    pub reason: String,
 }
 
 /// Which handoffs are listed.
@@ -216,4 +346,23 @@ pub struct RenderPrompt {
     /// How many tokens it may have; what may be left out is left out until it fits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
+}
+
+/// An envelope, exactly as it was stored.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub struct StoredEnvelope(pub Box<RawValue>);
+
+impl JsonSchema for StoredEnvelope {
+    fn schema_name() -> Cow<'static, str> {
+        tasuki_core::Envelope::schema_name()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        tasuki_core::Envelope::schema_id()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        tasuki_core::Envelope::json_schema(generator)
+    }
 }

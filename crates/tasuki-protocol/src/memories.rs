@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tasuki_core::document::{Priority, Scope};
 use tasuki_core::event::Actor;
 use tasuki_core::ids::{IdempotencyKey, Project};
-use tasuki_core::{AgentId, DocumentId, HandoffId, Hash, Position, TaskId, Timestamp};
+use tasuki_core::{AgentId, Cursor, DocumentId, HandoffId, Hash, TaskId, Timestamp};
 
 /// Keeps a memory.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -174,7 +174,7 @@ pub struct Memories {
     pub memories: Vec<Memory>,
     /// Where the next page begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next: Option<Position>,
+    pub next: Option<Cursor>,
 }
 
 /// Which memories are listed or searched.
@@ -208,7 +208,7 @@ pub struct ListMemories {
     pub detail: Option<Detail>,
     /// Where the page before ended; not for searches, which have one page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<u64>,
+    pub before: Option<Cursor>,
     /// How many at most, up to 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,

@@ -4,6 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tasuki_core::budget::Budget;
 use tasuki_core::canonical::Object;
 use tasuki_core::contract::After;
 use tasuki_core::envelope::version::Flat;
@@ -11,6 +12,7 @@ use tasuki_core::envelope::{Action, Control, Payload, Said};
 use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey, Project};
 use tasuki_core::registry::Signed;
 use tasuki_core::route::{Policy, Why};
+use tasuki_core::tree::OnParentEnd;
 use tasuki_core::{AgentId, Capability, HandoffId, Hash, Target, TaskId, Terms, Timestamp};
 
 use crate::waits::fifteen_seconds;
@@ -158,9 +160,22 @@ pub struct FollowUp {
     /// Hold it back until somebody other than the sender approves.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub needs_approval: bool,
+    /// Who may approve it: nobody else then, and each of them is told that it waits. Neither the
+    /// sender nor the receiver.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub approvers: Vec<AgentId>,
     /// Handoffs with the same key are worked on one after the other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ordering_key: Option<OrderingKey>,
+    /// Of a call: what becomes of it when the caller's own work ends without a result. `cancel` by
+    /// default; with `let_go` it goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_parent_end: Option<OnParentEnd>,
+    /// What the task, with everything below it, may spend from here on. Every result and failure that
+    /// reports its usage makes it less; a task with nothing left takes no more hops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
     /// The version that the sender speaks. Members that are not known here are kept if it is a newer
     /// minor, and are a mistake otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -196,7 +211,10 @@ impl FollowUp {
             expires_in_ms: None,
             start_in_ms: None,
             needs_approval: false,
+            approvers: Vec::new(),
             ordering_key: None,
+            on_parent_end: None,
+            budget: None,
             envelope_version: None,
             said: Said::default(),
             more: Object::default(),
@@ -238,6 +256,8 @@ pub struct Offered {
     pub task_id: TaskId,
     /// Always `stored`: synced to disk, not yet fetched by anybody.
     pub status: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<CorrelationId>,
     /// Who is to do the work; the agent that was chosen, if one was.
     pub to: Target,
     /// Whether somebody is there who takes work for it. If not, it waits.

@@ -36,6 +36,7 @@ fn details(refusal: &Refusal) -> Object {
         Refusal::TaskFinished { task, state } => {
             vec![text("task_id", task), text("state", state)]
         }
+        Refusal::OpenBelow { task, below } => vec![text("task_id", task), text("below", below)],
         Refusal::StaleClaim { handoff, state }
         | Refusal::AlreadyClaimed { handoff, state }
         | Refusal::WrongState { handoff, state, .. }
@@ -49,12 +50,25 @@ fn details(refusal: &Refusal) -> Object {
         | Refusal::NotPermitted { handoff, .. }
         | Refusal::AlreadyReviewed { handoff, .. }
         | Refusal::TooManyCounters { handoff, .. }
+        | Refusal::NoQuestion { handoff }
+        | Refusal::AlreadyAnswered { handoff }
+        | Refusal::TooManyMessages { handoff, .. }
         | Refusal::NoCounter { handoff, .. } => vec![text("handoff_id", handoff)],
         Refusal::NotPermittedTask { task, .. } | Refusal::IntentAltered { task } => {
             vec![text("task_id", task)]
         }
         Refusal::ReadBackNeeded { handoff, expected } => {
             vec![text("handoff_id", handoff), text("expected", expected)]
+        }
+        Refusal::BudgetExhausted { task, left } => {
+            let left = serde_json::to_value(left).unwrap_or_default();
+            vec![text("task_id", task), ("left".to_owned(), left)]
+        }
+        Refusal::OnHold { task, letter } => {
+            vec![text("task_id", task), text("handoff_id", letter)]
+        }
+        Refusal::TreeTooDeep { task, max } => {
+            vec![text("task_id", task), ("max".to_owned(), Value::from(*max))]
         }
         Refusal::OutOfTurn { handoff, first } => {
             vec![text("handoff_id", handoff), text("first", first)]
@@ -63,7 +77,11 @@ fn details(refusal: &Refusal) -> Object {
         Refusal::AgentNotFound(agent)
         | Refusal::HeldBack(agent)
         | Refusal::ManifestMoved { agent, .. }
+        | Refusal::KeyNotShown(agent)
         | Refusal::TooManyKeys { agent, .. } => vec![text("agent_id", agent)],
+        Refusal::GrantTooWide { permission, target, .. } => {
+            vec![text("permission", permission), text("target", target)]
+        }
         Refusal::KeyNotFound { agent, key } => {
             vec![text("agent_id", agent), text("key_id", key)]
         }
@@ -83,8 +101,9 @@ fn details(refusal: &Refusal) -> Object {
         Refusal::OwnershipNotShared { path } => vec![text("path", path)],
         Refusal::SecretFound { path, kind } => vec![text("path", path), text("kind", kind)],
         Refusal::StillNeeded(task) => vec![text("task_id", task)],
-        Refusal::TargetUnavailable { target, in_row, reset_in_ms } => vec![
+        Refusal::TargetUnavailable { target, state, in_row, reset_in_ms } => vec![
             text("target", target),
+            text("breaker", state),
             ("failed_in_row".to_owned(), (*in_row).into()),
             ("retry_after_ms".to_owned(), (*reset_in_ms).into()),
         ],
@@ -100,7 +119,15 @@ fn details(refusal: &Refusal) -> Object {
             vec![text("task_id", task), text("handoff_id", source_handoff)]
         }
         Refusal::TooManySubscribers { channel, .. } => vec![text("channel", channel)],
-        Refusal::InvalidResource(_) => vec![],
+        Refusal::KeptForAsker { handoff, agent, left_ms } => vec![
+            text("handoff_id", handoff),
+            text("asker", agent),
+            ("retry_after_ms".to_owned(), (*left_ms).into()),
+        ],
+        Refusal::ArtifactNotFound { handoff, name } => {
+            vec![text("handoff_id", handoff), text("name", name)]
+        }
+        Refusal::InvalidResource(_) | Refusal::InvalidArtifact(_) => vec![],
         Refusal::InvalidDocument(_)
         | Refusal::BodyNotFound(_)
         | Refusal::DeadlinePassed
@@ -109,6 +136,7 @@ fn details(refusal: &Refusal) -> Object {
         | Refusal::QuotaExceeded { .. }
         | Refusal::OtherTenant
         | Refusal::TokenRefused
+        | Refusal::TokenTooDeep { .. }
         | Refusal::InvalidRules(_) => vec![],
     };
     Object(members.into_iter().collect())

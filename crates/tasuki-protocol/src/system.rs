@@ -3,8 +3,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tasuki_core::breaker::Limits;
 use tasuki_core::ids::TenantId;
-use tasuki_core::{Position, Target, Timestamp};
+use tasuki_core::{Cursor, Target, Timestamp};
 
 /// How much there is: of the whole store for whoever looks after all of it, and otherwise of the
 /// caller's tenant.
@@ -20,14 +21,34 @@ pub struct Stats {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored_bytes: Option<u64>,
     pub disk_full: bool,
+    /// How many handoffs are in each state that is not the end, and dead letters that nobody has
+    /// decided on.
+    #[serde(default)]
+    pub handoffs: Vec<StateCount>,
+    /// How many tasks are not at their end.
+    #[serde(default)]
+    pub tasks: Vec<StateCount>,
     #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
     pub store: Option<StoreStats>,
 }
 
+/// How many there are in a state, and how old the oldest of them is.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct StateCount {
+    pub state: String,
+    pub count: u64,
+    /// When the oldest of them was offered or opened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oldest_at: Option<Timestamp>,
+    /// How long ago that is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oldest_age_ms: Option<u64>,
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct StoreStats {
-    /// The position of the last event.
-    pub head: Position,
+    /// Where the log ends.
+    pub head: Cursor,
     pub commits: u64,
     pub commands: u64,
     pub events: u64,
@@ -64,7 +85,10 @@ pub struct TargetHealth {
     pub breaker: String,
     /// Handoffs in a row that used up their tries.
     pub exhausted_in_row: u32,
-    /// When something is sent there again.
+    /// By which numbers its failures count.
+    pub limits: Limits,
+    /// When something is sent there again; half open, when the one that was let through is over at
+    /// the latest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reset_in_ms: Option<u64>,
     /// Attempts in a row that failed or were lost.
@@ -78,6 +102,15 @@ pub struct TargetHealth {
     /// How complete what was passed was on average, in thousandths, where senders said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completeness_per_mille: Option<u64>,
+}
+
+/// When the breaker of an agent opens.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetBreaker {
+    /// Without them, the broker's own hold again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
 }
 
 /// A request that nobody stood behind.

@@ -4,8 +4,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tasuki_core::ids::TokenId;
-use tasuki_core::registry::Purpose;
 use tasuki_core::registry::rules::Rule;
+use tasuki_core::registry::{Origin, Purpose};
 use tasuki_core::{AgentId, Timestamp};
 
 /// Issues a token.
@@ -33,9 +33,15 @@ pub struct TokenInfo {
     pub issued_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
-    /// When it was spent or revoked.
+    /// When it was spent or revoked, by itself or with the token that it was made from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
+    /// Who made it; absent if the broker did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_by: Option<AgentId>,
+    /// The key or the token that it was made with. What was made with a token ends with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_from: Option<Origin>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

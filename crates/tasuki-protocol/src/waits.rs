@@ -46,6 +46,8 @@ pub enum Mode {
 pub enum Until {
     /// The receiver has accepted, or it is over.
     Claimed,
+    /// Its holder asks something, or it is over.
+    InputRequired,
     /// It is at its end.
     #[default]
     Settled,

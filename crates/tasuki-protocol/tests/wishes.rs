@@ -2,11 +2,13 @@
 //! What an idempotency key stands for does not change from one version to the next: each request of
 //! the golden file has the address that it had when it was written down.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tasuki_protocol::read::{self, Form};
 use tasuki_protocol::{
-    Amend, Branch, NewMemory, Offer, OpenTask, Publication, StartPipeline, Wish, read,
+    Amend, Branch, Members, NewMemory, Offer, OpenTask, Publication, StartPipeline, Wish,
 };
 
 #[derive(Deserialize)]
@@ -19,9 +21,14 @@ struct Case {
     requests: Vec<Value>,
 }
 
-fn address<T: Wish + DeserializeOwned + 'static>(request: &Value, on: Option<&str>) -> String {
+fn address<T: Wish + JsonSchema + DeserializeOwned + 'static>(
+    request: &Value,
+    on: Option<&str>,
+) -> String {
     let bytes = serde_json::to_vec(request).expect("a value can be written");
-    let read: T = read::request(&bytes, &|_| Vec::new()).unwrap_or_else(|problem| {
+    let members = Members::of::<T>();
+    let form = Form { members: &members, every: &|_| Vec::new() };
+    let read: T = read::request(&bytes, &form, |_| Ok(())).unwrap_or_else(|problem| {
         panic!("{request}: {}", problem.message);
     });
     read.address(on).to_string()

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tasuki_core::canonical;
 use tasuki_core::event::{Record, Sealed};
-use tasuki_core::{Hash, Position, TaskId, Timestamp};
+use tasuki_core::{Cursor, Hash, Position, TaskId, Timestamp};
 
 use self::looking::{BodySeen, Looked};
 use crate::{Checkpoint, Entry};
@@ -272,6 +272,9 @@ enum Line {
         record: Box<RawValue>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         body: Option<Box<RawValue>>,
+        /// From where to go on after this line. It proves nothing, and older exports have none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cursor: Option<Cursor>,
     },
     Checkpoint {
         position: Position,
@@ -284,7 +287,7 @@ enum Line {
 
 /// An event as a line of JSON.
 #[must_use]
-pub fn event_line(entry: &Entry, body: Option<&str>) -> String {
+pub fn event_line(entry: &Entry, body: Option<&str>, cursor: Cursor) -> String {
     let raw = |text: &str| RawValue::from_string(text.to_owned()).ok();
     let line = Line::Event {
         position: entry.sealed.position,
@@ -292,6 +295,7 @@ pub fn event_line(entry: &Entry, body: Option<&str>) -> String {
         hash: entry.sealed.hash,
         record: raw(&entry.encoded).unwrap_or_else(|| RawValue::NULL.to_owned()),
         body: body.and_then(raw),
+        cursor: Some(cursor),
     };
     serde_json::to_string(&line).expect("a line has string keys only")
 }
@@ -333,7 +337,7 @@ impl Verifier {
     fn line(&mut self, line: Line) -> Result<(), Finding> {
         let unreadable = |position, problem: String| Finding { position, task_id: None, problem };
         match line {
-            Line::Event { position, previous, hash, record, body } => {
+            Line::Event { position, previous, hash, record, body, cursor: _ } => {
                 let encoded = record.get().to_owned();
                 let record: Record = serde_json::from_str(&encoded)
                     .map_err(|error| unreadable(position, format!("is no record: {error}")))?;

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Time enters here and nowhere else.
+//! Time enters here and nowhere else: the lints of this crate and of the engine forbid to ask for it
+//! elsewhere. [`Clock`] is what decides. [`Stopwatch`], [`Patience`], [`pause`] and [`in_time`] go by
+//! the time that really passes: how long something took, and how long to wait for a database that
+//! may be gone. Nothing is decided by them but to give up waiting.
+#![expect(clippy::disallowed_methods, reason = "this is where time enters")]
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,6 +22,10 @@ pub trait Clock: Send + std::marker::Sync + 'static {
     fn now(&self) -> Timestamp;
     /// Waits until the clock shows this time.
     fn sleep_until(&self, time: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+    /// Waits for so long by this clock.
+    fn sleep_ms(&self, ms: u64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        self.sleep_until(self.now().plus_ms(ms))
+    }
     /// Makes sure that the clock never shows less than a time that was already written down.
     fn not_before(&self, time: Timestamp);
     /// Whether more time passed between two looks at this clock than the process lived through: it
@@ -87,6 +95,31 @@ impl Stopwatch {
     pub(crate) fn us(&self) -> u64 {
         u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
+}
+
+/// For how long something outside is tried again before it counts as gone.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience(Instant);
+
+impl Patience {
+    pub(crate) fn of(span: Duration) -> Self {
+        Self(Instant::now() + span)
+    }
+
+    /// Whether it is at its end after one more pause.
+    pub(crate) fn ends_within(self, pause: Duration) -> bool {
+        Instant::now() + pause > self.0
+    }
+}
+
+/// Leaves something outside alone for a moment.
+pub(crate) async fn pause(span: Duration) {
+    tokio::time::sleep(span).await;
+}
+
+/// What is answered within a time.
+pub(crate) async fn in_time<T>(span: Duration, asked: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout(span, asked).await.ok()
 }
 
 /// A clock that stands still until a test moves it.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tasuki_core::document::{self, Content, Document, Kind, Revision, Scope};
 use tasuki_core::event::Sealed;
 use tasuki_core::ids::TenantId;
-use tasuki_core::{Body, Event, Position, search};
+use tasuki_core::{Body, Position, search};
 
 /// A document at one of its revisions.
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ impl DocumentFilter {
             && self.pinned.is_none_or(|pinned| document.pinned == pinned)
             && (self.superseded || document.superseded_by.is_none())
             && (self.deleted || document.deleted.is_none())
-            && self.before.is_none_or(|before| document.at < before)
+            && self.before.is_none_or(|before| document.last_pos < before)
     }
 }
 
@@ -94,16 +94,14 @@ impl Change {
         document::apply(sealed, &mut known);
         let document = known?;
         let mut change = Self { document, revision: None, erased: None, index: Reindex::Same };
-        match &sealed.record.event {
-            Event::DocumentWritten(written) => {
-                change.revision = Some(Revision::of(written, sealed));
-                if change.document.is_searched() {
-                    change.index = Reindex::Replace(Index::of(body));
-                }
+        let facts = sealed.record.event.facts();
+        if let Some(written) = facts.written {
+            change.revision = Some(Revision::of(written, sealed));
+            if change.document.is_searched() {
+                change.index = Reindex::Replace(Index::of(body));
             }
-            Event::Erased(erased) => change.erased = erased.revision,
-            _ => {}
         }
+        change.erased = facts.erased.and_then(|erased| erased.revision);
         if was_searched && !change.document.is_searched() {
             change.index = Reindex::Remove;
         }

@@ -3,13 +3,17 @@
 //! shows a batch's after-images here, all at once, after its commit and before its replies: nobody
 //! sees what may still be taken back, and whoever had a reply sees what it told.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use tasuki_core::handoff::StateName;
 use tasuki_core::ids::TenantId;
 use tasuki_core::quota::Usage;
 use tasuki_core::{Handoff, HandoffId, Target, Task, TaskId};
 
+use crate::HandoffFilter;
+use crate::counts::Counts;
+use crate::listing::LIVE;
 use crate::sight::{Needs, Sight};
 
 /// An id as bytes: as a number it would be padded, in a table that holds everything there is.
@@ -25,6 +29,8 @@ pub(crate) struct Shown {
     /// How many wait for a target; none where there is no entry.
     waiting: HashMap<Target, u64>,
     usage: HashMap<String, Usage>,
+    /// Handoffs that are not at their end, by tenant and state, in the order of their ids.
+    lists: HashMap<String, BTreeMap<StateName, BTreeSet<HandoffId>>>,
 }
 
 /// What a batch left behind of everything that it touched, to be shown at once.
@@ -81,10 +87,12 @@ impl Shown {
             };
         }
         for (id, handoff) in images.handoffs {
-            match handoff {
+            let new = handoff.clone();
+            let old = match handoff {
                 Some(handoff) => self.handoffs.insert(id.0.to_be_bytes(), handoff),
                 None => self.handoffs.remove(&id.0.to_be_bytes()),
             };
+            self.file(id, old.as_deref(), new.as_deref());
         }
         for (target, count) in images.waiting {
             match count {
@@ -93,6 +101,90 @@ impl Shown {
             };
         }
         self.usage.extend(images.usage);
+    }
+
+    /// Takes a handoff from the list that it was in, and puts it into the one that it belongs to.
+    fn file(&mut self, id: HandoffId, old: Option<&Handoff>, new: Option<&Handoff>) {
+        let (old, new) = (old.and_then(list_of), new.and_then(list_of));
+        if old == new {
+            return;
+        }
+        if let Some((tenant, state)) = old
+            && let Some(lists) = self.lists.get_mut(tenant)
+            && let Some(list) = lists.get_mut(&state)
+        {
+            list.remove(&id);
+            if list.is_empty() {
+                lists.remove(&state);
+            }
+            if lists.is_empty() {
+                self.lists.remove(tenant);
+            }
+        }
+        if let Some((tenant, state)) = new {
+            if !self.lists.contains_key(tenant) {
+                self.lists.insert(tenant.to_owned(), BTreeMap::new());
+            }
+            let lists = self.lists.get_mut(tenant).expect("it was just put there");
+            lists.entry(state).or_default().insert(id);
+        }
+    }
+
+    fn lists(
+        &self,
+        tenant: Option<&TenantId>,
+        state: StateName,
+    ) -> impl Iterator<Item = &BTreeSet<HandoffId>> {
+        let one = tenant.map(|tenant| self.lists.get(tenant.as_str()));
+        let (one, all) = match one {
+            Some(one) => (one, None),
+            None => (None, Some(self.lists.values())),
+        };
+        one.into_iter().chain(all.into_iter().flatten()).filter_map(move |lists| lists.get(&state))
+    }
+
+    /// A page of what is in a state that is not the end, if that is all that is asked.
+    pub(crate) fn list(&self, filter: &HandoffFilter) -> Option<Vec<Arc<Handoff>>> {
+        let HandoffFilter { tenant, state, task, to, from, unreviewed, before, max } = filter;
+        let state = state.filter(|state| LIVE.contains(state))?;
+        if task.is_some() || to.is_some() || from.is_some() || *unreviewed {
+            return None;
+        }
+        let end = before.unwrap_or(HandoffId(u128::MAX));
+        let mut lists: Vec<_> =
+            self.lists(tenant.as_ref(), state).map(|list| list.range(..end).rev()).collect();
+        let mut next: BinaryHeap<(HandoffId, usize)> = lists
+            .iter_mut()
+            .enumerate()
+            .filter_map(|(place, list)| list.next().map(|id| (*id, place)))
+            .collect();
+        let mut page = Vec::new();
+        while page.len() < *max
+            && let Some((id, place)) = next.pop()
+        {
+            next.extend(lists[place].next().map(|id| (*id, place)));
+            page.extend(self.handoff(id).cloned());
+        }
+        Some(page)
+    }
+
+    /// How many are in each state that is not the end.
+    pub(crate) fn count(&self, tenant: Option<&TenantId>) -> Counts {
+        let mut counts = Counts::default();
+        for state in LIVE {
+            for list in self.lists(tenant, state) {
+                let oldest = list.first().and_then(|id| self.handoff(*id));
+                if let Some(count) = counts.handoffs_in(state) {
+                    count.add(list.len() as u64, oldest.map(|oldest| oldest.offered_at));
+                }
+            }
+        }
+        counts
+    }
+
+    /// The names of all tenants that anything is known of.
+    pub(crate) fn tenants(&self) -> Vec<String> {
+        self.usage.keys().cloned().collect()
     }
 
     /// What is in RAM of what is wanted, but for bodies. What is named and not in here may be on
@@ -125,4 +217,10 @@ impl Shown {
             sight.put_handoff(handoff.clone());
         }
     }
+}
+
+/// The tenant and the state that a handoff is listed by, unless it is at its end.
+fn list_of(handoff: &Handoff) -> Option<(&str, StateName)> {
+    let state = handoff.state.name();
+    LIVE.contains(&state).then(|| (handoff.from.tenant(), state))
 }

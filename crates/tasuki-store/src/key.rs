@@ -14,7 +14,11 @@ pub fn load(dir: &Path) -> io::Result<SigningKey> {
     let path = dir.join("broker.key");
     let mut secret = [0; 32];
     match File::open(&path) {
-        Ok(mut file) => file.read_exact(&mut secret)?,
+        Ok(mut file) => {
+            crate::private::check_secret(&path)?;
+            crate::private::file(&path)?;
+            file.read_exact(&mut secret)?;
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             getrandom::fill(&mut secret).expect("the system gives random bytes");
             let mut file =

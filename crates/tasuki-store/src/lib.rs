@@ -7,6 +7,7 @@ pub mod audit;
 mod cache;
 pub mod clock;
 mod codec;
+mod counts;
 mod documents;
 mod feed;
 mod images;
@@ -16,6 +17,7 @@ mod live;
 mod machine;
 mod nonces;
 pub mod postgres;
+pub mod private;
 mod registry;
 mod shelf;
 mod sight;
@@ -28,11 +30,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tasuki_core::commands::Command;
+use tasuki_core::cursor::Epochs;
 use tasuki_core::decide::Outcome;
 use tasuki_core::document::ranking::{Candidates, Question};
 use tasuki_core::event::Sealed;
 use tasuki_core::handoff::StateName;
-use tasuki_core::ids::{ChannelId, Project, TenantId};
+use tasuki_core::ids::{ChannelId, CorrelationId, Project, TenantId};
 use tasuki_core::quota::Usage;
 use tasuki_core::registry::Registry;
 use tasuki_core::{
@@ -42,6 +45,7 @@ use tasuki_core::{
 use tokio::sync::{broadcast, watch};
 
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use counts::{Count, Counts};
 pub use documents::{DocumentFilter, KeptDocument};
 pub use feed::{Change, Committed, Timings};
 pub use nonces::{Nonce, Spent};
@@ -55,6 +59,8 @@ pub use workers::{Failure, Until, Workers};
 pub const PAGE_MAX: usize = 1000;
 /// How many commands may wait for the writer; more are refused as overload.
 pub const QUEUE_MAX: usize = 8192;
+/// What is kept of where an epoch begins, with the epoch.
+pub(crate) const EPOCH: &str = "epoch:";
 /// How many commands one call may carry.
 pub const COMMANDS_MAX: usize = 1000;
 
@@ -109,6 +115,8 @@ pub trait Store: Send + std::marker::Sync + 'static {
     }
     /// The events of one task, from its first to its last.
     async fn chain(&self, task: TaskId) -> Result<Vec<Entry>, Error>;
+    /// Where the epochs begin that were raised in this log.
+    async fn epochs(&self) -> Result<Epochs, Error>;
     /// Signed checkpoints after a position, in order.
     async fn checkpoints(&self, after: Position, max: usize) -> Result<Vec<Checkpoint>, Error>;
 
@@ -123,6 +131,8 @@ pub trait Store: Send + std::marker::Sync + 'static {
     async fn load_fold(&self, name: &'static str) -> Result<Option<(Position, String)>, Error>;
     /// How many handoffs wait for each of these targets, up to a thousand.
     async fn waiting(&self, targets: Vec<Target>) -> Result<Vec<u64>, Error>;
+    /// How much of a tenant, or of all, is in each state that is not the end.
+    async fn counts(&self, tenant: Option<TenantId>) -> Result<Counts, Error>;
     /// What a tenant uses now.
     async fn usage(&self, tenant: TenantId) -> Result<Usage, Error>;
     /// Tells other brokers on the same store who was heard of, and returns who was heard of there.
@@ -130,8 +140,8 @@ pub trait Store: Send + std::marker::Sync + 'static {
         &self,
         heard: Vec<(Target, Timestamp)>,
     ) -> Result<Vec<(Target, Timestamp)>, Error>;
-    /// The manifest that an agent published last.
-    async fn manifest(&self, agent: &AgentId) -> Result<Option<Body>, Error>;
+    /// The manifests that agents published last, in one look.
+    async fn manifests(&self, agents: Vec<AgentId>) -> Result<Vec<Option<Body>>, Error>;
 
     /// What is committed from now on. A receiver that lags reads [`Store::events`] instead.
     fn subscribe(&self) -> broadcast::Receiver<Arc<Committed>>;
@@ -248,6 +258,8 @@ pub struct TaskFilter {
     /// Only those that were opened after this position, the oldest first.
     pub after: Option<Position>,
     pub project: Option<Project>,
+    /// Only those with this name of their sender's.
+    pub correlation: Option<CorrelationId>,
     pub before: Option<TaskId>,
     pub max: usize,
 }
@@ -298,8 +310,9 @@ impl TaskFilter {
             && self.owner.as_ref().is_none_or(|owner| task.owner == *owner)
             && self.parent.is_none_or(|parent| task.parent_task_id == Some(parent))
             && self.channel.as_ref().is_none_or(|channel| task.channel.as_ref() == Some(channel))
-            && self.after.is_none_or(|after| task.intent_at > after)
+            && self.after.is_none_or(|after| task.intent_pos > after)
             && self.project.as_ref().is_none_or(|project| task.project.as_ref() == Some(project))
+            && self.correlation.as_ref().is_none_or(|it| task.correlation_id.as_ref() == Some(it))
             && self.before.is_none_or(|before| task.id < before)
     }
 }

@@ -13,12 +13,14 @@ use crate::{HandoffFilter, TaskFilter};
 const REVIEWED: &str = "reviewed";
 
 /// The states of those that are not at their end.
-pub(crate) const LIVE: [StateName; 5] = [
+pub(crate) const LIVE: [StateName; 7] = [
     StateName::AwaitingApproval,
     StateName::Scheduled,
     StateName::Pending,
     StateName::Claimed,
     StateName::InProgress,
+    StateName::InputRequired,
+    StateName::Answered,
 ];
 
 /// The list that knows most of what a filter asks. What it does not know is looked at row by row.
@@ -80,6 +82,8 @@ pub(crate) enum TaskList {
     Owner,
     /// Of one tenant: others may have a project of that name, too.
     Project,
+    /// The same.
+    Correlation,
     /// In the order in which they were opened.
     Channel,
     Tenant,
@@ -96,6 +100,8 @@ impl TaskList {
             Self::Parent
         } else if filter.owner.is_some() {
             Self::Owner
+        } else if filter.tenant.is_some() && filter.correlation.is_some() {
+            Self::Correlation
         } else if filter.tenant.is_some() && filter.project.is_some() {
             Self::Project
         } else if filter.tenant.is_some() {
@@ -110,6 +116,7 @@ impl TaskList {
             Self::Parent => Some("task_parent"),
             Self::Owner => Some("task_owner"),
             Self::Project => Some("task_project"),
+            Self::Correlation => Some("task_correlation"),
             Self::Channel => Some("task_channel"),
             Self::Tenant => Some("task_tenant"),
             Self::All => None,
@@ -119,7 +126,7 @@ impl TaskList {
     /// Whether it is in the order of ids under each state.
     pub(crate) fn has_words(self) -> bool {
         match self {
-            Self::Parent | Self::Owner | Self::Project | Self::Tenant => true,
+            Self::Parent | Self::Owner | Self::Project | Self::Correlation | Self::Tenant => true,
             Self::Channel | Self::All => false,
         }
     }

@@ -41,6 +41,8 @@ pub(crate) struct Live {
     /// Not at their end, by target and ordering key, in offer order: only the first is claimable.
     lines: HashMap<Line, BTreeMap<Position, HandoffId>>,
     due: BTreeSet<(Timestamp, HandoffId)>,
+    /// Answers that are kept for the agents that asked.
+    kept: HashMap<AgentId, BTreeSet<(Position, HandoffId)>>,
     by_request: HashMap<(AgentId, RequestId), Vec<HandoffId>>,
     replays: HashMap<AgentKey, Replay>,
     replays_by_age: VecDeque<(Timestamp, Position, AgentKey)>,
@@ -83,6 +85,7 @@ impl Live {
             senders: HashMap::new(),
             lines: HashMap::new(),
             due: BTreeSet::new(),
+            kept: HashMap::new(),
             by_request: HashMap::new(),
             replays: HashMap::new(),
             replays_by_age: VecDeque::new(),
@@ -198,9 +201,9 @@ impl Live {
     pub(crate) fn apply_again(&mut self, sealed: &Sealed) {
         let record = &sealed.record;
         let mut task = self.tasks.get(&record.task_id).cloned();
-        let task_knows = task.as_ref().is_some_and(|task| task.at >= sealed.position);
+        let task_knows = task.as_ref().is_some_and(|task| task.last_pos >= sealed.position);
         let mut handoff = record.handoff_id.and_then(|id| self.handoffs.get(&id).cloned());
-        let handoff_knows = handoff.as_ref().is_some_and(|h| h.at >= sealed.position);
+        let handoff_knows = handoff.as_ref().is_some_and(|h| h.last_pos >= sealed.position);
         event::apply(sealed, &mut task, &mut handoff);
         if let Some(handoff) = handoff.filter(|_| !handoff_knows) {
             self.put_handoff(handoff.id, Some(handoff));
@@ -211,7 +214,7 @@ impl Live {
         if let Event::EpochRaised { epoch } = record.event {
             self.epoch = self.epoch.max(Epoch(epoch));
         }
-        if sealed.position > self.registry.at {
+        if sealed.position > self.registry.last_pos {
             self.learn(sealed);
         }
         if let Some((agent, key, replay)) = replay_of(sealed) {
@@ -287,6 +290,12 @@ impl Live {
             let senders = self.senders.entry(handoff.to.clone()).or_default();
             senders.insert((handoff.from.clone(), rank));
         }
+        if let State::Answered(kept) = &handoff.state {
+            let place = (kept.since_pos, handoff.id);
+            if self.kept.entry(kept.agent.clone()).or_default().insert(place) {
+                self.ready.push(Target::Agent(kept.agent.clone()));
+            }
+        }
         if let Some((agent, request)) = request_of(handoff) {
             self.by_request.entry((agent, request)).or_default().push(handoff.id);
         }
@@ -295,9 +304,9 @@ impl Live {
             Some(line) => {
                 let members = self.lines.entry(line).or_default();
                 let first = members.first_key_value().map(|(at, id)| (*at, *id));
-                members.insert(handoff.offered, handoff.id);
+                members.insert(handoff.offered_pos, handoff.id);
                 match first {
-                    Some((at, _)) if at < handoff.offered => {}
+                    Some((at, _)) if at < handoff.offered_pos => {}
                     // It was taken out to be changed, or state is loaded out of order: the later
                     // one must step back, and nobody need hear that it could be claimed.
                     Some((_, later)) => {
@@ -333,6 +342,14 @@ impl Live {
                 self.senders.remove(&handoff.to);
             }
         }
+        if let State::Answered(kept) = &handoff.state
+            && let Some(theirs) = self.kept.get_mut(&kept.agent)
+        {
+            theirs.remove(&(kept.since_pos, handoff.id));
+            if theirs.is_empty() {
+                self.kept.remove(&kept.agent);
+            }
+        }
         if let Some(key) = request_of(handoff)
             && let Some(held) = self.by_request.get_mut(&key)
         {
@@ -345,7 +362,7 @@ impl Live {
         if let Some(line) = line_of(handoff)
             && let Some(members) = self.lines.get_mut(&line)
         {
-            members.remove(&handoff.offered);
+            members.remove(&handoff.offered_pos);
             let next = members.first_key_value().map(|(_, id)| *id);
             if members.is_empty() {
                 self.lines.remove(&line);
@@ -560,8 +577,16 @@ impl View for Live {
         turn::merge(queues.collect(), max)
     }
 
+    fn kept(&self, agent: &AgentId) -> Vec<HandoffId> {
+        self.kept.get(agent).into_iter().flatten().map(|(_, id)| *id).collect()
+    }
+
     fn turns(&self, queue: &Queue, from: &AgentId) -> Turns {
-        let bound = |end| Rank { haste: queue.haste, turn: Position(end), ready: Position(end) };
+        let bound = |end| Rank {
+            urgency_rank: queue.urgency_rank,
+            turn: Position(end),
+            ready: Position(end),
+        };
         let all = bound(0)..=bound(u64::MAX);
         let declined =
             |id: &HandoffId| self.handoffs.get(id).is_some_and(|h| !h.declined_by.is_empty());
@@ -576,7 +601,7 @@ impl View for Live {
 
     fn ahead_of(&self, handoff: &Handoff) -> Option<HandoffId> {
         let (at, first) = self.lines.get(&line_of(handoff)?)?.first_key_value()?;
-        (*at < handoff.offered).then_some(*first)
+        (*at < handoff.offered_pos).then_some(*first)
     }
 
     fn held_by_request(&self, agent: &AgentId, request: &RequestId) -> Vec<HandoffId> {
@@ -591,7 +616,7 @@ impl View for Live {
     }
 
     fn held(&self) -> Vec<HandoffId> {
-        let held = |h: &&Arc<Handoff>| matches!(h.state, State::Claimed(_) | State::InProgress(_));
+        let held = |h: &&Arc<Handoff>| h.state.worker().is_some();
         let mut ids: Vec<_> = self.handoffs.values().filter(held).map(|h| h.id).collect();
         ids.sort_unstable();
         ids

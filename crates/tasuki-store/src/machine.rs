@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tasuki_core::commands::Footprint;
 use tasuki_core::decide::{Decision, Outcome, Replay};
 use tasuki_core::document::StoredBody;
+use tasuki_core::handoff::Facts;
 use tasuki_core::ids::IdempotencyKey;
 use tasuki_core::registry::Registry;
 use tasuki_core::{
@@ -47,9 +48,9 @@ pub(crate) trait Journal: Send + 'static {
         now: Timestamp,
     ) -> Result<Written, Fault>;
     /// Whether there is room for new work. Finishing work has space of its own.
-    fn has_room(&mut self) -> bool;
+    fn has_room(&mut self, now: Timestamp) -> bool;
     /// Frees the space that is kept for finishing work.
-    fn free_reserve(&mut self);
+    fn free_reserve(&mut self, now: Timestamp);
     /// How many rows queries would have to wait for.
     fn lag(&self) -> usize;
     /// Saves what a fold has made of the log so far, in place of what it saved before.
@@ -127,19 +128,22 @@ pub(crate) struct Machine<J> {
     loaded: Evicted,
     stats: Stats,
     /// The last change of the registry that was put out.
-    registry_at: Position,
+    registry_pos: Position,
+    /// The time of the last batch.
+    now: Timestamp,
 }
 
 impl<J: Journal> Machine<J> {
     pub(crate) fn new(journal: J, live: Live) -> Self {
-        let registry_at = live.registry.at;
+        let registry_pos = live.registry.last_pos;
         let mut machine = Self {
             journal,
             live,
             spilled: false,
             loaded: Evicted::default(),
             stats: Stats::default(),
-            registry_at,
+            registry_pos,
+            now: Timestamp(i64::MIN),
         };
         machine.count(0, 0);
         machine
@@ -178,6 +182,7 @@ impl<J: Journal> Machine<J> {
     /// Decides commands one after the other. What follows is in RAM, and seen by nobody until it is
     /// committed.
     pub(crate) fn decide(&mut self, groups: Vec<Vec<Command>>, now: Timestamp) -> Decided {
+        self.now = now;
         // Before anything is decided, so that a key counts for as long as was said and not until
         // the next commit.
         let projected = self.journal.projected();
@@ -208,7 +213,7 @@ impl<J: Journal> Machine<J> {
             }
             Err(Fault::Full) => {
                 self.roll_back(before);
-                self.journal.free_reserve();
+                self.journal.free_reserve(self.now);
                 replies = self.rerun_singly(&groups, now, &mut output)?;
                 output.not_caught_up = Some(Error::DiskFull);
             }
@@ -256,7 +261,7 @@ impl<J: Journal> Machine<J> {
         appended: &mut Vec<Appended>,
     ) -> Reply {
         let footprint = command.footprint();
-        if footprint.brings_work && !self.journal.has_room() {
+        if footprint.brings_work && !self.journal.has_room(now) {
             return Err(Error::DiskFull);
         }
         self.load(&footprint)?;
@@ -295,8 +300,8 @@ impl<J: Journal> Machine<J> {
                 self.find_task(handoff.task_id)?;
             }
         }
-        for id in footprint.tasks {
-            self.find_task(*id)?;
+        for id in footprint.all_tasks() {
+            self.find_task(id)?;
         }
         for id in &footprint.documents {
             self.find_document(id)?;
@@ -380,8 +385,8 @@ impl<J: Journal> Machine<J> {
         self.live.after_images(&mut output.images);
         self.live.commit();
         self.live.known_anew.clear();
-        if self.live.registry.at != self.registry_at {
-            self.registry_at = self.live.registry.at;
+        if self.live.registry.last_pos != self.registry_pos {
+            self.registry_pos = self.live.registry.last_pos;
             output.registry = Some(self.live.registry.clone());
         }
         self.count(commands, batch.len() as u64);
@@ -400,13 +405,13 @@ impl<J: Journal> Machine<J> {
         let projected = self.journal.projected();
         let loaded = std::mem::take(&mut self.loaded);
         for id in loaded.handoffs {
-            let cold = |h: &&Arc<Handoff>| h.state.is_terminal() && h.at <= projected;
+            let cold = |h: &&Arc<Handoff>| h.state.is_terminal() && h.last_pos <= projected;
             if self.live.shared_handoff(id).filter(cold).is_some() {
                 self.live.put_handoff(id, None);
             }
         }
         for id in loaded.tasks {
-            let cold = |task: &&Arc<Task>| task.live.is_none() && task.at <= projected;
+            let cold = |task: &&Arc<Task>| task.live.is_none() && task.last_pos <= projected;
             if self.live.shared_task(id).filter(cold).is_some() {
                 self.live.put_task(id, None);
             }
@@ -424,14 +429,14 @@ impl<J: Journal> Machine<J> {
         stats.waiting_handoffs = counts.waiting as u64;
         stats.idempotency_keys = counts.keys as u64;
         stats.projection_lag = self.journal.lag() as u64;
-        stats.disk_full = !self.journal.has_room();
+        stats.disk_full = !self.journal.has_room(self.now);
     }
 }
 
 /// About what a live handoff and its task take with their index entries; the benchmark prints
 /// what was measured.
 const LIVE_BYTES_EACH: u64 =
-    (size_of::<Handoff>() + size_of::<Task>() + 2 * size_of::<Arc<Task>>() + 400) as u64;
+    (size_of::<Handoff>() + size_of::<Facts>() + size_of::<Task>() + 400) as u64;
 
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is known of agents, tokens, tenants, breakers, channels and reservations, as rows.
 
+use tasuki_core::ids::Malformed;
 use tasuki_core::registry::{Entry, Registry};
 use tasuki_core::{Position, Target};
 
+use crate::codec;
 use crate::live::Live;
 
 /// A row that is to be written.
@@ -12,38 +14,32 @@ pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) data: String,
     /// The event that the manifest came with, if this is an agent that has one.
-    pub(crate) body_at: Option<Position>,
+    pub(crate) body_pos: Option<Position>,
 }
 
 impl Row {
     pub(crate) fn of(entry: &Entry) -> Self {
-        let (kind, name, data, body_at) = match entry {
-            Entry::Agent(agent) => {
-                let published = agent.manifest.as_ref().map(|manifest| manifest.at);
-                ("agent", agent.id.to_string(), serde_json::to_string(&**agent), published)
-            }
-            Entry::Token(token) => {
-                ("token", token.id.to_string(), serde_json::to_string(&**token), None)
-            }
-            Entry::Tenant(tenant) => {
-                ("tenant", tenant.id.to_string(), serde_json::to_string(&**tenant), None)
-            }
-            Entry::Breaker(breaker) => {
-                let name = match &breaker.target {
-                    Target::Agent(agent) => format!("agent:{agent}"),
-                    Target::Capability(capability) => format!("capability:{capability}"),
-                };
-                ("breaker", name, serde_json::to_string(&**breaker), None)
-            }
-            Entry::Channel(channel) => {
-                ("channel", channel.id.to_string(), serde_json::to_string(&**channel), None)
-            }
-            Entry::Reservation(reservation) => {
-                let name = reservation.handoff.to_string();
-                ("reservation", name, serde_json::to_string(&**reservation), None)
-            }
+        let name = match entry {
+            Entry::Agent(agent) => agent.id.to_string(),
+            Entry::Token(token) => token.id.to_string(),
+            Entry::Tenant(tenant) => tenant.id.to_string(),
+            Entry::Breaker(breaker) => match &breaker.target {
+                Target::Agent(agent) => format!("agent:{agent}"),
+                Target::Capability(capability) => format!("capability:{capability}"),
+            },
+            Entry::Channel(channel) => channel.id.to_string(),
+            Entry::Reservation(reservation) => reservation.handoff.to_string(),
         };
-        Self { kind, name, data: data.expect("entries have string keys only"), body_at }
+        let body_pos = match entry {
+            Entry::Agent(agent) => agent.manifest.as_ref().map(|manifest| manifest.body_pos),
+            Entry::Token(_)
+            | Entry::Tenant(_)
+            | Entry::Breaker(_)
+            | Entry::Channel(_)
+            | Entry::Reservation(_) => None,
+        };
+        let (kind, data) = codec::encode_entry(entry);
+        Self { kind, name, data, body_pos }
     }
 }
 
@@ -53,17 +49,10 @@ pub(crate) fn put(
     kind: &str,
     data: &str,
     at: Position,
-) -> serde_json::Result<()> {
-    let entry = match kind {
-        "agent" => Entry::Agent(serde_json::from_str(data)?),
-        "token" => Entry::Token(serde_json::from_str(data)?),
-        "breaker" => Entry::Breaker(serde_json::from_str(data)?),
-        "channel" => Entry::Channel(serde_json::from_str(data)?),
-        "reservation" => Entry::Reservation(serde_json::from_str(data)?),
-        _ => Entry::Tenant(serde_json::from_str(data)?),
-    };
+) -> Result<(), Malformed> {
+    let entry = codec::decode_entry(kind, data)?;
+    registry.last_pos = registry.last_pos.max(at);
     registry.put(entry);
-    registry.at = registry.at.max(at);
     Ok(())
 }
 

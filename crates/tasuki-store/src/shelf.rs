@@ -67,7 +67,7 @@ impl Shelf {
         let let_through = |book: &&Book| filter.lets_through(&book.document, &book.index().tags);
         let mut found: Vec<_> =
             self.books.values().filter(let_through).filter_map(|book| book.kept(None)).collect();
-        found.sort_by_key(|kept| std::cmp::Reverse(kept.document.at));
+        found.sort_by_key(|kept| std::cmp::Reverse(kept.document.last_pos));
         found.truncate(filter.max);
         found
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tasuki_core::event::Sealed;
-use tasuki_core::{Body, Handoff, HandoffId, Position, State, Task, TaskId};
+use tasuki_core::{Body, Handoff, HandoffId, Position, Task, TaskId};
 
 use crate::feed::Change;
 
@@ -98,11 +98,11 @@ impl Needs {
     pub(crate) fn bodies_of(&self, sight: &Sight) -> Vec<Position> {
         let mut at = self.bodies.clone();
         for handoff in sight.handoffs.values() {
-            at.extend(self.envelopes.then_some(handoff.envelope_at));
-            at.extend(result_at(handoff).filter(|_| self.results));
+            at.extend(self.envelopes.then_some(handoff.envelope_pos));
+            at.extend(handoff.state.result_pos().filter(|_| self.results));
         }
         let intents = sight.tasks.values().filter(|_| self.intents);
-        at.extend(intents.map(|task| task.intent_at));
+        at.extend(intents.map(|task| task.intent_pos));
         at.sort_unstable();
         at.dedup();
         at
@@ -157,17 +157,17 @@ impl Sight {
 
     #[must_use]
     pub fn envelope(&self, handoff: &Handoff) -> Option<&Body> {
-        self.body(handoff.envelope_at)
+        self.body(handoff.envelope_pos)
     }
 
     #[must_use]
     pub fn result(&self, handoff: &Handoff) -> Option<&Body> {
-        self.body(result_at(handoff)?)
+        self.body(handoff.state.result_pos()?)
     }
 
     #[must_use]
     pub fn intent(&self, task: &Task) -> Option<&Body> {
-        self.body(task.intent_at)
+        self.body(task.intent_pos)
     }
 
     /// An event together with what it is about.
@@ -188,19 +188,5 @@ impl Sight {
     pub(crate) fn put_bodies(&mut self, at: &[Position], bodies: Vec<Option<Body>>) {
         let found = at.iter().zip(bodies).filter_map(|(at, body)| Some((*at, body?)));
         self.bodies.extend(found);
-    }
-}
-
-fn result_at(handoff: &Handoff) -> Option<Position> {
-    match &handoff.state {
-        State::Completed { result_at, .. } => Some(*result_at),
-        State::AwaitingApproval
-        | State::Scheduled { .. }
-        | State::Pending { .. }
-        | State::Claimed(_)
-        | State::InProgress(_)
-        | State::Failed { .. }
-        | State::Cancelled { .. }
-        | State::DeadLettered { .. } => None,
     }
 }

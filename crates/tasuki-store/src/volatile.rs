@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, RwLock};
 
 use async_trait::async_trait;
+use tasuki_core::cursor::Epochs;
 use tasuki_core::decide::Replay;
 use tasuki_core::document::StoredBody;
 use tasuki_core::document::ranking::{Candidates, Question};
@@ -21,6 +22,7 @@ use tokio::sync::{broadcast, watch};
 
 use crate::audit::{Verdict, Verifier};
 use crate::clock::Clock;
+use crate::listing::LIVE;
 use crate::live::{Appended, Live};
 use crate::machine::{CatchUp, Fault, Journal, Written};
 use crate::nonces::{Nonce, Nonces, Spent};
@@ -28,8 +30,8 @@ use crate::shelf::Shelf;
 use crate::workers::Workers;
 use crate::writer::{Inline, Shared};
 use crate::{
-    Checkpoint, Committed, DocumentFilter, Entry, Error, HandoffFilter, KeptDocument, Needs, Reply,
-    Sight, Stats, Store, TaskFilter,
+    Checkpoint, Committed, Counts, DocumentFilter, Entry, Error, HandoffFilter, KeptDocument,
+    Needs, Reply, Sight, Stats, Store, TaskFilter,
 };
 
 /// Every event with the body that came with it.
@@ -128,10 +130,10 @@ impl Journal for InRam {
     fn save_fold(&mut self, _: &str, _: Position, _: &str) -> Result<(), Error> {
         Ok(())
     }
-    fn has_room(&mut self) -> bool {
+    fn has_room(&mut self, _: Timestamp) -> bool {
         true
     }
-    fn free_reserve(&mut self) {}
+    fn free_reserve(&mut self, _: Timestamp) {}
     fn lag(&self) -> usize {
         0
     }
@@ -163,6 +165,9 @@ impl Store for Volatile {
 
     async fn list_handoffs(&self, filter: HandoffFilter) -> Result<Vec<Arc<Handoff>>, Error> {
         let shown = self.shared.images()?;
+        if let Some(page) = shown.list(&filter) {
+            return Ok(page);
+        }
         let wanted = shown.handoffs().filter(|handoff| filter.lets_through(handoff));
         let mut handoffs: Vec<_> = wanted.cloned().collect();
         drop(shown);
@@ -177,7 +182,7 @@ impl Store for Volatile {
         let mut tasks: Vec<_> = wanted.cloned().collect();
         drop(shown);
         match filter.after {
-            Some(_) => tasks.sort_by_key(|task| task.intent_at),
+            Some(_) => tasks.sort_by_key(|task| task.intent_pos),
             None => tasks.sort_by_key(|task| Reverse(task.id)),
         }
         tasks.truncate(filter.max);
@@ -226,6 +231,13 @@ impl Store for Volatile {
         Ok(self.read().iter().filter(of_task).map(|(entry, _)| entry.clone()).collect())
     }
 
+    async fn epochs(&self) -> Result<Epochs, Error> {
+        let mut epochs = Epochs::default();
+        let chain = self.chain(TaskId::STORE).await?;
+        chain.iter().for_each(|entry| epochs.note(&entry.sealed));
+        Ok(epochs)
+    }
+
     async fn checkpoints(&self, _: Position, _: usize) -> Result<Vec<Checkpoint>, Error> {
         self.shared.check_open()?;
         // Nobody checks tomorrow what is gone by then.
@@ -251,6 +263,14 @@ impl Store for Volatile {
         Ok(targets.iter().map(|target| shown.waiting(target)).collect())
     }
 
+    async fn counts(&self, tenant: Option<TenantId>) -> Result<Counts, Error> {
+        let shown = self.shared.images()?;
+        let mut counts = Counts::of(tenant.as_ref(), shown.handoffs(), shown.tasks());
+        let live = shown.count(tenant.as_ref());
+        counts.handoffs.splice(..LIVE.len(), live.handoffs.into_iter().take(LIVE.len()));
+        Ok(counts)
+    }
+
     async fn usage(&self, tenant: TenantId) -> Result<Usage, Error> {
         Ok(self.shared.images()?.usage(&tenant))
     }
@@ -269,14 +289,15 @@ impl Store for Volatile {
         Ok(self.nonces.spend(&nonce, self.clock.now()))
     }
 
-    async fn manifest(&self, agent: &AgentId) -> Result<Option<Body>, Error> {
+    async fn manifests(&self, agents: Vec<AgentId>) -> Result<Vec<Option<Body>>, Error> {
         let registry = self.registry().borrow().clone();
-        let published = registry.agents.get(agent).and_then(|agent| agent.manifest.clone());
         let log = self.read();
-        let at = |(entry, _): &&(Entry, Option<Body>)| {
-            published.as_ref().is_some_and(|published| published.at == entry.sealed.position)
+        let manifest = |agent| {
+            let published = registry.agents.get(agent)?.manifest.as_ref()?.body_pos;
+            let at = |(entry, _): &&(Entry, Option<Body>)| entry.sealed.position == published;
+            log.iter().find(at)?.1.clone()
         };
-        Ok(log.iter().find(at).and_then(|(_, body)| body.clone()))
+        Ok(agents.iter().map(manifest).collect())
     }
 
     fn subscribe(&self) -> broadcast::Receiver<Arc<Committed>> {

@@ -54,6 +54,7 @@ impl Workers {
         work: impl Future<Output = ()> + Send + 'static,
     ) -> JoinHandle<()> {
         let watching = self.clone();
+        let work = faults::in_task(worker, work);
         tokio::spawn(async move {
             let end = AssertUnwindSafe(work).catch_unwind().await;
             watching.ended(worker, until, end);
@@ -113,6 +114,49 @@ impl Workers {
             None => std::future::pending().await,
         }
     }
+}
+
+/// Panics by plan, so that a test of the whole program can see what becomes of it. There is none of
+/// this in a build that is shipped.
+#[cfg(debug_assertions)]
+pub(crate) mod faults {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::Poll;
+
+    fn is_planned(worker: &str) -> bool {
+        std::env::var("TASUKI_TEST_PANIC").is_ok_and(|planned| planned == worker)
+    }
+
+    /// A task panics when it is woken for the first time.
+    pub(super) async fn in_task(worker: &'static str, work: impl Future<Output = ()>) {
+        let planned = is_planned(worker);
+        let mut work = pin!(work);
+        let mut began = false;
+        std::future::poll_fn(|context| {
+            assert!(!(planned && began), "by plan");
+            began = true;
+            match work.as_mut().poll(context) {
+                Poll::Ready(()) => Poll::Ready(()),
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await;
+    }
+
+    /// A thread panics where it asks.
+    pub(crate) fn in_thread(worker: &str) {
+        assert!(!is_planned(worker), "by plan");
+    }
+}
+
+#[cfg(not(debug_assertions))]
+pub(crate) mod faults {
+    pub(super) fn in_task<W>(_: &'static str, work: W) -> W {
+        work
+    }
+
+    pub(crate) fn in_thread(_: &str) {}
 }
 
 /// What a panic said.

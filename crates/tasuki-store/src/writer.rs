@@ -4,28 +4,28 @@
 //! tell what a batch led to before they answer, and never before it is durable.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, RwLockReadGuard};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, RwLockReadGuard, Weak};
 
 use tasuki_core::registry::Registry;
 use tasuki_core::{Command, Position, Timestamp};
-use tokio::sync::{broadcast, oneshot, watch};
+use tokio::sync::{Notify, broadcast, oneshot, watch};
+use tokio::task::AbortHandle;
 
 use crate::clock::{Clock, Stopwatch};
 use crate::feed::{Committed, Timings};
 use crate::images::{Images, Shown};
 use crate::live::Live;
 use crate::machine::{CatchUp, Journal, Machine, Output};
-use crate::workers::{Failure, Until, Workers};
+use crate::workers::{Failure, Until, Workers, faults};
 use crate::{COMMANDS_MAX, Error, QUEUE_MAX, Reply, Stats};
 
 /// How many messages one commit takes at most, so that a flood cannot delay the first of them.
 const BATCH_MAX: usize = 1024;
 /// How many committed batches a slow subscriber may lag behind before it has to read the log.
 const COMMITTED_KEPT_MAX: usize = 1024;
-/// How long the thread waits for work before it writes down what queries would have to wait for.
-const IDLE: Duration = Duration::from_millis(20);
+/// For how long nothing may come before what queries would have to wait for is written down.
+const IDLE_MS: u64 = 20;
 
 /// What is to be seen of the machine from outside.
 pub(crate) struct Shared {
@@ -60,7 +60,12 @@ impl Shared {
     fn tell<J: Journal>(&self, machine: &Machine<J>, output: &mut Output, timings: Timings) {
         self.images.write().put(std::mem::take(&mut output.images));
         if let Some(registry) = output.registry.take() {
-            self.registry.send_replace(registry);
+            // Who is known is news to everybody; what stands in the way of work is looked up.
+            self.registry.send_if_modified(|known| {
+                let news = registry.changed_pos != known.changed_pos;
+                *known = registry;
+                news
+            });
         }
         *self.stats.lock().expect("no holder of this lock panics") = machine.stats();
         self.head.store(machine.head().0, Ordering::Release);
@@ -100,15 +105,20 @@ impl Shared {
     }
 }
 
+/// The way to the writer thread, until it is closed.
+type Queue = Mutex<Option<SyncSender<(Message, Stopwatch)>>>;
+
 /// The way to the writer thread.
 pub(crate) struct Handle {
-    queue: Mutex<Option<SyncSender<(Message, Stopwatch)>>>,
+    queue: Arc<Queue>,
     pub(crate) shared: Arc<Shared>,
+    idling: AbortHandle,
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
         self.shared.workers.may_end();
+        self.idling.abort();
     }
 }
 
@@ -116,6 +126,8 @@ enum Message {
     Execute(Vec<Command>, oneshot::Sender<Vec<Reply>>),
     SaveFold(&'static str, Position, String, oneshot::Sender<Result<(), Error>>),
     CatchUp(oneshot::Sender<Result<(), Error>>),
+    /// Nothing came for a while.
+    Idle,
     Close(oneshot::Sender<()>),
 }
 
@@ -129,7 +141,12 @@ impl Handle {
         let (queue, messages) = sync_channel(QUEUE_MAX);
         let machine = Machine::new(journal, live);
         let shared = Shared::of(&machine, workers.clone());
-        let mut writer = Writer { machine, clock, shared: shared.clone() };
+        let behind = Arc::new(Notify::new());
+        let queue = Arc::new(Mutex::new(Some(queue)));
+        let came = Arc::new(AtomicU64::new(0));
+        let idling = idle(Arc::downgrade(&queue), behind.clone(), came.clone(), clock.clone());
+        let idling = workers.spawn("idle clock", Until::Done, idling).abort_handle();
+        let mut writer = Writer { machine, clock, shared: shared.clone(), behind, came };
         workers.thread("writer", Until::Closed, move || {
             let closed = writer.run(&messages);
             // Whoever waits for the end finds the data let go of.
@@ -139,7 +156,7 @@ impl Handle {
                 let _ = reply.send(());
             }
         });
-        Self { queue: Mutex::new(Some(queue)), shared }
+        Self { queue, shared, idling }
     }
 
     fn send(&self, message: Message) -> Result<(), Error> {
@@ -191,10 +208,42 @@ impl Handle {
     }
 }
 
+/// Tells the writer when nothing came for a while, by the store's clock.
+async fn idle(
+    queue: Weak<Queue>,
+    behind: Arc<Notify>,
+    came: Arc<AtomicU64>,
+    clock: Arc<dyn Clock>,
+) {
+    loop {
+        behind.notified().await;
+        loop {
+            let before = came.load(Ordering::Acquire);
+            clock.sleep_ms(IDLE_MS).await;
+            if came.load(Ordering::Acquire) == before {
+                break;
+            }
+        }
+        let Some(queue) = queue.upgrade() else { return };
+        let queue = queue.lock().expect("no holder of this lock panics");
+        let Some(queue) = &*queue else { return };
+        match queue.try_send((Message::Idle, Stopwatch::start())) {
+            Ok(()) => {}
+            // With so much to do it is not idle.
+            Err(TrySendError::Full(_)) => behind.notify_one(),
+            Err(TrySendError::Disconnected(_)) => return,
+        }
+    }
+}
+
 struct Writer<J> {
     machine: Machine<J>,
     clock: Arc<dyn Clock>,
     shared: Arc<Shared>,
+    /// Rings when there is something to write down once nothing comes for a while.
+    behind: Arc<Notify>,
+    /// How many batches came, those that tell of idleness left out.
+    came: Arc<AtomicU64>,
 }
 
 /// Who waits for what of a batch.
@@ -210,15 +259,10 @@ impl<J: Journal> Writer<J> {
     fn run(&mut self, queue: &Receiver<(Message, Stopwatch)>) -> Option<oneshot::Sender<()>> {
         let mut messages = Vec::with_capacity(BATCH_MAX);
         loop {
-            if self.machine.lag() == 0 {
-                messages.push(queue.recv().ok()?);
-            } else {
-                match queue.recv_timeout(IDLE) {
-                    Ok(first) => messages.push(first),
-                    Err(RecvTimeoutError::Timeout) => {}
-                    Err(RecvTimeoutError::Disconnected) => return None,
-                }
+            if self.machine.lag() > 0 {
+                self.behind.notify_one();
             }
+            messages.push(queue.recv().ok()?);
             messages.extend(queue.try_iter().take(BATCH_MAX - 1));
             match self.batch(&mut messages) {
                 Ok(None) => {}
@@ -239,8 +283,11 @@ impl<J: Journal> Writer<J> {
         &mut self,
         messages: &mut Vec<(Message, Stopwatch)>,
     ) -> Result<Option<oneshot::Sender<()>>, String> {
+        faults::in_thread("writer");
         let queue_us = messages.first().map_or(0, |(_, waited)| waited.us());
-        let mut rows = if messages.is_empty() { CatchUp::Some } else { CatchUp::Least };
+        let idle = messages.iter().all(|(message, _)| matches!(message, Message::Idle));
+        let mut rows = if idle { CatchUp::Some } else { CatchUp::Least };
+        self.came.fetch_add(u64::from(!idle), Ordering::AcqRel);
         let mut callers = Callers::default();
         let mut groups = Vec::with_capacity(messages.len());
         for (message, _) in messages.drain(..) {
@@ -249,6 +296,7 @@ impl<J: Journal> Writer<J> {
                     groups.push(commands);
                     callers.executed.push(reply);
                 }
+                Message::Idle => {}
                 // A caller that has gone away needs no answer.
                 Message::SaveFold(name, at, text, reply) => {
                     let _ = reply.send(self.machine.save_fold(name, at, &text));
@@ -326,4 +374,5 @@ impl<J: Journal> Inline<J> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a wait by the real clock is a safety net")]
 pub(crate) mod tests;

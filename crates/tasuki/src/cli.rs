@@ -6,8 +6,8 @@ use tasuki_cli::{COMMON, Commands};
 
 use crate::commands::{
     agent, audit, backup, chain, channel, completions, context, dead_letter, demo, doctor,
-    envelope, explain, handoff, health, keys, memory, migrate, moved, pipeline, ready, rebuild,
-    reference, restore, serve, stats, task, tenant, token,
+    envelope, explain, handoff, health, keys, memory, migrate, moved, pipeline, question, ready,
+    rebuild, reference, restore, serve, stats, task, tenant, token,
 };
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -61,6 +61,8 @@ enum Command {
     Keys(keys::Keys),
     /// Issue, list and revoke tokens
     Token(token::Token),
+    /// Look at what holders ask, and answer it
+    Question(question::Question),
     /// Say what tenants may use
     Tenant(tenant::Tenant),
     /// Verify, export and follow the audit log
@@ -120,6 +122,7 @@ impl Commands for Cli {
             Command::Agent(agent) => agent.run(output).await,
             Command::Keys(keys) => keys.run(output).await,
             Command::Token(token) => token.run(output).await,
+            Command::Question(question) => question.run(output).await,
             Command::Tenant(tenant) => tenant.run(output).await,
             Command::Audit(audit) => audit.run(output).await,
             Command::Ready(ready) => ready.run(output).await,

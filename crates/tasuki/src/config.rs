@@ -10,15 +10,19 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use tasuki_core::address::Guard;
 use tasuki_core::assembly::Profiles;
+use tasuki_core::breaker::Limits as Breakers;
 use tasuki_core::{Terms, secrets};
 use tasuki_engine::Settings;
 use tasuki_http::Limits;
 use tasuki_store::Sync;
+use tasuki_store::postgres::{password_in, with_password};
 
 use crate::exit::Failure;
 
 /// Read where no other file is named.
 const FILE: &str = "tasuki.toml";
+/// Has the password for PostgreSQL, where the URL has none.
+pub(crate) const STORE_PASSWORD: &str = "TASUKI_STORE_PASSWORD";
 /// More connections than this no machine holds.
 const CONNECTIONS_MAX: usize = 1_000_000;
 
@@ -74,6 +78,10 @@ keys! {
         /// system's [default: none]
         #[arg(long, env = "TASUKI_STORE_CA", hide_env_values = true, value_name = "FILE")]
         store_ca: PathBuf,
+        /// A file with the password for PostgreSQL, which others cannot read. TASUKI_STORE_PASSWORD does
+        /// as well; a password on the command line is hidden from the list of processes [default: none]
+        #[arg(long, env = "TASUKI_STORE_PASSWORD_FILE", hide_env_values = true, value_name = "FILE")]
+        store_password_file: PathBuf,
         /// Whether the URL leads to a pooler that gives every transaction another connection, such as
         /// PgBouncer in transaction mode [default: false]
         #[arg(
@@ -147,6 +155,7 @@ keys! {
         #[arg(long, env = "TASUKI_EXPIRES_IN_MS", hide_env_values = true, value_name = "MS")]
         expires_in_ms: u64 = Settings::default().expires_in_ms,
         ..terms: TermKeys,
+        ..breakers: BreakerKeys,
         ..limits: LimitKeys,
     }
 
@@ -198,6 +207,30 @@ keys! {
             value_name = "MS"
         )]
         backoff_ms: u64 = Terms::default().backoff_ms,
+    }
+
+    /// When nothing more goes to an agent that fails.
+    #[command(next_help_heading = "Breakers of agents that fail")]
+    struct BreakerKeys {
+        /// How many handoffs in a row must use up their tries before nothing more goes to an agent
+        /// [default: 3]
+        #[arg(
+            id = "breakers.failures",
+            long = "breakers-failures",
+            env = "TASUKI_BREAKERS_FAILURES",
+            hide_env_values = true,
+            value_name = "N"
+        )]
+        failures: u32 = Breakers::default().failures,
+        /// How long nothing goes to it then, in milliseconds [default: 60000]
+        #[arg(
+            id = "breakers.open_ms",
+            long = "breakers-open-ms",
+            env = "TASUKI_BREAKERS_OPEN_MS",
+            hide_env_values = true,
+            value_name = "MS"
+        )]
+        open_ms: u64 = Breakers::default().open_ms,
     }
 
     /// What one client may ask of the broker.
@@ -279,6 +312,8 @@ pub(crate) struct Config {
     /// A PostgreSQL, and how it is used.
     pub(crate) store: Option<String>,
     pub(crate) store_ca: Option<PathBuf>,
+    /// What the URL does not say.
+    store_password: Option<String>,
     pub(crate) store_pooler: bool,
     pub(crate) store_connections: usize,
     pub(crate) store_retain_days: u32,
@@ -297,8 +332,10 @@ impl Keys {
         let keys = self.or(Self::read(file)?).or(Self::defaults());
         let guard = guard(keys.webhook_allow.as_deref().unwrap_or_default())?;
         let profiles = keys.profiles.clone();
+        let store_password = store_password(keys.store_password_file.as_deref())?;
         let mut config = keys.complete().expect("the defaults have every key");
         config.settings.guard = guard;
+        config.store_password = store_password;
         if let Some(path) = profiles {
             config.settings.profiles = Arc::new(read_profiles(&path)?);
         }
@@ -317,13 +354,17 @@ impl Keys {
             let hint = "name a file that can be read with --config, or leave it out";
             Failure::usage(format!("cannot read the configuration file {name}: {error}"), hint)
         })?;
-        toml::from_str(&text).map_err(|error| {
+        let keys: Self = toml::from_str(&text).map_err(|error| {
             let message = format!("the configuration file {name} has a mistake: {error}");
             Failure::usage(
                 message.trim_end(),
                 "docs/reference/configuration.md describes every key; `tasuki serve --help` too",
             )
-        })
+        })?;
+        if keys.store.as_deref().is_some_and(|url| password_in(url).is_some()) {
+            check_secret(path)?;
+        }
+        Ok(keys)
     }
 
     fn complete(self) -> Option<Config> {
@@ -339,6 +380,7 @@ impl Keys {
             data: self.data?,
             store: self.store,
             store_ca: self.store_ca,
+            store_password: None,
             store_pooler: self.store_pooler?,
             store_connections: self.store_connections?,
             store_retain_days: self.store_retain_days?,
@@ -352,6 +394,10 @@ impl Keys {
             pipelines: self.pipelines,
             settings: Settings {
                 terms,
+                breakers: Breakers {
+                    failures: self.breakers.failures?,
+                    open_ms: self.breakers.open_ms?,
+                },
                 expires_in_ms: self.expires_in_ms?,
                 open: self.auth? == AuthMode::Off,
                 secrets: self.secrets?.into(),
@@ -366,6 +412,32 @@ impl Keys {
             },
         })
     }
+}
+
+/// The password for PostgreSQL, from a file or the environment.
+pub(crate) fn store_password(file: Option<&Path>) -> Result<Option<String>, Failure> {
+    let Some(path) = file else { return Ok(std::env::var(STORE_PASSWORD).ok()) };
+    check_secret(path)?;
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let message = format!("cannot read the password in {}: {error}", path.display());
+        Failure::usage(message, "name a file that can be read with --store-password-file")
+    })?;
+    Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()))
+}
+
+/// A URL of PostgreSQL with the password that the environment has for it.
+pub(crate) fn store_url(url: &str) -> String {
+    match std::env::var(STORE_PASSWORD) {
+        Ok(password) => with_password(url, &password),
+        Err(_) => url.to_owned(),
+    }
+}
+
+fn check_secret(path: &Path) -> Result<(), Failure> {
+    tasuki_store::private::check_secret(path).map_err(|error| {
+        let hint = format!("chmod 600 {}", path.display());
+        Failure::new(crate::exit::Exit::Refused, error.to_string(), hint)
+    })
 }
 
 fn guard(allowed: &[String]) -> Result<Guard, Failure> {
@@ -400,9 +472,20 @@ fn read_profiles(path: &Path) -> Result<Profiles, Failure> {
 }
 
 impl Config {
+    /// Where the work is kept, if not in the data directory.
+    pub(crate) fn store_url(&self) -> Option<String> {
+        let url = self.store.as_ref()?;
+        Some(match &self.store_password {
+            Some(password) => with_password(url, password),
+            None => url.clone(),
+        })
+    }
+
     fn checked(self) -> Result<Self, Failure> {
         let wrong = |problem: String| Failure::usage(problem, "correct it and start again");
         self.settings.terms.check().map_err(|problem| wrong(format!("terms.{problem}")))?;
+        let breakers = self.settings.breakers.check();
+        breakers.map_err(|problem| wrong(format!("breakers.{problem}")))?;
         let connections = self.limits.connections_max;
         if !(1..=CONNECTIONS_MAX).contains(&connections) {
             let problem = format!("is {connections}, expected 1 to {CONNECTIONS_MAX}");

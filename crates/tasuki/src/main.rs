@@ -4,6 +4,7 @@
 mod cli;
 mod commands;
 mod config;
+mod hidden;
 mod rules;
 mod store_failed;
 
@@ -17,5 +18,9 @@ use tasuki_cli::{args, client, exit, output};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    if let Err(failure) = hidden::hide_passwords() {
+        output::Output { json: false }.failure(&failure);
+        return failure.exit.into();
+    }
     tasuki_cli::main::<cli::Cli>()
 }

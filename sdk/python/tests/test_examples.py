@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from conftest import EXAMPLES
+import tasuki
 from tasuki.testing import Broker
 
 PROGRAMS = sorted(EXAMPLES.glob("*.py"))
@@ -29,8 +30,12 @@ def test_an_example_prints_what_it_says(program: Path) -> None:
             timeout=180,
             check=False,
         )
+        with tasuki.Client(broker.url, agent="person") as client:
+            left = [task.intent for task in client.tasks.page(state="open").tasks]
+            letters = client.dead_letters.page().handoffs
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.splitlines() == promised(program)
+    assert (left, letters) == ([], []), "an example leaves nothing open"
 
 
 def promised(program: Path) -> list[str]:

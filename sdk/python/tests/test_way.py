@@ -190,11 +190,11 @@ def test_a_stream_that_is_none_ends_with_an_error(way: Way) -> None:
 
 
 def test_a_stream_that_may_have_missed_something_says_so_and_from_where_to_go_on(way: Way) -> None:
-    missed = b'id: 380\nevent: missed\ndata: {"after":412,"resume_after":380}\n\n'
+    missed = b'id: 1-380\nevent: missed\ndata: {"after":"1-412","resume_after":"1-380"}\n\n'
     way.instead = lambda _: (200, "text/event-stream", missed)
     with Client(way.url) as client, pytest.raises(errors.EventsMissed) as found:
         next(iter(client.events(after=412)))
-    assert found.value.resume_after == 380
+    assert found.value.resume_after == "1-380"
 
 
 IDLE = """

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes what follows from something else, or with --check says what is out of date.
 
-- `models.py` and `_routes.py` follow from `api/openapi.json`: what the API takes and gives.
+- `models.py` follows from `api/openapi.json`: what the API takes and gives.
+- `_routes.py` follows from `api/operations.json`: every operation there is.
 - `_sync/*.py` follows from `_async/*.py`: the twin without await.
 - `docs/reference/python.md` follows from the signatures and the texts of the clients.
 """
@@ -24,6 +25,7 @@ HERE = Path(__file__).resolve().parent.parent
 PACKAGE = HERE / "src" / "tasuki"
 ROOT = HERE.parent.parent
 OPENAPI = ROOT / "api" / "openapi.json"
+OPERATIONS = ROOT / "api" / "operations.json"
 DOCUMENT = ROOT / "docs" / "reference" / "python.md"
 HEAD = """\
 # SPDX-License-Identifier: Apache-2.0
@@ -231,8 +233,8 @@ def quoted(text: str) -> str:
     return text if set(text.split(" | ")) <= plain else f'"{text}"'
 
 
-def routes(document: Schema) -> str:
-    head = HEAD.format(source="api/openapi.json") + textwrap.dedent('''
+def routes(table: Schema) -> str:
+    head = HEAD.format(source="api/operations.json") + textwrap.dedent('''
         """Where each operation of the API is, what it takes, and what it gives."""
 
         from __future__ import annotations
@@ -243,36 +245,18 @@ def routes(document: Schema) -> str:
         from ._wire import Route
 
         ''')
-    lines = []
-    for path, operations in document["paths"].items():
-        for method, operation in operations.items():
-            lines.append(route(document, path, method, operation))
-    return head + "\n".join(sorted(lines)) + "\n"
+    return head + "\n".join(sorted(route(one) for one in table["operations"])) + "\n"
 
 
-def route(document: Schema, path: str, method: str, operation: Schema) -> str:
-    replies = [r for code, r in operation["responses"].items() if code.startswith("2")]
-    content = next(iter(replies[0]["content"].items()))
-    ref = content[1].get("schema", {}).get("$ref", "")
-    reply = f"m.{ref.rsplit('/', 1)[-1]}" if ref else "Any"
-    query = sorted(p["name"] for p in operation.get("parameters", []) if p["in"] == "query")
-    body: list[str] = []
-    request = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
-    schema = request.get("schema", {})
-    schemas = document["components"]["schemas"]
-    if "$ref" in schema:
-        schema = schemas[schema["$ref"].rsplit("/", 1)[-1]]
-    # The first of two forms is the current one.
-    if "properties" not in schema and schema.get("anyOf"):
-        schema = schemas[schema["anyOf"][0]["$ref"].rsplit("/", 1)[-1]]
-    body = sorted(schema.get("properties", {}))
-    name = operation["operationId"].upper()
-    kind = reply if ref else "object"
-    takes = f"({', '.join(json.dumps(q) for q in query)}{',' if len(query) == 1 else ''})"
-    says = f"({', '.join(json.dumps(b) for b in body)}{',' if len(body) == 1 else ''})"
+def route(operation: Schema) -> str:
+    http = operation["http"]
+    kind = f"m.{operation['answers']}" if operation["answers"] else "object"
+    members = sorted(operation["members"])
+    listed = f"({', '.join(json.dumps(it) for it in members)}{',' if len(members) == 1 else ''})"
+    takes, says = (listed, "()") if http["method"] == "GET" else ("()", listed)
     return (
-        f'{name}: Route[{kind}] = Route("{method.upper()}", "{path}", {kind}, '
-        f"query={takes}, body={says})"
+        f'{operation["name"].upper()}: Route[{kind}] = Route("{http["method"]}", '
+        f'"{http["path"]}", {kind}, query={takes}, body={says})'
     )
 
 
@@ -487,7 +471,7 @@ def main() -> int:
     document = json.loads(OPENAPI.read_text("utf-8"))
     wanted = {
         PACKAGE / "models.py": Models(document).text(),
-        PACKAGE / "_routes.py": routes(document),
+        PACKAGE / "_routes.py": routes(json.loads(OPERATIONS.read_text("utf-8"))),
     }
     for source in sorted((PACKAGE / "_async").glob("*.py")):
         wanted[PACKAGE / "_sync" / source.name] = twin(source.read_text("utf-8"), source.name)

@@ -14,6 +14,7 @@ mod manifest;
 mod profile;
 mod receipt;
 mod render;
+mod said;
 mod score;
 mod summary;
 mod text;
@@ -29,6 +30,7 @@ pub use receipt::{
     Demoted, Dropped, Gap, Kept, Large, Reason, Receipt, Strategy, TooSmall, Warning, WarningCode,
 };
 pub use render::{Brief, Rule};
+pub use said::{SAID_TOKENS_MAX, said};
 pub use summary::{SUMMARY_TOKENS_MAX, extract, gist};
 pub use text::{PART_TOKENS, identifier_density, parts, sentences};
 pub use tokens::{Piece, Tokenizer};

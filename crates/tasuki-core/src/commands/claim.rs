@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use super::{Case, Footprint, Returns, Seeks, Stated, escalate};
+use crate::breaker::BreakerState;
 use crate::canonical::Body;
 use crate::decide::{Decision, NewEvent, Outcome};
 use crate::envelope::Target;
 use crate::event::{Actor, Claimed, DeadReason, Event};
 use crate::handoff::{self, Handoff, State};
-use crate::ids::{AgentId, Capability, ClaimId, HandoffId, RequestId};
+use crate::ids::{AgentId, Capability, ClaimId, HandoffId, RequestId, Timestamp};
 use crate::refusal::Refusal;
 use crate::registry::{Purpose, Standing, Token};
 use crate::terms::{LEASE_MS_MAX, LEASE_MS_MIN};
@@ -61,14 +62,18 @@ impl Stated for Claim {
             request: self.request_id.as_ref(),
             takes: true,
         };
-        Footprint { seeks: Some(seeks), ..Footprint::default() }
+        let claims_for = Some(&self.seeker.agent);
+        Footprint { seeks: Some(seeks), claims_for, ..Footprint::default() }
     }
 
     fn decide(&self, case: &Case<'_>) -> Result<Decision, Refusal> {
         if let Some(repeat) = repeated(self, case) {
             return Ok(repeat);
         }
-        let waiting = case.view.waiting(&self.seeker, self.claim_ids.len());
+        // Who failed too often gets nothing for a while, and then one.
+        let may = breaker_of(&self.seeker.agent, case).claims_max();
+        let mut waiting = if may == 0 { Vec::new() } else { claimable(self, case) };
+        waiting.truncate(may);
         let welcome = welcome(&self.seeker.agent, case);
         let in_time = waiting
             .into_iter()
@@ -85,7 +90,8 @@ impl Stated for Claim {
 
 impl Stated for ClaimOne {
     fn footprint(&self) -> Footprint<'_> {
-        Footprint::of_handoff(&self.handoff)
+        let claims_for = Some(&self.claim.seeker.agent);
+        Footprint { claims_for, ..Footprint::of_handoff(&self.handoff) }
     }
 
     fn decide(&self, case: &Case<'_>) -> Result<Decision, Refusal> {
@@ -100,8 +106,8 @@ impl Stated for ClaimOne {
             State::Claimed(held) | State::InProgress(held) if same_request(held) => {
                 return Ok(Decision::unchanged(Outcome::repeated(id)));
             }
-            State::Pending { .. } => {}
-            State::AwaitingApproval | State::Scheduled { .. } => {
+            State::Pending { .. } | State::Answered(_) => {}
+            State::AwaitingApproval | State::Scheduled { .. } | State::InputRequired(_) => {
                 let state = handoff.state.name();
                 return Err(Refusal::WrongState { handoff: id, state, wanted: "claimed" });
             }
@@ -109,12 +115,13 @@ impl Stated for ClaimOne {
             | State::InProgress(_)
             | State::Completed { .. }
             | State::Failed { .. }
+            | State::Aborted { .. }
             | State::Cancelled { .. }
             | State::DeadLettered { .. } => {
                 return Err(Refusal::AlreadyClaimed { handoff: id, state: handoff.state.name() });
             }
         }
-        may_take(handoff, &wish.seeker)?;
+        may_take(handoff, &wish.seeker, case.now)?;
         if !welcome(&wish.seeker.agent, case) {
             return Err(Refusal::HandoffNotFound(id));
         }
@@ -124,6 +131,11 @@ impl Stated for ClaimOne {
         }
         if let Some(first) = case.view.ahead_of(handoff) {
             return Err(Refusal::OutOfTurn { handoff: id, first });
+        }
+        let breaker = breaker_of(&wish.seeker.agent, case);
+        if breaker.claims_max() == 0 {
+            let worker = Target::Agent(wish.seeker.agent.clone());
+            return Err(escalate::unavailable(&worker, breaker, case));
         }
         let claim_id = wish.claim_ids.first().copied();
         let claim_id = claim_id.expect("the engine gives a claim id for each handoff it asks for");
@@ -174,8 +186,11 @@ impl Stated for Decline {
             State::Pending { .. } | State::Scheduled { .. } | State::AwaitingApproval => {}
             State::Claimed(_)
             | State::InProgress(_)
+            | State::InputRequired(_)
+            | State::Answered(_)
             | State::Completed { .. }
             | State::Failed { .. }
+            | State::Aborted { .. }
             | State::Cancelled { .. }
             | State::DeadLettered { .. } => {
                 let state = handoff.state.name();
@@ -193,6 +208,20 @@ impl Stated for Decline {
     }
 }
 
+/// What a seeker may take now: answers that are kept for it, and then what waits.
+fn claimable(wish: &Claim, case: &Case<'_>) -> Vec<HandoffId> {
+    let max = wish.claim_ids.len();
+    let given_out = |id: &HandoffId| match case.view.handoff(*id).map(|handoff| &handoff.state) {
+        Some(State::Answered(kept)) => !kept.by_id,
+        _ => false,
+    };
+    let mut found = case.view.kept(&wish.seeker.agent);
+    found.retain(given_out);
+    found.truncate(max);
+    found.extend(case.view.waiting(&wish.seeker, max - found.len()));
+    found
+}
+
 /// The same agent asks again with the same request id: it lost our reply, not the claim.
 fn repeated(wish: &Claim, case: &Case<'_>) -> Option<Decision> {
     let request = wish.request_id.as_ref()?;
@@ -201,16 +230,32 @@ fn repeated(wish: &Claim, case: &Case<'_>) -> Option<Decision> {
     (!outcome.handoffs.is_empty()).then(|| Decision::unchanged(outcome))
 }
 
+/// What the breaker of the one who claims lets it have.
+fn breaker_of(agent: &AgentId, case: &Case<'_>) -> BreakerState {
+    escalate::breaker(case.view, &Target::Agent(agent.clone()), case.now)
+}
+
 fn claimed(handoff: &Handoff, wish: &Claim, claim_id: ClaimId, case: &Case<'_>) -> NewEvent {
     let lease_ms = wish.lease_ms.unwrap_or(handoff.terms.lease_ms);
+    let hard_until = match &handoff.state {
+        // Whoever asked goes on with the time that it had.
+        State::Answered(kept) if kept.agent == wish.seeker.agent => kept.hard_until,
+        _ => case.now.plus_ms(handoff.terms.work_ms),
+    };
     let event = Event::Claimed(Claimed {
         agent: wish.seeker.agent.clone(),
         claim_id,
         fence: handoff.fence.next(case.view.epoch()),
-        attempt: handoff.claims + 1,
+        attempt: handoff.next_attempt(),
         lease_ms: lease_ms.clamp(LEASE_MS_MIN, LEASE_MS_MAX),
-        hard_until: case.now.plus_ms(handoff.terms.work_ms).min(handoff.expires_at),
+        hard_until: hard_until.min(handoff.expires_at),
         request_id: wish.request_id.clone(),
+        probes: match breaker_of(&wish.seeker.agent, case) {
+            BreakerState::Closed => None,
+            BreakerState::Open { .. } | BreakerState::HalfOpen { .. } => {
+                Some(Target::Agent(wish.seeker.agent.clone()))
+            }
+        },
     });
     NewEvent::on(handoff, Actor::Agent(wish.seeker.agent.clone()), event)
 }
@@ -223,13 +268,29 @@ fn welcome(agent: &AgentId, case: &Case<'_>) -> bool {
     let has_key = known.keys.is_empty() || known.keys_at(now).next().is_some();
     let mut tokens = view.registry().tokens.values();
     let bears = |token: &Arc<Token>| {
-        token.purpose == Purpose::Bearer && token.agent == *agent && token.counts(now)
+        token.purpose == Purpose::Bearer
+            && token.agent == *agent
+            && view.registry().token_counts(token, now)
     };
     known.standing != Standing::Deregistered && (has_key || tokens.any(bears))
 }
 
-/// Whether a handoff is meant for somebody.
-pub(super) fn may_take(handoff: &Handoff, seeker: &Seeker) -> Result<(), Refusal> {
+/// Whether a handoff is meant for somebody. An answer is kept for its asker for a while.
+pub(super) fn may_take(handoff: &Handoff, seeker: &Seeker, now: Timestamp) -> Result<(), Refusal> {
+    let kept = match &handoff.state {
+        State::Answered(kept) => Some(kept),
+        _ => None,
+    };
+    if let Some(kept) = kept.filter(|kept| now < kept.until && kept.agent != seeker.agent) {
+        return Err(Refusal::KeptForAsker {
+            handoff: handoff.id,
+            agent: kept.agent.clone(),
+            left_ms: kept.until.ms_after(now),
+        });
+    }
+    if kept.is_some_and(|kept| kept.agent == seeker.agent) {
+        return Ok(());
+    }
     let meant = match &handoff.to {
         Target::Agent(agent) => *agent == seeker.agent,
         Target::Capability(capability) => seeker.capabilities.contains(capability),

@@ -40,7 +40,7 @@ impl Stated for Counter {
         let (id, agent) = (self.handoff, case.agent());
         let handoff = case.handoff(id)?;
         unclaimed(handoff, "countered")?;
-        claim::may_take(handoff, &self.seeker)?;
+        claim::may_take(handoff, &self.seeker, case.now)?;
         self.terms.check().map_err(Refusal::InvalidTerms)?;
         let others = handoff.counters.iter().filter(|counter| counter.agent != *agent).count();
         if others >= COUNTERS_MAX {
@@ -89,8 +89,11 @@ fn unclaimed(handoff: &Handoff, wanted: &'static str) -> Result<(), Refusal> {
         State::AwaitingApproval | State::Scheduled { .. } | State::Pending { .. } => Ok(()),
         State::Claimed(_)
         | State::InProgress(_)
+        | State::InputRequired(_)
+        | State::Answered(_)
         | State::Completed { .. }
         | State::Failed { .. }
+        | State::Aborted { .. }
         | State::Cancelled { .. }
         | State::DeadLettered { .. } => {
             let state = handoff.state.name();

@@ -65,7 +65,7 @@ fn of_handoff(
     }
     let mut events = Vec::new();
     for position in at.iter().copied().take(ERASED_MAX) {
-        let shared = position == handoff.envelope_at || position == task.intent_at;
+        let shared = position == handoff.envelope_pos || position == task.intent_pos;
         let ours = |body: &StoredBody| body.handoff == Some(id) || shared;
         let body = case.view.body(position).filter(ours).ok_or(Refusal::BodyNotFound(position))?;
         if !body.erased {

@@ -5,7 +5,7 @@
 
 use super::{Offer, Seeker};
 use crate::envelope::Target;
-use crate::ids::{AgentId, DocumentId, HandoffId, Position, RequestId, TaskId};
+use crate::ids::{AgentId, DocumentId, HandoffId, Position, RequestId, TaskId, Timestamp};
 use crate::registry::Registry;
 use crate::turn::Queue;
 
@@ -14,6 +14,8 @@ use crate::turn::Queue;
 pub struct Footprint<'c> {
     /// Tasks that are seen and may change. With each comes the handoff under way in it.
     pub tasks: &'c [TaskId],
+    /// More of them, where a command names them in several places.
+    pub others: Vec<TaskId>,
     /// Handoffs that are seen and may change. With each comes its task.
     pub handoffs: &'c [HandoffId],
     pub documents: Vec<&'c DocumentId>,
@@ -29,6 +31,8 @@ pub struct Footprint<'c> {
     pub seeks: Option<Seeks<'c>>,
     /// How many handoffs to which something is due are seen with their tasks, and may change.
     pub due: usize,
+    /// By when, if not by the time of the decision.
+    pub due_until: Option<Timestamp>,
     /// Whose claims are seen with their tasks, and may end.
     pub held: Held<'c>,
     /// Whether what is seen may enter a queue.
@@ -36,6 +40,8 @@ pub struct Footprint<'c> {
     /// Whether agents, keys, tokens, tenants or channels may change.
     pub identity: bool,
     pub breakers: Changes,
+    /// Who claims, and may be the one that shows whether it works again.
+    pub claims_for: Option<&'c AgentId>,
     pub reservations: Changes,
     /// Whether it brings work or text. A full disk refuses these and takes the rest.
     pub brings_work: bool,
@@ -94,6 +100,11 @@ impl<'c> Footprint<'c> {
         Self { handoffs: std::slice::from_ref(handoff), ..Self::default() }
     }
 
+    /// Every task that it names.
+    pub fn all_tasks(&self) -> impl Iterator<Item = TaskId> + '_ {
+        self.tasks.iter().chain(&self.others).copied()
+    }
+
     /// Whether the command looks for something and names nothing.
     #[must_use]
     pub fn only_looks(&self) -> bool {
@@ -104,19 +115,22 @@ impl<'c> Footprint<'c> {
     /// themselves.
     #[must_use]
     pub fn may_change(&self, known: &Registry) -> bool {
-        let reserved = |id: &HandoffId| known.reservations.contains_key(id);
+        let reserved = |id: &HandoffId| known.guards.reservations.contains_key(id);
         let breakers = match self.breakers {
             Changes::Never => false,
-            Changes::OfNamed | Changes::OfAny => !known.breakers.is_empty(),
+            Changes::OfNamed => self.handoffs.iter().any(|id| known.probes(*id).is_some()),
+            Changes::OfAny => !known.guards.breakers.is_empty(),
             Changes::Always => true,
         };
+        let claimant = self.claims_for.map(|agent| Target::Agent(agent.clone()));
+        let probes = claimant.is_some_and(|target| known.guards.breakers.contains_key(&target));
         let reservations = match self.reservations {
             Changes::Never => false,
             Changes::OfNamed => self.handoffs.iter().any(reserved),
-            Changes::OfAny => !known.reservations.is_empty(),
+            Changes::OfAny => !known.guards.reservations.is_empty(),
             Changes::Always => true,
         };
-        self.identity || breakers || reservations
+        self.identity || breakers || probes || reservations
     }
 
     /// The queues that new offers may enter, and who sends them.
@@ -129,5 +143,5 @@ impl<'c> Footprint<'c> {
 
 /// Where an offer may go: to its target, or to a fallback.
 pub fn targets(offer: &Offer) -> impl Iterator<Item = &Target> {
-    std::iter::once(&offer.to).chain(&offer.contract.fallbacks)
+    std::iter::once(&offer.to).chain(&offer.contract.routing.fallbacks)
 }

@@ -2,20 +2,24 @@
 //! What only the holder of a claim may do. Every call shows the claim id and the fence; if either
 //! differs, or the hard deadline has passed, the claim is stale.
 
+use super::question::{self, Ask};
+use super::talk::{self, Attach};
 use super::{Case, Changes, Footprint, Offer, OfferTask, Returns, Stated, claim, escalate, offer};
+use crate::budget::Spent;
 use crate::canonical::Body;
 use crate::contract::{Checked, Successors};
 use crate::decide::{Decision, NewEvent, Outcome};
-use crate::envelope::Control;
-use crate::event::{Acknowledged, Actor, DeadReason, Event, FailureClass};
+use crate::envelope::{Control, Target};
+use crate::event::{Acknowledged, Actor, DeadReason, Event, FailureClass, SpentBy};
 use crate::handoff::{Attempt, AttemptEnd, Claim, Handoff, State};
-use crate::ids::{AgentId, ClaimId, Fence, HandoffId, Hash, Resource};
+use crate::ids::{AgentId, ClaimId, Fence, HandoffId, Hash, Resource, TaskId, Timestamp};
 use crate::quota;
 use crate::refusal::Refusal;
 use crate::registry::Signed;
 use crate::report::authored;
 use crate::reserve::RESOURCES_MAX;
 use crate::task::Task;
+use crate::tree::Hangs;
 
 /// How many handoffs one completion may create.
 pub const FOLLOW_UPS_MAX: usize = 100;
@@ -28,6 +32,16 @@ pub struct Held {
     /// The holder's signature over what it does, if it gave one.
     pub signed: Option<Signed>,
     pub act: Act,
+    /// What the attempt used that ends by this, if it says so.
+    pub used: Option<UsedBy>,
+}
+
+/// What an attempt used, and for whom that counts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UsedBy {
+    pub spent: Spent,
+    /// The tasks above its own.
+    pub above: Vec<TaskId>,
 }
 
 /// Who acts on a claim, and its signature over what it does, if it gave one.
@@ -44,6 +58,8 @@ pub struct Proof {
     pub fence: Fence,
 }
 
+// One is on its way at a time, so the room of the largest costs nothing.
+#[expect(clippy::large_enum_variant)]
 #[derive(Debug, Clone)]
 pub enum Act {
     Start,
@@ -71,6 +87,19 @@ pub enum Act {
         reason: Option<Body>,
     },
     Release,
+    /// Asks and waits: the claim ends, and the answer brings a new one.
+    Ask(Ask),
+    /// Extends the lease, having taken note of the messages up to this one.
+    Acknowledge {
+        up_to: u32,
+    },
+    /// Leaves a piece of work that is there already.
+    Attach(Attach),
+    /// Gives the work back, to be claimed from a time on.
+    PutBack {
+        until: Timestamp,
+        reason: Option<Body>,
+    },
     /// Takes resources for itself as long as the claim holds.
     Reserve {
         resources: Vec<Resource>,
@@ -93,6 +122,10 @@ impl Act {
             | Self::Progress { .. }
             | Self::Decline { .. }
             | Self::Release
+            | Self::Ask(_)
+            | Self::Acknowledge { .. }
+            | Self::Attach(_)
+            | Self::PutBack { .. }
             | Self::Reserve { .. }
             | Self::Unreserve { .. } => None,
         }
@@ -104,12 +137,27 @@ impl Stated for Held {
         let named = Footprint::of_handoff(&self.handoff);
         let back = Footprint {
             returns: Returns::Again,
+            breakers: Changes::OfNamed,
             reservations: Changes::OfNamed,
             ..Footprint::of_handoff(&self.handoff)
         };
+        let above = self.used.as_ref().map_or(&[][..], |used| &used.above);
         match &self.act {
-            Act::Start | Act::ReadBack(_) | Act::Heartbeat | Act::Progress { .. } => named,
+            Act::Start
+            | Act::ReadBack(_)
+            | Act::Heartbeat
+            | Act::Progress { .. }
+            | Act::Ask(_)
+            | Act::Acknowledge { .. } => named,
+            Act::Attach(_) => Footprint { brings_work: true, ..named },
+            Act::PutBack { .. } => Footprint { reservations: Changes::OfNamed, ..named },
             Act::Complete { follow_ups, .. } => Footprint {
+                others: {
+                    let mut others = offer::awaited(follow_ups);
+                    others.extend(above);
+                    others.extend(follow_ups.first().iter().flat_map(|offer| &offer.above));
+                    others
+                },
                 offers: follow_ups,
                 breakers: Changes::OfAny,
                 reservations: Changes::OfNamed,
@@ -117,7 +165,9 @@ impl Stated for Held {
                 ..named
             },
             // What uses up its tries counts against its target.
-            Act::Fail { .. } => Footprint { breakers: Changes::Always, ..back },
+            Act::Fail { .. } => {
+                Footprint { others: above.to_vec(), breakers: Changes::Always, ..back }
+            }
             Act::Decline { .. } | Act::Release => back,
             Act::Reserve { .. } | Act::Unreserve { .. } => {
                 Footprint { reservations: Changes::Always, ..named }
@@ -145,7 +195,10 @@ impl Stated for Held {
                 && case.now < claim.hard_until
         });
         let Some(claim) = current else { return Ok(stale(handoff, *proof, act)) };
-        let mut decision = act_as_holder(handoff, claim, act, case)?;
+        let spent = self.spent(handoff, claim, case)?;
+        let mut decision = act_as_holder(handoff, claim, act, self.used.as_ref(), case)?;
+        // What an attempt used counts before what follows from it.
+        decision.events.splice(0..0, spent);
         // What was there already was acknowledged then.
         if decision.outcome.as_ref().is_ok_and(|outcome| !outcome.repeated) {
             decision.events.splice(0..0, self.acknowledged(handoff, case));
@@ -155,6 +208,40 @@ impl Stated for Held {
 }
 
 impl Held {
+    /// What the attempt used, for its own task and all those above it.
+    fn spent(
+        &self,
+        handoff: &Handoff,
+        claim: &Claim,
+        case: &Case<'_>,
+    ) -> Result<Vec<NewEvent>, Refusal> {
+        let ends = match self.act {
+            Act::Complete { .. } | Act::Fail { .. } => true,
+            Act::Start
+            | Act::ReadBack(_)
+            | Act::Heartbeat
+            | Act::Progress { .. }
+            | Act::Ask(_)
+            | Act::Acknowledge { .. }
+            | Act::Attach(_)
+            | Act::PutBack { .. }
+            | Act::Decline { .. }
+            | Act::Release
+            | Act::Reserve { .. }
+            | Act::Unreserve { .. } => false,
+        };
+        let Some(used) = self.used.as_ref().filter(|_| ends) else { return Ok(Vec::new()) };
+        let task = case.task(handoff.task_id)?;
+        if used.above != task.above() {
+            return Err(Refusal::TaskMoved(task.id));
+        }
+        let known = used.above.iter().filter(|id| case.view.task(**id).is_some());
+        let event = Event::Spent(SpentBy { by: handoff.id, used: used.spent });
+        let actor = Actor::Agent(claim.agent.clone());
+        let all = std::iter::once(&task.id).chain(known);
+        Ok(all.map(|id| NewEvent::on_task(*id, actor.clone(), event.clone())).collect())
+    }
+
     /// The holder's own signature over what it does, which stands in the log before what it did.
     fn acknowledged(&self, handoff: &Handoff, case: &Case<'_>) -> Option<NewEvent> {
         let (agent, signed) = (case.by.agent()?, self.signed.clone()?);
@@ -174,6 +261,7 @@ fn act_as_holder(
     handoff: &Handoff,
     claim: &Claim,
     act: &Act,
+    used: Option<&UsedBy>,
     case: &Case<'_>,
 ) -> Result<Decision, Refusal> {
     let actor = || Actor::Agent(claim.agent.clone());
@@ -190,6 +278,8 @@ fn act_as_holder(
             decision
         }
         Act::Heartbeat => {
+            // With its task, so that the holder hears what became of that meanwhile.
+            let done = Outcome { task: Some(handoff.task_id), ..done };
             let mut decision = Decision::unchanged(done);
             decision.renewals.push(handoff.id);
             decision
@@ -207,7 +297,7 @@ fn act_as_holder(
                 let more = follow_ups.len() - 1;
                 quota::check(case.view, claim.agent.tenant(), more, bytes)?;
             }
-            Decision::of(completed(handoff, claim, result, follow_ups, case)?, done)
+            Decision::of(completed(handoff, claim, result, follow_ups, used, case)?, done)
         }
         Act::Fail { class, failure, retry_after_ms, entropy } => {
             let after = Retry { asked_ms: *retry_after_ms, entropy: *entropy };
@@ -220,9 +310,15 @@ fn act_as_holder(
             let event = Event::Released { fence: claim.fence };
             Decision::of(vec![NewEvent::on(handoff, actor(), event)], done)
         }
+        Act::Ask(ask) => Decision::of(vec![question::asked(handoff, claim, ask, case)?], done),
+        Act::Acknowledge { up_to } => talk::acknowledge(handoff, claim, *up_to),
+        Act::Attach(attach) => return talk::attach(handoff, claim, attach, case),
+        Act::PutBack { until, reason } => {
+            return talk::put_back(handoff, claim, *until, reason.as_ref());
+        }
         Act::Reserve { resources } => return reserve(handoff, claim, resources, case),
         Act::Unreserve { resources } => {
-            let had = case.view.registry().reservations.get(&handoff.id);
+            let had = case.view.registry().guards.reservations.get(&handoff.id);
             let has = |it: &Resource| had.is_some_and(|known| known.resources.contains(it));
             let resources: Vec<_> = resources.iter().filter(|it| has(it)).cloned().collect();
             if resources.is_empty() {
@@ -241,7 +337,7 @@ fn reserve(
     resources: &[Resource],
     case: &Case<'_>,
 ) -> Result<Decision, Refusal> {
-    let known = &case.view.registry().reservations;
+    let known = &case.view.registry().guards.reservations;
     let own = known.get(&handoff.id);
     let is_new = |it: &&Resource| !own.is_some_and(|own| own.resources.contains(it));
     let new: Vec<_> = resources.iter().filter(is_new).cloned().collect();
@@ -274,7 +370,7 @@ fn reserve(
 
 /// Until the receiver has repeated what binds it, all it can do is that, wait, or give it back.
 fn read_back(handoff: &Handoff, act: &Act) -> Result<(), Refusal> {
-    let Some(expected) = handoff.contract.read_back else { return Ok(()) };
+    let Some(expected) = handoff.contract.agreement.read_back else { return Ok(()) };
     if !matches!(handoff.state, State::Claimed(_)) {
         return Ok(());
     }
@@ -284,9 +380,16 @@ fn read_back(handoff: &Handoff, act: &Act) -> Result<(), Refusal> {
         | Act::ReadBack(_)
         | Act::Progress { .. }
         | Act::Complete { .. }
+        | Act::Ask(_)
+        | Act::Attach(_)
         | Act::Reserve { .. }
         | Act::Unreserve { .. } => Err(Refusal::ReadBackNeeded { handoff: handoff.id, expected }),
-        Act::Heartbeat | Act::Fail { .. } | Act::Decline { .. } | Act::Release => Ok(()),
+        Act::Heartbeat
+        | Act::Acknowledge { .. }
+        | Act::Fail { .. }
+        | Act::Decline { .. }
+        | Act::Release
+        | Act::PutBack { .. } => Ok(()),
     }
 }
 
@@ -296,12 +399,15 @@ fn agreed(
     checked: Option<&Checked>,
     follow_ups: &[Offer],
 ) -> Result<(), Refusal> {
-    let Some(agreement) = handoff.contract.agreement() else { return Ok(()) };
-    let checked = checked.filter(|checked| checked.agreement == agreement);
+    let agreement = &handoff.contract.agreement;
+    if !agreement.binds_result() {
+        return Ok(());
+    }
+    let checked = checked.filter(|checked| checked.agreement == *agreement);
     let goes_on = |checked: &Checked| match &checked.successors {
-        Successors::Named => agreement.stage.is_none() || !follow_ups.is_empty(),
+        Successors::Named => agreement.route().is_none() || !follow_ups.is_empty(),
         Successors::Declared(stages) => {
-            let made = follow_ups.iter().map(|offer| offer.contract.stage.as_ref());
+            let made = follow_ups.iter().map(|offer| offer.contract.agreement.stage.as_ref());
             made.eq(stages.iter().map(Some))
         }
     };
@@ -317,6 +423,7 @@ fn completed(
     claim: &Claim,
     result: &Body,
     follow_ups: &[Offer],
+    used: Option<&UsedBy>,
     case: &Case<'_>,
 ) -> Result<Vec<NewEvent>, Refusal> {
     if follow_ups.len() > FOLLOW_UPS_MAX {
@@ -324,8 +431,11 @@ fn completed(
     }
     let mut next = None;
     let mut calls = Vec::new();
+    let made: Vec<_> = follow_ups.iter().map(|offer| offer.task.id()).collect();
     for offer in follow_ups {
-        offer::check_terms(offer, case.now)?;
+        // What follows ends no later than the hop that it follows.
+        offer::check_terms(offer, Some(handoff.expires_at), case.now)?;
+        offer::waits_for_known(offer, &made, case)?;
         let follows = (offer.previous, offer.hop) == (Some(handoff.envelope), handoff.hop + 1);
         let lifts_known = handoff.lifts.iter().all(|lift| offer.lifted.contains(&lift.constraint));
         if offer.from != claim.agent || !follows || !lifts_known {
@@ -351,26 +461,50 @@ fn completed(
             }
         }
     }
-    let failed_before = case.view.registry().breakers.contains_key(&handoff.to);
-    let recovers = failed_before.then(|| handoff.to.clone());
+    let worker = Target::Agent(claim.agent.clone());
+    let failed_before =
+        case.view.registry().guards.breakers.get(&worker).is_some_and(|it| it.in_row > 0);
+    let recovers = failed_before.then_some(worker);
     let event = Event::Completed { fence: claim.fence, result: result.hash, next, calls, recovers };
     let actor = Actor::Agent(claim.agent.clone());
     let mut events = vec![NewEvent::on(handoff, actor, event).with(Some(result.clone()))];
-    let blocked = case.view.task(handoff.task_id).is_some_and(Task::is_blocked);
+    let task = case.view.task(handoff.task_id);
+    let exhausted = task.is_some_and(|task| is_exhausted(task, used, follow_ups, case));
     for offer in follow_ups {
         let admitted = escalate::admit(offer, true, case)?;
-        events.extend(offer::offered(offer, admitted, blocked, None));
+        let hangs = match (&offer.task, task) {
+            (OfferTask::New { on_parent_end, .. }, Some(task)) => {
+                Some(Hangs::below(task, Some(handoff), *on_parent_end)?)
+            }
+            (OfferTask::New { .. } | OfferTask::Existing(_), _) => None,
+        };
+        let blocked = task.is_some_and(Task::is_blocked);
+        let setting = offer::Setting { blocked, limit: Some(handoff.expires_at), hangs };
+        // The result is kept; what would follow waits for somebody to decide.
+        let dead_end = exhausted.then_some(DeadReason::BudgetExhausted).or(offer.dead_end);
+        events.extend(offer::offered(offer, admitted, setting, dead_end, None));
     }
     Ok(events)
 }
 
-#[derive(Clone, Copy)]
-struct Retry {
-    asked_ms: Option<u64>,
-    entropy: u64,
+/// Whether a task, or one above it, has nothing left to spend once this is counted.
+fn is_exhausted(task: &Task, used: Option<&UsedBy>, follow_ups: &[Offer], case: &Case<'_>) -> bool {
+    let spent = used.map(|used| used.spent).unwrap_or_default();
+    let above = follow_ups.first().map_or(&[][..], |offer| &offer.above);
+    let above = above.iter().filter_map(|id| case.view.task(*id));
+    std::iter::once(task)
+        .chain(above)
+        .filter_map(|task| task.tree.left())
+        .any(|left| left.less(spent).is_exhausted())
 }
 
-fn failed(
+#[derive(Clone, Copy)]
+pub(super) struct Retry {
+    pub(super) asked_ms: Option<u64>,
+    pub(super) entropy: u64,
+}
+
+pub(super) fn failed(
     handoff: &Handoff,
     claim: &Claim,
     class: FailureClass,
@@ -414,10 +548,14 @@ fn stale(handoff: &Handoff, proof: Proof, act: &Act) -> Decision {
         Act::Fail { class, failure, .. } => ended_by((*class).into(), Some(failure)),
         Act::Release => ended_by(AttemptEnd::Released, None),
         Act::Decline { reason } => ended_by(AttemptEnd::Declined, reason.as_ref()),
+        Act::Ask(ask) => ended_by(AttemptEnd::Asked, Some(&ask.question)),
+        Act::PutBack { reason, .. } => ended_by(AttemptEnd::PutBack, reason.as_ref()),
         Act::Start
         | Act::ReadBack(_)
         | Act::Heartbeat
         | Act::Progress { .. }
+        | Act::Acknowledge { .. }
+        | Act::Attach(_)
         | Act::Reserve { .. }
         | Act::Unreserve { .. } => false,
     };
@@ -439,6 +577,10 @@ fn stale(handoff: &Handoff, proof: Proof, act: &Act) -> Decision {
         | Act::Progress { .. }
         | Act::Decline { .. }
         | Act::Release
+        | Act::Ask(_)
+        | Act::Acknowledge { .. }
+        | Act::Attach(_)
+        | Act::PutBack { .. }
         | Act::Reserve { .. }
         | Act::Unreserve { .. } => None,
     };

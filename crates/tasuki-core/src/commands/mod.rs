@@ -5,6 +5,7 @@
 //! Everything that a decision must not make up by itself (ids, entropy) comes with the wish.
 
 mod claim;
+mod complete_task;
 mod counter;
 mod document;
 mod erase;
@@ -13,31 +14,44 @@ mod footprint;
 mod held;
 mod join;
 mod lifts;
+mod message;
 mod offer;
+mod question;
 mod registry;
 mod review;
 mod sweep;
 mod taint;
+mod talk;
+mod tree;
 
 pub use claim::{Claim, ClaimOne, Decline, Peek, Seeker};
+pub use complete_task::{CompleteTask, EndPublication};
 pub use counter::{Counter, SettleCounter};
 pub use document::{ChangeDocument, DocumentWish, Settle, Write};
 pub use erase::{ERASED_MAX, Erasable, Erase};
 pub use footprint::{Changes, Footprint, Held as HeldBy, Returns, Seeks, targets};
-pub use held::{Act, FOLLOW_UPS_MAX, Held, Holder, Proof};
+pub use held::{Act, FOLLOW_UPS_MAX, Held, Holder, Proof, UsedBy};
 pub use join::Join;
 pub use lifts::{Lift, NoteFetch};
+pub use message::SendMessage;
 pub use offer::{Offer, OfferTask, OpenTask, Publish};
-pub use registry::RegistryWish;
-pub use review::{Abort, Amend, Approve, Cancel, CancelTask, Discard, Redrive, Reject, TakeReview};
+pub use question::{Answer, Ask};
+pub use registry::{ChangeRegistry, RegistryWish};
+pub use review::{
+    Abort, Amend, Approve, Cancel, CancelTask, Discard, Redrive, Reject, TakeReview, again_ms,
+};
 pub use sweep::{RaiseEpoch, RenewAll, Sweep};
 pub use taint::{ClearTaint, Retract, Taint};
+pub use talk::Attach;
+pub use tree::SettleBelow;
 
+use crate::breaker::House;
 use crate::decide::{Decision, Outcome, View};
 use crate::event::{Actor, Key};
 use crate::handoff::Handoff;
 use crate::ids::{AgentId, HandoffId, IdempotencyKey, TENANT_DEFAULT, TaskId, Timestamp};
 use crate::refusal::Refusal;
+use crate::registry::grant::ShownBy;
 use crate::task::Task;
 
 /// Made by its constructors only: they see to it that a wish which an agent must have comes from one.
@@ -47,6 +61,8 @@ pub struct Command {
     pub by: By,
     /// The idempotency key, if the agent gave one.
     pub key: Option<Key>,
+    /// What holds where nobody said otherwise.
+    pub house: House,
     pub wish: Wish,
 }
 
@@ -80,16 +96,20 @@ impl By {
 }
 
 impl Command {
+    fn new(by: By, wish: Wish) -> Self {
+        Self { by, key: None, house: House::default(), wish }
+    }
+
     /// What an agent wishes for.
     #[must_use]
     pub fn by(agent: AgentId, wish: impl OfAgent) -> Self {
-        Self { by: By::Agent(agent), key: None, wish: wish.into() }
+        Self::new(By::Agent(agent), wish.into())
     }
 
     /// What the broker does by itself.
     #[must_use]
     pub fn of_broker(wish: impl OfBroker) -> Self {
-        Self { by: By::Broker, key: None, wish: wish.into() }
+        Self::new(By::Broker, wish.into())
     }
 
     /// What the holder of a claim does. Without a name, showing the claim is all there is.
@@ -99,7 +119,23 @@ impl Command {
             Some(Holder { agent, signed }) => (By::Agent(agent), signed),
             None => (By::Bearer, None),
         };
-        Self { by, key: None, wish: Held { handoff, proof, signed, act }.into() }
+        Self::new(by, Held { handoff, proof, signed, act, used: None }.into())
+    }
+
+    /// The same, with what the attempt used that ends by it.
+    #[must_use]
+    pub fn held_using(
+        handoff: HandoffId,
+        proof: Proof,
+        by: Option<Holder>,
+        act: Act,
+        used: Option<UsedBy>,
+    ) -> Self {
+        let command = Self::held(handoff, proof, by, act);
+        match command.wish {
+            Wish::Held(held) => Self { wish: Held { used, ..*held }.into(), ..command },
+            wish => Self { wish, ..command },
+        }
     }
 
     /// The sender's offer.
@@ -125,9 +161,10 @@ impl Command {
         Self::by(seeker.agent.clone(), Peek { seeker, max })
     }
 
-    /// A change of who is known.
+    /// A change of who is known. An agent says how it showed who it is.
     #[must_use]
-    pub fn registry(by: Actor, wish: RegistryWish) -> Self {
+    pub fn registry(by: Actor, shown: Option<ShownBy>, wish: RegistryWish) -> Self {
+        let wish = ChangeRegistry { shown, wish };
         match by {
             Actor::Agent(agent) => Self::by(agent, wish),
             Actor::Broker => Self::of_broker(wish),
@@ -137,6 +174,12 @@ impl Command {
     #[must_use]
     pub fn with_key(self, key: Option<Key>) -> Self {
         Self { key, ..self }
+    }
+
+    /// The same, where other numbers hold.
+    #[must_use]
+    pub fn in_house(self, house: House) -> Self {
+        Self { house, ..self }
     }
 
     /// Whose idempotency key this command bears.
@@ -152,7 +195,7 @@ impl Command {
     }
 
     pub(crate) fn decided(&self, view: &dyn View, now: Timestamp) -> Result<Decision, Refusal> {
-        let case = Case { by: &self.by, key: self.key.as_ref(), view, now };
+        let case = Case { by: &self.by, key: self.key.as_ref(), house: self.house, view, now };
         match case.replayed()? {
             Some(outcome) => Ok(Decision::unchanged(outcome)),
             None => self.wish.stated().decide(&case),
@@ -171,6 +214,7 @@ trait Stated {
 struct Case<'a> {
     by: &'a By,
     key: Option<&'a Key>,
+    house: House,
     view: &'a dyn View,
     now: Timestamp,
 }
@@ -228,7 +272,9 @@ impl OfBroker for Sweep {}
 impl OfBroker for RaiseEpoch {}
 impl OfBroker for RenewAll {}
 impl OfBroker for Join {}
-impl OfBroker for RegistryWish {}
+impl OfBroker for EndPublication {}
+impl OfBroker for SettleBelow {}
+impl OfBroker for ChangeRegistry {}
 
 /// The one list of all wishes.
 macro_rules! wishes {
@@ -264,6 +310,8 @@ macro_rules! wishes {
 wishes! {
     OpenTask(OpenTask) = "open_task",
     CancelTask(CancelTask) = "cancel_task",
+    CompleteTask(CompleteTask) = "complete_task",
+    EndPublication(EndPublication) = "end_publication",
     Offer(Offer) = "offer",
     Publish(Publish) = "publish",
     Claim(Claim) = "claim",
@@ -271,6 +319,8 @@ wishes! {
     Peek(Peek) = "peek",
     Held(Held) = "held",
     Decline(Decline) = "decline",
+    Answer(Answer) = "answer",
+    SendMessage(SendMessage) = "send_message",
     Counter(Counter) = "counter",
     SettleCounter(SettleCounter) = "settle_counter",
     Approve(Approve) = "approve",
@@ -285,12 +335,13 @@ wishes! {
     Taint(Taint) = "taint",
     ClearTaint(ClearTaint) = "clear_taint",
     Join(Join) = "join",
+    SettleBelow(SettleBelow) = "settle_below",
     Lift(Lift) = "lift",
     NoteFetch(NoteFetch) = "note_fetch",
     Sweep(Sweep) = "sweep",
     RenewAll(RenewAll) = "renew_all",
     RaiseEpoch(RaiseEpoch) = "raise_epoch",
-    Registry(RegistryWish) = "registry",
+    Registry(ChangeRegistry) = "registry",
     Document(ChangeDocument) = "document",
     Erase(Erase) = "erase",
 }

@@ -2,13 +2,13 @@
 //! Opening tasks and offering them to a receiver.
 
 use super::escalate::{self, Admitted};
-use super::{Case, Changes, Footprint, Stated, lifts};
+use super::{Case, Changes, Footprint, Stated, lifts, review};
 use crate::canonical::Body;
-use crate::contract::{AFTER_MAX, Contract, FALLBACKS_MAX};
+use crate::contract::{AFTER_MAX, APPROVERS_MAX, Contract, FALLBACKS_MAX};
 use crate::decide::{Decision, NewEvent, Outcome};
 use crate::envelope::{Control, Target};
-use crate::event::{Actor, BranchOf, DeadReason, Event, Key, Offered, Opened};
-use crate::handoff::PRIORITY_MAX;
+use crate::event::{Actor, BranchOf, Closed, DeadReason, Event, Key, Offered, Opened};
+use crate::handoff::{Handoff, PRIORITY_MAX};
 use crate::ids::{
     AgentId, ChannelId, CorrelationId, HandoffId, Hash, OrderingKey, Project, TaskId, Timestamp,
 };
@@ -16,6 +16,7 @@ use crate::quota;
 use crate::refusal::Refusal;
 use crate::task::Task;
 use crate::terms::Terms;
+use crate::tree::{Follows, Hangs, OnParentEnd};
 
 /// Opens a task, which is then owned by the agent who wished for it.
 #[derive(Debug, Clone)]
@@ -28,6 +29,8 @@ pub struct OpenTask {
     pub coordinator: Option<AgentId>,
     pub channel: Option<ChannelId>,
     pub project: Option<Project>,
+    /// What becomes of it when its parent ends without it.
+    pub on_parent_end: OnParentEnd,
 }
 
 /// Offers a task to a receiver. In a command of its own, the sender is the agent who wishes for it.
@@ -53,6 +56,8 @@ pub struct Offer {
     pub not_before: Option<Timestamp>,
     pub needs_approval: bool,
     pub ordering_key: Option<OrderingKey>,
+    /// The tasks above the one that it moves or is opened below, the nearest first.
+    pub above: Vec<TaskId>,
     /// Why it cannot go on from here, if it cannot: it is kept as a dead letter.
     pub dead_end: Option<DeadReason>,
 }
@@ -71,6 +76,7 @@ pub enum OfferTask {
         coordinator: Option<AgentId>,
         project: Option<Project>,
         branch_of: Option<BranchOf>,
+        on_parent_end: OnParentEnd,
     },
 }
 
@@ -103,8 +109,18 @@ impl Stated for OpenTask {
     fn decide(&self, case: &Case<'_>) -> Result<Decision, Refusal> {
         let owner = case.agent();
         quota::check(case.view, owner.tenant(), 0, self.intent.text().len())?;
+        let (mut hangs, mut follows) = (None, None);
         if let Some(parent) = self.parent {
-            owned(case.task(parent)?, owner)?;
+            let parent = case.task(parent)?;
+            owned(parent, owner)?;
+            // As of a call: the user's own words, and the chain that it is part of.
+            if parent.intent != self.intent.hash {
+                return Err(Refusal::IntentAltered { task: parent.id });
+            }
+            let hop = under_way(parent, case);
+            hangs = Some(Box::new(Hangs::below(parent, hop, self.on_parent_end)?));
+            let last = parent.envelope.zip(parent.last);
+            follows = last.map(|((envelope, hop), handoff)| Follows { envelope, hop, handoff });
         }
         let opened = Opened {
             owner: owner.clone(),
@@ -115,6 +131,8 @@ impl Stated for OpenTask {
             channel: self.channel.clone(),
             project: self.project.clone(),
             branch_of: None,
+            hangs,
+            follows,
             key: case.key.cloned(),
         };
         let event = NewEvent::on_task(self.task, case.actor(), Event::TaskOpened(opened));
@@ -125,7 +143,12 @@ impl Stated for OpenTask {
 
 impl Stated for Publish {
     fn footprint(&self) -> Footprint<'_> {
-        Footprint { offers: &self.offers, breakers: Changes::OfAny, ..self.open.footprint() }
+        Footprint {
+            others: awaited(&self.offers),
+            offers: &self.offers,
+            breakers: Changes::OfAny,
+            ..self.open.footprint()
+        }
     }
 
     /// Opens a task and offers one below it to each receiver: all of them or none.
@@ -135,7 +158,8 @@ impl Stated for Publish {
         let bytes = self.offers.iter().map(|offer| offer.envelope.text().len()).sum();
         quota::check(case.view, owner.tenant(), self.offers.len(), bytes)?;
         for offer in &self.offers {
-            check_terms(offer, case.now)?;
+            check_terms(offer, None, case.now)?;
+            waits_for_known(offer, &[], case)?;
             let below = match &offer.task {
                 OfferTask::New { parent, .. } => *parent == Some(task),
                 OfferTask::Existing(_) => false,
@@ -147,7 +171,14 @@ impl Stated for Publish {
             }
             // One receiver that is away must not keep the others from hearing it.
             let admitted = escalate::admit(offer, true, case)?;
-            decision.events.extend(offered(offer, admitted, false, None));
+            let hangs = Hangs { above: vec![task], ..Hangs::default() };
+            let setting = Setting { hangs: Some(hangs), ..Setting::default() };
+            decision.events.extend(offered(offer, admitted, setting, offer.dead_end, None));
+        }
+        // Nobody was there to be told, so nobody has to come to an end.
+        if self.offers.is_empty() {
+            let event = Event::TaskCompleted { result: None };
+            decision.events.push(NewEvent::on_task(task, Actor::Broker, event));
         }
         let handoffs = self.offers.iter().map(|offer| offer.handoff).collect();
         decision.outcome = Ok(Outcome { handoffs, ..Outcome::of_task(task) });
@@ -163,6 +194,11 @@ impl Stated for Offer {
         };
         Footprint {
             tasks,
+            others: {
+                let mut others = awaited(std::slice::from_ref(self));
+                others.extend(&self.above);
+                others
+            },
             handoffs: self.after.as_slice(),
             offers: std::slice::from_ref(self),
             breakers: Changes::OfAny,
@@ -172,9 +208,9 @@ impl Stated for Offer {
     }
 
     fn decide(&self, case: &Case<'_>) -> Result<Decision, Refusal> {
-        check_terms(self, case.now)?;
         quota::check(case.view, self.from.tenant(), 1, self.envelope.text().len())?;
-        let mut blocked = false;
+        let mut closed = None;
+        let mut setting = Setting::default();
         match &self.task {
             OfferTask::Existing(id) => {
                 let task = case.task(*id)?;
@@ -183,50 +219,112 @@ impl Stated for Offer {
                     return Err(Refusal::HandoffOpen { task: *id, handoff });
                 }
                 follows(self, task)?;
-                blocked = task.is_blocked();
+                may_spend(self, task, case)?;
+                setting.blocked = task.is_blocked();
+                setting.limit = task.tree.deadline;
+                closed = review::closed(self.after, task, Closed::TaskOfferedAnew, case);
             }
-            OfferTask::New { parent: Some(parent), .. } => {
+            OfferTask::New { parent: Some(parent), on_parent_end, .. } => {
                 let parent = case.task(*parent)?;
                 owned(parent, &self.from)?;
                 follows(self, parent)?;
-                blocked = parent.is_blocked();
+                may_spend(self, parent, case)?;
+                let hangs = Hangs::below(parent, under_way(parent, case), *on_parent_end)?;
+                setting.blocked = parent.is_blocked();
+                setting.limit = hangs.deadline;
+                setting.hangs = Some(hangs);
             }
             OfferTask::New { parent: None, .. } => {}
         }
+        check_terms(self, setting.limit, case.now)?;
+        waits_for_known(self, &[], case)?;
         lifts::knows_lifts(self, case.view)?;
         let admitted = escalate::admit(self, false, case)?;
         let outcome = Outcome { task: Some(self.task.id()), ..Outcome::of(self.handoff) };
-        Ok(Decision::of(offered(self, admitted, blocked, case.key), outcome))
+        let mut events = offered(self, admitted, setting, self.dead_end, case.key);
+        events.splice(0..0, closed);
+        Ok(Decision::of(events, outcome))
     }
+}
+
+/// What holds for an offer because of what it hangs from.
+#[derive(Debug, Default)]
+pub(super) struct Setting {
+    /// Whether that is built on something that no longer holds.
+    pub(super) blocked: bool,
+    /// When it must be finished at the latest.
+    pub(super) limit: Option<Timestamp>,
+    /// For a task that is opened by it.
+    pub(super) hangs: Option<Hangs>,
+}
+
+/// The hop of a task that its owner works on, if it does.
+pub(super) fn under_way<'v>(task: &Task, case: &Case<'v>) -> Option<&'v Handoff> {
+    let live = task.live.and_then(|live| case.view.handoff(live));
+    live.filter(|live| live.state.claim().is_some())
+}
+
+/// Refuses another hop where a task, or one above it, has nothing left to spend.
+fn may_spend(offer: &Offer, task: &Task, case: &Case<'_>) -> Result<(), Refusal> {
+    let above = offer.above.iter().filter_map(|id| case.view.task(*id));
+    for task in std::iter::once(task).chain(above) {
+        if let Some(left) = task.tree.left().filter(|left| left.is_exhausted()) {
+            return Err(Refusal::BudgetExhausted { task: task.id, left });
+        }
+    }
+    Ok(())
+}
+
+/// The tasks that offers wait for.
+pub(super) fn awaited(offers: &[Offer]) -> Vec<TaskId> {
+    let after = offers.iter().filter_map(|offer| offer.contract.after.as_ref());
+    after.flat_map(|after| &after.tasks).copied().collect()
+}
+
+/// What is waited for is there, and is the sender's own tenant's. `made` are tasks that the same
+/// command opens.
+pub(super) fn waits_for_known(
+    offer: &Offer,
+    made: &[TaskId],
+    case: &Case<'_>,
+) -> Result<(), Refusal> {
+    let Some(after) = &offer.contract.after else { return Ok(()) };
+    for id in after.tasks.iter().filter(|id| !made.contains(id)) {
+        let known = case.view.task(*id).filter(|_| *id != TaskId::STORE);
+        if known.is_none_or(|task| task.owner.tenant() != offer.from.tenant()) {
+            return Err(Refusal::TaskNotFound(*id));
+        }
+        if *id == offer.task.id() {
+            return Err(Refusal::InvalidTerms("after names the task itself".into()));
+        }
+    }
+    Ok(())
 }
 
 /// The events that an admitted offer becomes: it waits, or it is a dead letter from the start.
 pub(super) fn offered(
     offer: &Offer,
     admitted: Admitted,
-    blocked: bool,
+    setting: Setting,
+    dead_end: Option<DeadReason>,
     key: Option<&Key>,
 ) -> Vec<NewEvent> {
-    let mut events = vec![offer_event(offer, admitted, blocked, key, None)];
-    events.extend(offer.dead_end.map(|reason| NewEvent {
+    let mut events = vec![offer_event(offer, admitted, setting, key, None)];
+    events.extend(dead_end.map(|reason| NewEvent {
         handoff: Some(offer.handoff),
-        ..NewEvent::on_task(
-            offer.task.id(),
-            Actor::Broker,
-            Event::DeadLettered { reason, against: None },
-        )
+        ..NewEvent::on_task(offer.task.id(), Actor::Broker, Event::dead_letter(reason))
     }));
     events
 }
 
-/// `blocked` is whether the task is built on something that no longer holds.
 pub(super) fn offer_event(
     offer: &Offer,
     admitted: Admitted,
-    blocked: bool,
+    setting: Setting,
     key: Option<&Key>,
     amends: Option<HandoffId>,
 ) -> NewEvent {
+    let Setting { blocked, limit, hangs } = setting;
     let opens = match &offer.task {
         OfferTask::Existing(_) => None,
         OfferTask::New {
@@ -240,13 +338,15 @@ pub(super) fn offer_event(
             channel: None,
             project: project.clone(),
             branch_of: *branch_of,
+            hangs: hangs.map(Box::new),
+            follows: None,
             key: None,
         }),
     };
     let mut contract = offer.contract.clone();
     let to = match admitted.instead {
         Some(other) => {
-            contract.diverted_from = Some(offer.to.clone());
+            contract.routing.diverted_from = Some(offer.to.clone());
             other
         }
         None => offer.to.clone(),
@@ -261,9 +361,9 @@ pub(super) fn offer_event(
         terms: offer.terms,
         contract,
         lifted: offer.lifted.clone(),
-        expires_at: offer.expires_at,
+        expires_at: ends_at(offer, limit),
         not_before: admitted.not_before,
-        needs_approval: offer.needs_approval || blocked,
+        needs_approval: offer.needs_approval || blocked || !offer.contract.approvers.is_empty(),
         ordering_key: offer.ordering_key.clone(),
         key: key.cloned(),
         probe: admitted.probe,
@@ -279,16 +379,26 @@ pub(super) fn offer_event(
         .with(Some(offer.envelope.clone()))
 }
 
-pub(super) fn check_terms(offer: &Offer, now: Timestamp) -> Result<(), Refusal> {
+/// Never later than what it hangs from.
+fn ends_at(offer: &Offer, limit: Option<Timestamp>) -> Timestamp {
+    limit.map_or(offer.expires_at, |limit| limit.min(offer.expires_at))
+}
+
+pub(super) fn check_terms(
+    offer: &Offer,
+    limit: Option<Timestamp>,
+    now: Timestamp,
+) -> Result<(), Refusal> {
     let elsewhere = |target: &Target| target.tenant() != offer.from.tenant();
-    if elsewhere(&offer.to) || offer.contract.fallbacks.iter().any(elsewhere) {
+    if elsewhere(&offer.to) || offer.contract.routing.fallbacks.iter().any(elsewhere) {
         return Err(Refusal::OtherTenant);
     }
-    if offer.contract.fallbacks.len() > FALLBACKS_MAX {
-        let count = offer.contract.fallbacks.len();
+    if offer.contract.routing.fallbacks.len() > FALLBACKS_MAX {
+        let count = offer.contract.routing.fallbacks.len();
         let text = format!("fallbacks has {count} entries, expected at most {FALLBACKS_MAX}");
         return Err(Refusal::InvalidTerms(text));
     }
+    check_approvers(offer)?;
     if let Some(after) = &offer.contract.after {
         let tasks = after.tasks.len();
         let need = after.need as usize;
@@ -305,11 +415,32 @@ pub(super) fn check_terms(offer: &Offer, now: Timestamp) -> Result<(), Refusal> 
         let text = format!("priority is {}, expected 0 to {PRIORITY_MAX}", offer.priority);
         return Err(Refusal::InvalidTerms(text));
     }
-    if offer.expires_at <= now {
+    let expires_at = ends_at(offer, limit);
+    if expires_at <= now {
         return Err(Refusal::DeadlinePassed);
     }
-    if offer.not_before.is_some_and(|start| start >= offer.expires_at) {
+    if offer.not_before.is_some_and(|start| start >= expires_at) {
         return Err(Refusal::InvalidTerms("not_before lies at or after the deadline".into()));
+    }
+    Ok(())
+}
+
+/// Whoever asks for work and whoever does it are not those who approve it.
+fn check_approvers(offer: &Offer) -> Result<(), Refusal> {
+    let named = &offer.contract.approvers;
+    if named.len() > APPROVERS_MAX {
+        let text = format!("approvers has {}, expected at most {APPROVERS_MAX}", named.len());
+        return Err(Refusal::InvalidTerms(text));
+    }
+    if named.iter().any(|agent| agent.tenant() != offer.from.tenant()) {
+        return Err(Refusal::OtherTenant);
+    }
+    let part = named.iter().find(|agent| {
+        **agent == offer.from || matches!(&offer.to, Target::Agent(to) if to == *agent)
+    });
+    if let Some(agent) = part {
+        let text = format!("approvers names {agent}, who sends or receives this work");
+        return Err(Refusal::InvalidTerms(text));
     }
     Ok(())
 }

@@ -1,18 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Changes of who is known. Who may wish for them is settled before; that they make sense is
-//! settled here, where nobody can come in between: a join token works once.
+//! Changes of who is known. Who may ask for them at all is settled before; that they make sense, and
+//! that nobody gets more by them than who asks has itself, is settled here, where nobody can come in
+//! between: a join token works once.
 
 use super::{By, Case, Changes, Footprint, HeldBy, Returns, Stated};
+use crate::breaker::Limits;
 use crate::canonical::Body;
 use crate::decide::{Decision, NewEvent, Outcome, View};
+use crate::envelope::Target;
 use crate::event::{Actor, Event, LossCause};
+use crate::handoff::State;
 use crate::identity::PublicKey;
 use crate::ids::{AgentId, ChannelId, Hash, KeyId, Timestamp, TokenId};
 use crate::refusal::Refusal;
-use crate::registry::rules::{RULES_MAX, Rule};
+use crate::registry::grant::{DEPTH_MAX, Granter, ShownBy};
+use crate::registry::rules::{Effect, PATTERNS_TOTAL_MAX, RULES_MAX, Rule};
 use crate::registry::{
-    Agent, Change, KEYS_MAX, Purpose, Registry, SUBSCRIBERS_MAX, Signed, Standing, Tenant, Token,
+    Agent, Change, KEYS_MAX, Origin, Purpose, Registry, SUBSCRIBERS_MAX, Signed, Standing, Tenant,
+    Token,
 };
+
+/// A change of who is known, and how the agent that wishes for it showed who it is.
+#[derive(Debug, Clone)]
+pub struct ChangeRegistry {
+    pub shown: Option<ShownBy>,
+    pub wish: RegistryWish,
+}
 
 /// A wish about agents, keys, tokens and tenants.
 #[derive(Debug, Clone)]
@@ -66,6 +79,11 @@ pub enum RegistryWish {
     IssueToken(Token),
     RevokeToken(TokenId),
     SetTenant(Tenant),
+    /// Sets when the breaker of a target opens, or leaves it to the broker again.
+    SetLimits {
+        target: Target,
+        limits: Option<Limits>,
+    },
     /// Records that somebody tried what it may not do.
     NoteDenied {
         agent: AgentId,
@@ -74,30 +92,34 @@ pub enum RegistryWish {
     },
 }
 
-impl Stated for RegistryWish {
+impl Stated for ChangeRegistry {
     fn footprint(&self) -> Footprint<'_> {
         let named = Footprint { store: true, identity: true, ..Footprint::default() };
-        match self {
+        match &self.wish {
             // Who is no longer known loses its claims.
-            Self::Revoke { agent, .. }
-            | Self::SetStanding { agent, standing: Standing::Deregistered } => Footprint {
+            RegistryWish::Revoke { agent, .. }
+            | RegistryWish::SetStanding { agent, standing: Standing::Deregistered } => Footprint {
                 held: HeldBy::Of(agent),
                 returns: Returns::Again,
+                breakers: Changes::OfAny,
                 reservations: Changes::OfAny,
                 ..named
             },
-            Self::SetStanding { standing: Standing::Active | Standing::Draining, .. }
-            | Self::Publish { .. }
-            | Self::Enroll { .. }
-            | Self::Join { .. }
-            | Self::Rotate { .. }
-            | Self::SetRules { .. }
-            | Self::Subscribe { .. }
-            | Self::Unsubscribe { .. }
-            | Self::IssueToken(_)
-            | Self::RevokeToken(_)
-            | Self::SetTenant(_)
-            | Self::NoteDenied { .. } => named,
+            RegistryWish::SetStanding {
+                standing: Standing::Active | Standing::Draining, ..
+            }
+            | RegistryWish::Publish { .. }
+            | RegistryWish::Enroll { .. }
+            | RegistryWish::Join { .. }
+            | RegistryWish::Rotate { .. }
+            | RegistryWish::SetRules { .. }
+            | RegistryWish::Subscribe { .. }
+            | RegistryWish::Unsubscribe { .. }
+            | RegistryWish::IssueToken(_)
+            | RegistryWish::RevokeToken(_)
+            | RegistryWish::SetTenant(_)
+            | RegistryWish::SetLimits { .. }
+            | RegistryWish::NoteDenied { .. } => named,
         }
     }
 
@@ -113,8 +135,14 @@ impl Stated for RegistryWish {
         };
         let mut body = None;
         let mut released = None;
-        let changes = match self {
-            Self::Publish { agent, manifest, signed, version } => {
+        // What the broker does by itself, and what anybody does where nobody is asked who it is, is
+        // nobody's grant.
+        let granter = match case.by {
+            By::Agent(agent) => Some(Granter::new(known, agent, self.shown)),
+            By::Broker | By::Bearer => None,
+        };
+        let changes = match &self.wish {
+            RegistryWish::Publish { agent, manifest, signed, version } => {
                 let published = known.agents.get(agent).and_then(|agent| agent.manifest.as_ref());
                 let last = published.map_or(0, |manifest| manifest.version);
                 if published.is_some_and(|published| published.hash == manifest.hash)
@@ -134,7 +162,7 @@ impl Stated for RegistryWish {
                     signed: signed.clone(),
                 }]
             }
-            Self::SetStanding { agent, standing } => {
+            RegistryWish::SetStanding { agent, standing } => {
                 let standing = *standing;
                 let found = find(known, agent)?;
                 let drains_again = standing == Standing::Draining
@@ -150,27 +178,37 @@ impl Stated for RegistryWish {
                 let mut changes = Vec::new();
                 if standing == Standing::Deregistered {
                     released = Some(agent);
-                    changes.extend(tokens_of(known, agent, now));
+                    changes.extend(tokens_with(known, now, |token| {
+                        token.purpose == Purpose::Bearer && token.agent == *agent
+                    }));
                 }
                 changes.push(Change::StandingSet { agent: agent.clone(), standing });
                 changes
             }
-            Self::Enroll { agent, key, rules } => {
+            RegistryWish::Enroll { agent, key, rules } => {
                 let key = *key;
+                let mut rules = rules.as_ref().map(|rules| checked(rules)).transpose()?;
+                if let Some(granter) = &granter {
+                    granter.may_change_keys(agent, None)?;
+                    match &mut rules {
+                        Some(rules) => *rules = granted(known, granter, agent, rules)?,
+                        None => granter.may_become(agent, rules_of(known, agent))?,
+                    }
+                }
                 new_key(known, agent, key, now)?;
                 let mut changes =
                     vec![Change::KeyEnrolled { agent: agent.clone(), key, token: None }];
                 if let Some(rules) = rules {
-                    changes.push(Change::RulesSet { agent: agent.clone(), rules: checked(rules)? });
+                    changes.push(Change::RulesSet { agent: agent.clone(), rules });
                 }
                 changes
             }
-            Self::Join { token, secret, agent, key } => {
+            RegistryWish::Join { token, secret, agent, key } => {
                 let fits = |token: &&Token| {
                     token.purpose == Purpose::Join
                         && token.secret == *secret
                         && token.agent == *agent
-                        && token.counts(now)
+                        && known.token_counts(token, now)
                 };
                 let known_token = known.tokens.get(token).map(|token| &**token);
                 let rules = known_token.filter(fits).ok_or(Refusal::TokenRefused)?.rules.clone();
@@ -181,18 +219,25 @@ impl Stated for RegistryWish {
                     Change::RulesSet { agent: agent.clone(), rules },
                 ]
             }
-            Self::Rotate { agent, old, new, grace_ms } => {
+            RegistryWish::Rotate { agent, old, new, grace_ms } => {
                 let (old, new) = (*old, *new);
                 let mut keys = find(known, agent)?.keys_at(now);
                 if !keys.any(|key| key.key.id() == old && key.ends_at.is_none()) {
                     return Err(Refusal::KeyNotFound { agent: agent.clone(), key: old });
                 }
+                if let Some(granter) = &granter {
+                    granter.may_change_keys(agent, Some(old))?;
+                    granter.may_become(agent, rules_of(known, agent))?;
+                }
                 new_key(known, agent, new, now)?;
                 let until = now.plus_ms(*grace_ms);
                 vec![Change::KeyRotated { agent: agent.clone(), old, new, until }]
             }
-            Self::Revoke { agent, key } => {
+            RegistryWish::Revoke { agent, key } => {
                 let (agent, key) = (find(known, agent)?, *key);
+                if let Some(granter) = &granter {
+                    granter.may_change_keys(&agent.id, None)?;
+                }
                 if !agent.keys.iter().any(|known| known.key.id() == key) {
                     return Err(Refusal::KeyNotFound { agent: agent.id.clone(), key });
                 }
@@ -202,15 +247,22 @@ impl Stated for RegistryWish {
                 if agent.keys_at(now).all(|known| known.key.id() == key) {
                     released = Some(&agent.id);
                 }
-                // Whoever had the key may have made itself tokens with it.
+                // Who had the key may have made tokens with it, for itself and for others.
                 let mut changes = vec![Change::KeyRevoked { agent: agent.id.clone(), key }];
-                changes.extend(tokens_of(known, &agent.id, now));
+                changes.extend(tokens_with(known, now, |token| {
+                    let own = token.purpose == Purpose::Bearer && token.agent == agent.id;
+                    own || token.made_from == Some(Origin::Key(key))
+                }));
                 changes
             }
-            Self::SetRules { agent, rules } => {
-                vec![Change::RulesSet { agent: agent.clone(), rules: checked(rules)? }]
+            RegistryWish::SetRules { agent, rules } => {
+                let mut rules = checked(rules)?;
+                if let Some(granter) = &granter {
+                    rules = granted(known, granter, agent, &rules)?;
+                }
+                vec![Change::RulesSet { agent: agent.clone(), rules }]
             }
-            Self::Subscribe { channel, agent } => {
+            RegistryWish::Subscribe { channel, agent } => {
                 let there = known.channels.get(channel);
                 if there.is_some_and(|there| there.subscribers.contains_key(agent)) {
                     return Ok(Decision::unchanged(repeated()));
@@ -223,26 +275,35 @@ impl Stated for RegistryWish {
                 }
                 vec![Change::Subscribed { channel: channel.clone(), agent: agent.clone() }]
             }
-            Self::Unsubscribe { channel, agent } => {
+            RegistryWish::Unsubscribe { channel, agent } => {
                 let there = known.channels.get(channel);
                 if !there.is_some_and(|there| there.subscribers.contains_key(agent)) {
                     return Ok(Decision::unchanged(repeated()));
                 }
                 vec![Change::Unsubscribed { channel: channel.clone(), agent: agent.clone() }]
             }
-            Self::IssueToken(token) => {
-                checked(&token.rules)?;
-                vec![Change::TokenIssued(token.clone())]
+            RegistryWish::IssueToken(token) => {
+                vec![Change::TokenIssued(issued(known, granter.as_ref(), token)?)]
             }
-            Self::RevokeToken(id) => {
+            RegistryWish::RevokeToken(id) => {
                 let token = known.tokens.get(id).ok_or(Refusal::TokenNotFound(*id))?;
                 if token.ended_at.is_some() {
                     return Ok(Decision::unchanged(repeated()));
                 }
                 vec![Change::TokenRevoked { token: *id }]
             }
-            Self::SetTenant(tenant) => vec![Change::TenantSet(tenant.clone())],
-            Self::NoteDenied { agent, code, operation } => {
+            RegistryWish::SetTenant(tenant) => vec![Change::TenantSet(tenant.clone())],
+            RegistryWish::SetLimits { target, limits } => {
+                if let Some(limits) = limits {
+                    limits.check().map_err(Refusal::InvalidTerms)?;
+                }
+                let before = known.guards.breakers.get(target).and_then(|known| known.own);
+                if before == *limits {
+                    return Ok(Decision::unchanged(repeated()));
+                }
+                vec![Change::LimitsSet { target: target.clone(), limits: *limits }]
+            }
+            RegistryWish::NoteDenied { agent, code, operation } => {
                 vec![Change::AccessDenied {
                     agent: agent.clone(),
                     code: code.clone(),
@@ -259,13 +320,70 @@ impl Stated for RegistryWish {
     }
 }
 
-/// The end of every bearer token of an agent.
-fn tokens_of(known: &Registry, agent: &AgentId, now: Timestamp) -> Vec<Change> {
-    let theirs = |token: &&Token| {
-        token.purpose == Purpose::Bearer && token.agent == *agent && token.counts(now)
-    };
-    let tokens = known.tokens.values().map(|token| &**token).filter(theirs);
-    tokens.map(|token| Change::TokenRevoked { token: token.id }).collect()
+/// The end of every token that counts and is meant.
+fn tokens_with(known: &Registry, now: Timestamp, is_meant: impl Fn(&Token) -> bool) -> Vec<Change> {
+    let tokens = known.tokens.values().map(|token| &**token);
+    let meant = tokens.filter(|token| token.counts(now) && is_meant(token));
+    meant.map(|token| Change::TokenRevoked { token: token.id }).collect()
+}
+
+fn rules_of<'r>(known: &'r Registry, agent: &AgentId) -> &'r [Rule] {
+    known.agents.get(agent).map_or(&[], |agent| &agent.rules)
+}
+
+/// The rules that an agent gets. What it has already and keeps is no grant, as long as it keeps
+/// every denial, too.
+fn granted(
+    known: &Registry,
+    granter: &Granter<'_>,
+    agent: &AgentId,
+    rules: &[Rule],
+) -> Result<Vec<Rule>, Refusal> {
+    let had = rules_of(known, agent);
+    let mut denials = had.iter().filter(|rule| rule.effect == Effect::Deny);
+    let keeps_denials = denials.all(|denial| rules.contains(denial));
+    let is_new = |rule: &&Rule| !(keeps_denials && had.contains(rule));
+    let new: Vec<_> = rules.iter().filter(is_new).cloned().collect();
+    granter.covers(&new)?;
+    if new.is_empty() {
+        return Ok(rules.to_vec());
+    }
+    checked(&granter.with_denials(rules))
+}
+
+/// A token as it is issued: within what its maker may do, and with where it came from.
+fn issued(
+    known: &Registry,
+    granter: Option<&Granter<'_>>,
+    wanted: &Token,
+) -> Result<Token, Refusal> {
+    let mut token = Token { rules: checked(&wanted.rules)?, ..wanted.clone() };
+    let Some(granter) = granter else { return Ok(token) };
+    token.made_by = Some(granter.agent.clone());
+    token.made_from = granter.origin();
+    if known.depth(&token) > DEPTH_MAX {
+        return Err(Refusal::TokenTooDeep { max: DEPTH_MAX });
+    }
+    match token.purpose {
+        Purpose::Join => {
+            granter.may_change_keys(&token.agent, None)?;
+            token.rules = granted(known, granter, &token.agent, &token.rules)?;
+        }
+        // It allows at most what its agent may do, so either of them may be what the maker may do.
+        Purpose::Bearer if token.agent != *granter.agent => {
+            if granter.covers(&token.rules).is_err() {
+                granter.covers(rules_of(known, &token.agent))?;
+            }
+            token.rules = checked(&granter.with_denials(&token.rules))?;
+        }
+        Purpose::Bearer => {}
+    }
+    // What a token makes to act with ends with it.
+    if let (Purpose::Bearer, Some(Origin::Token(from))) = (token.purpose, token.made_from) {
+        let end = known.tokens.get(&from).and_then(|from| from.expires_at);
+        token.expires_at = token.expires_at.into_iter().chain(end).min();
+    }
+    Ok(token)
 }
 
 fn repeated() -> Outcome {
@@ -296,6 +414,11 @@ fn checked(rules: &[Rule]) -> Result<Vec<Rule>, Refusal> {
     if rules.len() > RULES_MAX {
         return Err(Refusal::InvalidRules(format!("{} rules, at most {RULES_MAX}", rules.len())));
     }
+    let patterns: usize = rules.iter().map(|rule| rule.targets.len() + rule.projects.len()).sum();
+    if patterns > PATTERNS_TOTAL_MAX {
+        let text = format!("{patterns} patterns in all, at most {PATTERNS_TOTAL_MAX}");
+        return Err(Refusal::InvalidRules(text));
+    }
     match rules.iter().enumerate().find_map(|(at, rule)| rule.fault().map(|f| (at, f))) {
         Some((at, fault)) => Err(Refusal::InvalidRules(format!("rules[{at}]: {fault}"))),
         None => Ok(rules.to_vec()),
@@ -305,10 +428,16 @@ fn checked(rules: &[Rule]) -> Result<Vec<Rule>, Refusal> {
 /// Whoever is no longer known cannot finish what it holds, so it waits for somebody else at once.
 fn release(agent: &AgentId, view: &dyn View) -> Vec<NewEvent> {
     let held = view.held().into_iter().filter_map(|id| view.handoff(id));
-    held.filter_map(|handoff| {
-        let claim = handoff.state.claim().filter(|claim| claim.agent == *agent)?;
-        let event = Event::LeaseLost { fence: claim.fence, cause: LossCause::Revoked };
-        Some(NewEvent::on(handoff, Actor::Broker, event))
+    let held = held.filter(|handoff| handoff.state.worker() == Some(agent));
+    held.map(|handoff| {
+        let event = match &handoff.state {
+            State::Answered(_) => Event::KeepEnded,
+            state => {
+                let fence = state.last_claim().map_or(handoff.fence, |claim| claim.fence);
+                Event::LeaseLost { fence, cause: LossCause::Revoked }
+            }
+        };
+        NewEvent::on(handoff, Actor::Broker, event)
     })
     .collect()
 }

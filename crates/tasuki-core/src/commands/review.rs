@@ -4,9 +4,10 @@
 
 use super::{Case, Changes, Footprint, Offer, Returns, Stated, escalate, offer};
 use crate::canonical::Body;
+use crate::contract::Contract;
 use crate::decide::{Decision, NewEvent, Outcome};
 use crate::envelope::{Control, Target};
-use crate::event::{DeadReason, Event, Offered, Redrive as RedriveOf};
+use crate::event::{Closed, DeadReason, Event, Offered, Redrive as RedriveOf};
 use crate::handoff::{Handoff, Review, State};
 use crate::ids::{HandoffId, Hash, TaskId, Timestamp};
 use crate::refusal::Refusal;
@@ -17,9 +18,11 @@ pub struct Approve {
     pub handoff: HandoffId,
 }
 
+/// Stops work that waits for approval, for a reason.
 #[derive(Debug, Clone)]
 pub struct Reject {
     pub handoff: HandoffId,
+    pub reason: Body,
 }
 
 /// Withdraws a handoff.
@@ -40,6 +43,8 @@ pub struct Abort {
 pub struct CancelTask {
     pub task: TaskId,
     pub reason: Option<Body>,
+    /// The dead letter that its last handoff became, if it did.
+    pub letter: Option<HandoffId>,
 }
 
 /// Sends a dead letter on its way again, to the same target or to another: a new handoff with the
@@ -49,6 +54,8 @@ pub struct Redrive {
     pub handoff: HandoffId,
     pub new: HandoffId,
     pub to: Option<Target>,
+    /// How long it may take this time.
+    pub expires_in_ms: Option<u64>,
 }
 
 /// Sends a dead letter on its way again with an envelope that says more, or other things, than the
@@ -94,13 +101,19 @@ impl Stated for Reject {
 
     fn decide(&self, case: &Case<'_>) -> Result<Decision, Refusal> {
         let handoff = awaiting(self.handoff, "reject", "rejected", case)?;
-        let event = Event::DeadLettered { reason: DeadReason::Rejected, against: None };
-        let event = NewEvent::on(handoff, case.actor(), event);
+        let event = Event::DeadLettered {
+            reason: DeadReason::Rejected,
+            against: None,
+            limits: None,
+            because: Some(self.reason.hash),
+        };
+        let event = NewEvent::on(handoff, case.actor(), event).with(Some(self.reason.clone()));
         Ok(Decision::of(vec![event], Outcome::of(self.handoff)))
     }
 }
 
-/// Nobody approves what it asked for itself.
+/// Nobody approves what it asked for itself, or what it would do itself; and where approvers are
+/// named, nobody else does.
 fn awaiting<'v>(
     id: HandoffId,
     wish: &'static str,
@@ -111,8 +124,11 @@ fn awaiting<'v>(
     if !matches!(handoff.state, State::AwaitingApproval) {
         return Err(Refusal::WrongState { handoff: id, state: handoff.state.name(), wanted });
     }
-    if handoff.from == *case.agent() {
-        let agent = case.agent().clone();
+    let by = case.agent();
+    let receives = matches!(&handoff.to, Target::Agent(to) if to == by);
+    let named = &handoff.contract.approvers;
+    if handoff.from == *by || receives || !(named.is_empty() || named.contains(by)) {
+        let agent = by.clone();
         return Err(Refusal::NotPermitted { handoff: id, agent, wish });
     }
     Ok(handoff)
@@ -120,7 +136,11 @@ fn awaiting<'v>(
 
 impl Stated for Cancel {
     fn footprint(&self) -> Footprint<'_> {
-        Footprint { reservations: Changes::OfNamed, ..Footprint::of_handoff(&self.handoff) }
+        Footprint {
+            breakers: Changes::OfNamed,
+            reservations: Changes::OfNamed,
+            ..Footprint::of_handoff(&self.handoff)
+        }
     }
 
     fn decide(&self, case: &Case<'_>) -> Result<Decision, Refusal> {
@@ -142,13 +162,17 @@ impl Stated for Cancel {
 
 impl Stated for Abort {
     fn footprint(&self) -> Footprint<'_> {
-        Footprint { reservations: Changes::OfNamed, ..Footprint::of_handoff(&self.handoff) }
+        Footprint {
+            breakers: Changes::OfNamed,
+            reservations: Changes::OfNamed,
+            ..Footprint::of_handoff(&self.handoff)
+        }
     }
 
     fn decide(&self, case: &Case<'_>) -> Result<Decision, Refusal> {
         let (id, by) = (self.handoff, case.agent());
         let handoff = case.handoff(id)?;
-        if let State::Failed { aborted: true, .. } = handoff.state {
+        if let State::Aborted { .. } = handoff.state {
             return Ok(Decision::unchanged(Outcome::repeated(id)));
         }
         not_ended(handoff, "aborted")?;
@@ -172,7 +196,12 @@ fn not_ended(handoff: &Handoff, wanted: &'static str) -> Result<(), Refusal> {
 
 impl Stated for CancelTask {
     fn footprint(&self) -> Footprint<'_> {
-        Footprint { reservations: Changes::OfAny, ..Footprint::of_task(&self.task) }
+        Footprint {
+            handoffs: self.letter.as_slice(),
+            breakers: Changes::OfAny,
+            reservations: Changes::OfAny,
+            ..Footprint::of_task(&self.task)
+        }
     }
 
     fn decide(&self, case: &Case<'_>) -> Result<Decision, Refusal> {
@@ -186,9 +215,12 @@ impl Stated for CancelTask {
         }
         let mut events = Vec::new();
         if let Some(handoff) = task.live.and_then(|live| case.view.handoff(live)) {
-            let event = Event::Cancelled { reason: None };
-            events.push(NewEvent::on(handoff, case.actor(), event));
+            // Its holder is told why.
+            let event = Event::Cancelled { reason: self.reason.as_ref().map(|body| body.hash) };
+            let event = NewEvent::on(handoff, case.actor(), event).with(self.reason.clone());
+            events.push(event);
         }
+        events.extend(closed(self.letter, task, Closed::TaskCancelled, case));
         let event = Event::TaskCancelled { reason: self.reason.as_ref().map(|body| body.hash) };
         events.push(NewEvent::on_task(id, case.actor(), event).with(self.reason.clone()));
         Ok(Decision::of(events, Outcome::of_task(id)))
@@ -207,16 +239,20 @@ impl Stated for Redrive {
     fn decide(&self, case: &Case<'_>) -> Result<Decision, Refusal> {
         let (id, new) = (self.handoff, self.new);
         let handoff = case.handoff(id)?;
-        let changed = self.to.as_ref().map(|to| Body::of(to).hash);
-        match again(handoff, changed, case)? {
+        let changed = match (&self.to, self.expires_in_ms) {
+            (to, None) => to.as_ref().map(|to| Body::of(to).hash),
+            (to, Some(span)) => Some(Body::of(&(to, span)).hash),
+        };
+        let task = match again(handoff, changed, case)? {
             Again::Was(before) => return Ok(Decision::unchanged(Outcome::repeated(before))),
-            Again::May(_) => {}
-        }
+            Again::May(task) => task,
+        };
         if self.to.as_ref().is_some_and(|to| to.tenant() != handoff.from.tenant()) {
             return Err(Refusal::OtherTenant);
         }
-        // The old deadline has often passed; the new handoff gets as much time as the old one had.
-        let span_ms = handoff.expires_at.ms_after(handoff.offered_at);
+        let span_ms = span(handoff, self.expires_in_ms, case)?;
+        let anew = case.now.plus_ms(span_ms);
+        let expires_at = in_time(task, case.now).map_or(anew, |limit| limit.min(anew));
         let offered = Box::new(Offered {
             opens: None,
             from: handoff.from.clone(),
@@ -225,9 +261,9 @@ impl Stated for Redrive {
             hop: handoff.hop,
             priority: handoff.priority,
             terms: handoff.terms,
-            contract: handoff.contract.clone(),
+            contract: Contract::clone(&handoff.contract),
             lifted: Vec::new(),
-            expires_at: case.now.plus_ms(span_ms),
+            expires_at,
             not_before: None,
             needs_approval: handoff.needs_approval,
             ordering_key: handoff.ordering_key.clone(),
@@ -236,7 +272,7 @@ impl Stated for Redrive {
             amends: None,
             redrive_of: Some(RedriveOf {
                 handoff_id: id,
-                envelope_at: handoff.envelope_at,
+                envelope_pos: handoff.envelope_pos,
                 opened_task: handoff.opened_task,
             }),
         });
@@ -248,6 +284,52 @@ impl Stated for Redrive {
         let offered = NewEvent { handoff: Some(new), ..NewEvent::on(handoff, case.actor(), event) };
         Ok(Decision::of(vec![redriven, offered], Outcome::of(new)))
     }
+}
+
+/// How long a dead letter that is sent again may take: what was asked for, or as long as before. What
+/// was too short before is no shorter than the broker's own.
+pub(super) fn span(
+    letter: &Handoff,
+    asked_ms: Option<u64>,
+    case: &Case<'_>,
+) -> Result<u64, Refusal> {
+    if asked_ms == Some(0) {
+        return Err(Refusal::InvalidTerms("expires_in_ms is 0, expected at least 1".into()));
+    }
+    Ok(asked_ms.unwrap_or_else(|| again_ms(letter, case.house.expires_in_ms)))
+}
+
+/// The span by default.
+#[must_use]
+pub fn again_ms(letter: &Handoff, house_ms: u64) -> u64 {
+    let before = letter.expires_at.ms_after(letter.offered_at).max(1);
+    match &letter.state {
+        State::DeadLettered { reason: DeadReason::Expired, .. } => before.max(house_ms),
+        State::DeadLettered { .. }
+        | State::AwaitingApproval
+        | State::Scheduled { .. }
+        | State::Pending { .. }
+        | State::Claimed(_)
+        | State::InProgress(_)
+        | State::InputRequired(_)
+        | State::Answered(_)
+        | State::Completed { .. }
+        | State::Failed { .. }
+        | State::Aborted { .. }
+        | State::Cancelled { .. } => before,
+    }
+}
+
+/// The end of the decision that a task's last handoff asks for, if the task goes on without it.
+pub(super) fn closed(
+    letter: Option<HandoffId>,
+    task: &Task,
+    because: Closed,
+    case: &Case<'_>,
+) -> Option<NewEvent> {
+    let letter = case.view.handoff(letter?).filter(|letter| letter.task_id == task.id)?;
+    let State::DeadLettered { review: None, .. } = letter.state else { return None };
+    Some(NewEvent::on(letter, case.actor(), Event::LetterClosed { because }))
 }
 
 /// Whether a dead letter may be sent again, or was.
@@ -266,19 +348,16 @@ fn again<'v>(
         Some(Review::Redriven { to, changed: before }) if *before == changed => {
             return Ok(Again::Was(*to));
         }
-        Some(Review::Redriven { changed: Some(_), .. }) => {
-            let decided = "sent on with something changed";
+        Some(review) => {
+            let decided = review.decided();
             return Err(Refusal::AlreadyReviewed { handoff: handoff.id, decided });
-        }
-        Some(Review::Redriven { changed: None, .. }) => {
-            return Err(Refusal::AlreadyReviewed { handoff: handoff.id, decided: "redriven" });
-        }
-        Some(Review::Discarded { .. }) => {
-            return Err(Refusal::AlreadyReviewed { handoff: handoff.id, decided: "discarded" });
         }
     }
     free_to(handoff, case)?;
     let task = case.task(handoff.task_id)?;
+    if let Some(letter) = task.tree.on_hold {
+        return Err(Refusal::OnHold { task: task.id, letter });
+    }
     if let Some(live) = task.live {
         return Err(Refusal::HandoffOpen { task: task.id, handoff: live });
     }
@@ -287,9 +366,15 @@ fn again<'v>(
     Ok(Again::May(task))
 }
 
+/// When what a reviewer sends on must be finished, as long as there is time at all: whoever sends on
+/// what ran out of time gives it time anew.
+fn in_time(task: &Task, now: Timestamp) -> Option<Timestamp> {
+    task.tree.deadline.filter(|limit| *limit > now)
+}
+
 /// Somebody else may be deciding just now.
 fn free_to(handoff: &Handoff, case: &Case<'_>) -> Result<(), Refusal> {
-    let Some((reviewer, until)) = &handoff.reviewer else { return Ok(()) };
+    let Some((reviewer, until)) = handoff.state.reviewer() else { return Ok(()) };
     if reviewer == case.agent() || case.now >= *until {
         return Ok(());
     }
@@ -303,6 +388,7 @@ fn free_to(handoff: &Handoff, case: &Case<'_>) -> Result<(), Refusal> {
 impl Stated for Amend {
     fn footprint(&self) -> Footprint<'_> {
         Footprint {
+            others: offer::awaited(std::slice::from_ref(&self.offer)),
             offers: std::slice::from_ref(&self.offer),
             breakers: Changes::OfAny,
             brings_work: true,
@@ -317,7 +403,9 @@ impl Stated for Amend {
             Again::Was(before) => return Ok(Decision::unchanged(Outcome::repeated(before))),
             Again::May(task) => task,
         };
-        offer::check_terms(offer, case.now)?;
+        let limit = in_time(task, case.now);
+        offer::check_terms(offer, limit, case.now)?;
+        offer::waits_for_known(offer, &[], case)?;
         offer::follows(offer, task)?;
         if offer.from != handoff.from || offer.task.id() != handoff.task_id {
             return Err(Refusal::TaskMoved(handoff.task_id));
@@ -325,7 +413,8 @@ impl Stated for Amend {
         let admitted = escalate::admit(offer, false, case)?;
         let to = offer.handoff;
         let redriven = NewEvent::on(handoff, case.actor(), Event::Redriven { to, changed });
-        let mut offered = offer::offer_event(offer, admitted, false, None, Some(self.handoff));
+        let setting = offer::Setting { limit, ..offer::Setting::default() };
+        let mut offered = offer::offer_event(offer, admitted, setting, None, Some(self.handoff));
         offered.actor = case.actor();
         Ok(Decision::of(vec![redriven, offered], Outcome::of(to)))
     }
@@ -341,17 +430,15 @@ impl Stated for TakeReview {
         let handoff = case.handoff(id)?;
         match dead_letter(handoff)? {
             None => {}
-            Some(Review::Redriven { .. }) => {
-                return Err(Refusal::AlreadyReviewed { handoff: id, decided: "redriven" });
-            }
-            Some(Review::Discarded { .. }) => {
-                return Err(Refusal::AlreadyReviewed { handoff: id, decided: "discarded" });
+            Some(review) => {
+                let decided = review.decided();
+                return Err(Refusal::AlreadyReviewed { handoff: id, decided });
             }
         }
         free_to(handoff, case)?;
         let event = match self.until {
             Some(until) => Event::ReviewTaken { by: case.agent().clone(), until },
-            None if handoff.reviewer.is_none() => {
+            None if handoff.state.reviewer().is_none() => {
                 return Ok(Decision::unchanged(Outcome::repeated(id)));
             }
             None => Event::ReviewReleased,
@@ -374,8 +461,9 @@ impl Stated for Discard {
             Some(Review::Discarded { .. }) => {
                 return Ok(Decision::unchanged(Outcome::repeated(id)));
             }
-            Some(Review::Redriven { .. }) => {
-                return Err(Refusal::AlreadyReviewed { handoff: id, decided: "redriven" });
+            Some(review @ (Review::Redriven { .. } | Review::Closed { .. })) => {
+                let decided = review.decided();
+                return Err(Refusal::AlreadyReviewed { handoff: id, decided });
             }
         }
         free_to(handoff, case)?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What happens by itself when time passes: retries come due, leases are lost, deadlines pass.
 
-use super::{Case, Changes, Footprint, HeldBy, Returns, Stated, escalate};
+use super::{Case, Changes, Footprint, HeldBy, Returns, Stated, escalate, question};
 use crate::decide::{Decision, NewEvent, Outcome};
 use crate::event::{Actor, DeadReason, Event, LossCause};
 use crate::handoff::{Claim, Handoff, State};
@@ -13,6 +13,17 @@ use crate::terms::SILENCE_MS;
 #[derive(Debug, Clone)]
 pub struct Sweep {
     pub max: usize,
+    /// What was due by then, and nothing that became due since: a sweep that waited in a process
+    /// that was stopped must not judge by the time at which it goes on.
+    pub until: Timestamp,
+}
+
+impl Sweep {
+    /// Does what is due when it is decided.
+    #[must_use]
+    pub const fn now(max: usize) -> Self {
+        Self { max, until: Timestamp::MAX }
+    }
 }
 
 /// Gives every holder a full lease, unless a broker was there to hear from it. Nobody was since the
@@ -32,6 +43,7 @@ impl Stated for Sweep {
     fn footprint(&self) -> Footprint<'_> {
         Footprint {
             due: self.max,
+            due_until: Some(self.until),
             returns: Returns::Again,
             breakers: Changes::Always,
             reservations: Changes::OfAny,
@@ -40,9 +52,10 @@ impl Stated for Sweep {
     }
 
     fn decide(&self, case: &Case<'_>) -> Result<Decision, Refusal> {
+        let case = Case { now: case.now.min(self.until), ..*case };
         let due = case.view.due(case.now, self.max);
         let handoffs = due.iter().filter_map(|&id| case.view.handoff(id));
-        let events = handoffs.flat_map(|handoff| due_events(handoff, case)).collect();
+        let events = handoffs.flat_map(|handoff| due_events(handoff, &case)).collect();
         Ok(Decision::of(events, Outcome { handoffs: due, ..Outcome::default() }))
     }
 }
@@ -56,7 +69,10 @@ impl Stated for RenewAll {
     /// that was stopped and a database that was away are our silence, not theirs.
     fn decide(&self, case: &Case<'_>) -> Result<Decision, Refusal> {
         let silent = case.now.ms_after(self.since) >= SILENCE_MS;
-        Ok(Decision::renewing(if silent { case.view.held() } else { Vec::new() }))
+        let mut held = if silent { case.view.held() } else { Vec::new() };
+        // Whoever asked has no lease.
+        held.retain(|id| case.view.handoff(*id).is_some_and(|h| h.state.claim().is_some()));
+        Ok(Decision::renewing(held))
     }
 }
 
@@ -66,6 +82,7 @@ impl Stated for RaiseEpoch {
             store: true,
             held: HeldBy::Everybodys,
             returns: Returns::Again,
+            breakers: Changes::OfAny,
             reservations: Changes::OfAny,
             ..Footprint::default()
         }
@@ -91,20 +108,32 @@ fn due_events(handoff: &Handoff, case: &Case<'_>) -> Vec<NewEvent> {
     let events = match &handoff.state {
         State::AwaitingApproval | State::Pending { .. } if expired => expire(),
         State::Scheduled { .. } if expired => expire(),
-        State::Pending { .. } if handoff.ack_by.is_some_and(|by| now >= by) => {
+        State::Pending { ack_by: Some(by), .. } if now >= *by => {
             vec![escalate::give_up(handoff, DeadReason::Unacknowledged, case)]
         }
         State::Scheduled { due } if now >= *due => vec![Event::Readied],
         State::Claimed(claim) | State::InProgress(claim) if now >= claim.ends_at() => {
             lose(handoff, claim, case, expired)
         }
+        // The hard deadline stands, whoever waits for an answer.
+        State::InputRequired(asking) if now >= asking.claim.hard_until => {
+            lose(handoff, &asking.claim, case, expired)
+        }
+        State::InputRequired(asking) if now >= asking.due_at() => {
+            return question::unanswered(handoff, &asking.claim, case);
+        }
+        State::Answered(_) if expired => expire(),
+        State::Answered(kept) if now >= kept.until => vec![Event::KeepEnded],
         State::AwaitingApproval
         | State::Pending { .. }
         | State::Scheduled { .. }
         | State::Claimed(_)
         | State::InProgress(_)
+        | State::InputRequired(_)
+        | State::Answered(_)
         | State::Completed { .. }
         | State::Failed { .. }
+        | State::Aborted { .. }
         | State::Cancelled { .. }
         | State::DeadLettered { .. } => Vec::new(),
     };
@@ -112,7 +141,7 @@ fn due_events(handoff: &Handoff, case: &Case<'_>) -> Vec<NewEvent> {
 }
 
 fn expire() -> Vec<Event> {
-    vec![Event::Expired, Event::DeadLettered { reason: DeadReason::Expired, against: None }]
+    vec![Event::Expired, Event::dead_letter(DeadReason::Expired)]
 }
 
 fn lose(handoff: &Handoff, claim: &Claim, case: &Case<'_>, expired: bool) -> Vec<Event> {

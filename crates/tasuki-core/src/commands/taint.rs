@@ -17,6 +17,8 @@ pub struct Retract {
     pub handoff: HandoffId,
     pub reason: Body,
     pub policy: TaintPolicy,
+    /// The task above its own, which has built on it.
+    pub above: Option<TaskId>,
 }
 
 /// Says that a task is built on something that no longer holds: a part of it was taken back, or
@@ -37,29 +39,35 @@ pub struct ClearTaint {
 
 impl Stated for Retract {
     fn footprint(&self) -> Footprint<'_> {
-        Footprint::of_handoff(&self.handoff)
+        Footprint { tasks: self.above.as_slice(), ..Footprint::of_handoff(&self.handoff) }
     }
 
     fn decide(&self, case: &Case<'_>) -> Result<Decision, Refusal> {
         let (id, by) = (self.handoff, case.agent());
         let handoff = case.handoff(id)?;
-        if handoff.retracted_at.is_some() {
-            return Ok(Decision::unchanged(Outcome::repeated(id)));
-        }
-        let State::Completed { .. } = handoff.state else {
+        let State::Completed { retracted_pos, .. } = handoff.state else {
             let state = handoff.state.name();
             return Err(Refusal::WrongState { handoff: id, state, wanted: "retracted" });
         };
+        if retracted_pos.is_some() {
+            return Ok(Decision::unchanged(Outcome::repeated(id)));
+        }
         let task = case.task(handoff.task_id)?;
         // Whoever made it, whoever asked for it, and whoever decides.
         let maker = handoff.attempts.last().is_some_and(|attempt| attempt.agent == *by);
         if !maker && *by != handoff.from && by != task.decider() && *by != task.opened_by {
             return Err(Refusal::NotPermitted { handoff: id, agent: by.clone(), wish: "retract" });
         }
+        if self.above != task.parent_task_id {
+            return Err(Refusal::TaskMoved(task.id));
+        }
         let event = Event::Retracted { reason: self.reason.hash };
         let event = NewEvent::on(handoff, case.actor(), event).with(Some(self.reason.clone()));
         let mut events = vec![event];
-        events.extend(tainted(task, case.actor(), id, self.policy));
+        let above = self.above.and_then(|above| case.view.task(above));
+        for built in std::iter::once(task).chain(above) {
+            events.extend(tainted(built, case.actor(), id, self.policy));
+        }
         Ok(Decision::of(events, Outcome::of(id)))
     }
 }

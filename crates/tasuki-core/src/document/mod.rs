@@ -103,7 +103,8 @@ pub struct Document {
     pub revision: u32,
     pub content: Hash,
     /// The event that the last revision's body came with.
-    pub content_at: Position,
+    #[serde(rename = "content_at")]
+    pub content_pos: Position,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pinned: bool,
     #[serde(default)]
@@ -125,7 +126,8 @@ pub struct Document {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settled: BTreeMap<DecisionKey, u32>,
     /// The last event that is in here.
-    pub at: Position,
+    #[serde(rename = "at")]
+    pub last_pos: Position,
 }
 
 /// The tombstone of a document.
@@ -134,7 +136,8 @@ pub struct Deleted {
     pub at: Timestamp,
     pub by: Actor,
     /// The event that the reason came with.
-    pub reason_at: Position,
+    #[serde(rename = "reason_at")]
+    pub reason_pos: Position,
 }
 
 /// One revision of a document.
@@ -143,7 +146,8 @@ pub struct Revision {
     pub number: u32,
     pub content: Hash,
     /// The event that its body came with.
-    pub at: Position,
+    #[serde(rename = "at")]
+    pub body_pos: Position,
     pub written_by: Actor,
     pub written_at: Timestamp,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -248,12 +252,12 @@ pub fn apply(sealed: &Sealed, document: &mut Option<Document>) {
         }
         Event::DocumentDeleted { .. } => {
             let (at, by) = (record.at, record.actor.clone());
-            document.deleted = Some(Deleted { at, by, reason_at: sealed.position });
+            document.deleted = Some(Deleted { at, by, reason_pos: sealed.position });
             document.changed(sealed);
         }
         Event::Erased(erased) => {
             document.erased |= erased.revision == Some(document.revision);
-            document.at = sealed.position;
+            document.last_pos = sealed.position;
         }
         event => debug_assert!(event.facts().document.is_none(), "{event:?} changes no document"),
     }
@@ -267,7 +271,7 @@ impl Document {
             scope: written.scope.clone(),
             revision: 0,
             content: written.content,
-            content_at: sealed.position,
+            content_pos: sealed.position,
             pinned: false,
             priority: Priority::Normal,
             superseded_by: None,
@@ -279,7 +283,7 @@ impl Document {
             changed_at: sealed.record.at,
             decisions: 0,
             settled: BTreeMap::new(),
-            at: sealed.position,
+            last_pos: sealed.position,
         }
     }
 
@@ -287,7 +291,7 @@ impl Document {
         self.scope = written.scope.clone();
         self.revision = written.revision;
         self.content = written.content;
-        self.content_at = sealed.position;
+        self.content_pos = sealed.position;
         self.pinned = written.pinned;
         self.priority = written.priority;
         self.erased = false;
@@ -301,7 +305,7 @@ impl Document {
     fn changed(&mut self, sealed: &Sealed) {
         self.changed_by = sealed.record.actor.clone();
         self.changed_at = sealed.record.at;
-        self.at = sealed.position;
+        self.last_pos = sealed.position;
     }
 
     /// Whether its text can be found: there is one, and nobody took it away.
@@ -318,7 +322,7 @@ impl Revision {
         Self {
             number: written.revision,
             content: written.content,
-            at: sealed.position,
+            body_pos: sealed.position,
             written_by: sealed.record.actor.clone(),
             written_at: sealed.record.at,
             erased: false,

@@ -57,6 +57,6 @@ pub fn rank(question: &Question, candidates: Candidates) -> Vec<(Arc<Document>, 
             (candidate.document, score)
         })
         .collect();
-    scored.sort_by_key(|(document, score)| (-score, std::cmp::Reverse(document.at)));
+    scored.sort_by_key(|(document, score)| (-score, std::cmp::Reverse(document.last_pos)));
     scored
 }

@@ -116,6 +116,11 @@ pub fn inherit(
         tried: said.tried.clone(),
         assumptions: said.assumptions.clone(),
         constraints: ledger.constraints,
+        // Nobody makes more room than there was before.
+        prompt_tokens: match (before.prompt_tokens, ledger.budget_tokens) {
+            (Some(before), Some(said)) => Some(before.min(said)),
+            (before, said) => before.or(said),
+        },
         lifted: ledger.lifted,
         decisions,
         open_decisions,
@@ -132,7 +137,7 @@ pub fn inherit(
         return Err(breaches);
     }
     let lifts = said.lift_constraints.iter().map(|lift| lift.id).collect();
-    Ok(Inherited { parts, budget_tokens: ledger.budget_tokens, deadline: ledger.deadline, lifts })
+    Ok(Inherited { budget_tokens: parts.prompt_tokens, parts, deadline: ledger.deadline, lifts })
 }
 
 /// Nothing inherited is ever cut off to fit: who adds too much is told so.

@@ -19,6 +19,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value};
 
+use crate::budget::Budget;
 use crate::canonical::{self, Body, Object};
 use crate::ids::{
     AgentId, Capability, CorrelationId, Hash, IdempotencyKey, Malformed, NAME_BYTES_MAX, TaskId,
@@ -66,6 +67,9 @@ pub struct Envelope {
     /// When the work must be finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
+    /// What the task, with everything below it, could still spend when this was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
     /// The user's own words, the same bytes at every hop.
     pub intent: String,
     #[serde(flatten)]

@@ -36,6 +36,9 @@ pub struct Parts {
     /// Constraints that no longer bind, with who lifted them and why. Inherited.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lifted: Vec<Lifted>,
+    /// How many tokens what a receiver reads may have. Inherited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_tokens: Option<u32>,
     /// What was decided, the oldest first. Inherited.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<Decision>,

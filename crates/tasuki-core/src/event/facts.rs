@@ -2,7 +2,7 @@
 //! One table of what anybody may want to know of an event without minding which one it is. An event
 //! that is new gets its line here, or nothing compiles; nobody lists events for such a question.
 
-use super::{Event, Offered};
+use super::{DeadReason, Erased, Event, Offered, Written};
 use crate::envelope::{Control, Target};
 use crate::handoff::AttemptEnd;
 use crate::ids::{AgentId, DocumentId, Hash};
@@ -20,11 +20,19 @@ pub struct Facts<'e> {
     pub ends_handoff: bool,
     /// Whether the task may be at its end, or wait for somebody to decide.
     pub may_end_task: bool,
+    /// Whether something may follow from it for the tasks below.
+    pub moves_below: bool,
     pub enters: Enters<'e>,
     /// The document that it is about.
     pub document: Option<&'e DocumentId>,
     /// The target whose breaker it moves.
     pub breaker: Option<&'e Target>,
+    /// What was written, if a document was.
+    pub written: Option<&'e Written>,
+    /// What was erased, if something was.
+    pub erased: Option<&'e Erased>,
+    /// Who declined, if somebody did.
+    pub declined_by: Option<&'e AgentId>,
 }
 
 /// The queue that a handoff enters by an event, as far as the event says.
@@ -36,6 +44,8 @@ pub enum Enters<'e> {
     Own,
     /// Its own, if somebody held it.
     OwnIfHeld,
+    /// Its own, if it was kept back until a time.
+    OwnIfScheduled,
     /// That of an agent, if it stood in a queue before.
     OfAgentIfPending(&'e AgentId),
     Of(&'e Target),
@@ -49,9 +59,13 @@ impl<'e> Facts<'e> {
             ends_attempt: None,
             ends_handoff: false,
             may_end_task: false,
+            moves_below: false,
             enters: Enters::Nothing,
             document: None,
             breaker: None,
+            written: None,
+            erased: None,
+            declined_by: None,
         }
     }
 
@@ -73,6 +87,10 @@ impl<'e> Facts<'e> {
 
     fn may_end_task(self, may: bool) -> Self {
         Self { may_end_task: may, ..self }
+    }
+
+    fn moves_below(self) -> Self {
+        Self { moves_below: true, ..self }
     }
 
     fn enters(self, enters: Enters<'e>) -> Self {
@@ -102,7 +120,14 @@ impl Event {
         match self {
             Self::TaskOpened(opened) => of("task_opened").with(opened.intent),
             Self::TaskCancelled { reason } => {
-                of("task_cancelled").perhaps_with(*reason).may_end_task(true)
+                of("task_cancelled").perhaps_with(*reason).may_end_task(true).moves_below()
+            }
+            Self::TaskHeld { .. } => of("task_held").moves_below(),
+            Self::TaskResumed { .. } => {
+                of("task_resumed").enters(Enters::OwnIfScheduled).moves_below()
+            }
+            Self::TaskCompleted { result } => {
+                of("task_completed").perhaps_with(*result).may_end_task(true)
             }
             Self::TransferOffered(offered) => Facts::offered("transfer_offered", offered),
             Self::CallOffered(offered) => Facts::offered("call_offered", offered),
@@ -114,23 +139,37 @@ impl Event {
             Self::Approved => of("approved").enters(Enters::Own),
             Self::Delivered { .. } => of("delivered"),
             Self::Readied => of("readied").enters(Enters::Own),
-            Self::Claimed(_) => of("claimed"),
+            Self::Claimed(claimed) => of("claimed").moves(claimed.probes.as_ref()),
             Self::Started => of("started"),
             Self::Acknowledged(_) => of("acknowledged"),
             Self::Progressed { note, .. } => of("progressed").perhaps_with(*note),
+            Self::Asked(asked) => of("asked").with(asked.question).ends_attempt(AttemptEnd::Asked),
+            Self::Answered { answer, .. } => of("answered").with(*answer),
+            Self::AnswerDefaulted { .. } => of("answer_defaulted"),
+            Self::KeepEnded => of("keep_ended").enters(Enters::Own),
+            Self::MessageSent { message, .. } => of("message_sent").with(*message),
+            Self::MessagesAcknowledged { .. } => of("messages_acknowledged"),
+            Self::Attached(attached) => of("attached").with(attached.artifact),
+            Self::PutBack { reason, .. } => {
+                of("put_back").perhaps_with(*reason).ends_attempt(AttemptEnd::PutBack)
+            }
             Self::Completed { result, next, recovers, .. } => of("completed")
                 .with(*result)
                 .ends_attempt(AttemptEnd::Completed)
                 .ends_handoff()
                 .may_end_task(next.is_none())
                 .moves(recovers.as_ref()),
+            Self::Spent(_) => of("spent"),
             Self::AttemptFailed { class, failure, .. } => {
                 of("attempt_failed").with(*failure).ends_attempt((*class).into())
             }
-            Self::Declined { reason, .. } => of("declined")
-                .perhaps_with(*reason)
-                .ends_attempt(AttemptEnd::Declined)
-                .enters(Enters::OwnIfHeld),
+            Self::Declined { agent, reason } => Facts {
+                declined_by: Some(agent),
+                ..of("declined")
+                    .perhaps_with(*reason)
+                    .ends_attempt(AttemptEnd::Declined)
+                    .enters(Enters::OwnIfHeld)
+            },
             Self::Released { .. } => {
                 of("released").ends_attempt(AttemptEnd::Released).enters(Enters::Own)
             }
@@ -139,9 +178,13 @@ impl Event {
             }
             Self::RetryScheduled { .. } => of("retry_scheduled"),
             Self::Expired => of("expired"),
-            Self::DeadLettered { against, .. } => {
-                of("dead_lettered").ends_handoff().may_end_task(true).moves(against.as_ref())
-            }
+            Self::DeadLettered { against, because, .. } => of("dead_lettered")
+                .perhaps_with(*because)
+                .ends_handoff()
+                .may_end_task(true)
+                .moves_below()
+                .moves(against.as_ref()),
+            Self::LetterClosed { .. } => of("letter_closed"),
             Self::Escalated { to, against, .. } => {
                 of("escalated").enters(Enters::Of(to)).moves(against.as_ref())
             }
@@ -152,34 +195,46 @@ impl Event {
                 .perhaps_with(*reason)
                 .ends_attempt(AttemptEnd::Cancelled)
                 .ends_handoff()
-                .may_end_task(true),
+                .may_end_task(true)
+                .moves_below(),
             Self::Aborted { reason } => of("aborted")
                 .perhaps_with(*reason)
                 .ends_attempt(AttemptEnd::Aborted)
                 .ends_handoff()
-                .may_end_task(true),
+                .may_end_task(true)
+                .moves_below(),
             Self::LateReport { report, .. } => of("late_report").with(*report),
-            Self::Redriven { .. } => of("redriven"),
+            Self::Redriven { .. } => of("redriven").moves_below(),
             Self::ReviewTaken { .. } => of("review_taken"),
             Self::ReviewReleased => of("review_released"),
             Self::Reserved { .. } => of("reserved"),
             Self::Unreserved { .. } => of("unreserved"),
-            Self::Discarded { reason } => of("discarded").with(*reason).may_end_task(true),
+            Self::Discarded { reason } => {
+                of("discarded").with(*reason).may_end_task(true).moves_below()
+            }
             Self::EpochRaised { .. } => of("epoch_raised"),
             Self::RegistryChanged(change) => of("registry_changed").perhaps_with(manifest(change)),
             Self::DocumentWritten(written) => {
-                of("document_written").with(written.content).about(&written.id)
+                let written_document =
+                    of("document_written").with(written.content).about(&written.id);
+                Facts { written: Some(written), ..written_document }
             }
             Self::DocumentMarked { id, .. } => of("document_marked").about(id),
             Self::DocumentSuperseded { id, .. } => of("document_superseded").about(id),
             Self::DocumentDeleted { id, reason } => of("document_deleted").with(*reason).about(id),
             Self::Erased(erased) => {
                 let document = erased.document.as_ref();
-                Facts { document, ..of("erased").with(erased.reason) }
+                Facts { document, erased: Some(erased), ..of("erased").with(erased.reason) }
             }
             Self::ConstraintLifted { reason, .. } => of("constraint_lifted").with(*reason),
             Self::TrimFetched { .. } => of("trim_fetched"),
         }
+    }
+
+    /// The end of a handoff for which nobody is to blame.
+    #[must_use]
+    pub fn dead_letter(reason: DeadReason) -> Self {
+        Self::DeadLettered { reason, against: None, limits: None, because: None }
     }
 
     /// The word for what happened, as in its JSON.
@@ -214,6 +269,7 @@ fn manifest(change: &Change) -> Option<Hash> {
         | Change::TokenIssued(_)
         | Change::TokenRevoked { .. }
         | Change::TenantSet(_)
+        | Change::LimitsSet { .. }
         | Change::Subscribed { .. }
         | Change::Unsubscribed { .. }
         | Change::AccessDenied { .. } => None,

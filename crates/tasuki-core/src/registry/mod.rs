@@ -3,16 +3,18 @@
 //! follows from the changes in the log, which belong to the store's own chain. Secrets are not here:
 //! of a token there is the hash, of a manifest the address.
 
+pub mod grant;
 pub mod rules;
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::rules::Rule;
-use crate::breaker::{self, Breaker};
+use crate::breaker::{self, Breaker, Limits};
 use crate::envelope::Target;
 use crate::event::{Actor, Event, Sealed, words};
 use crate::identity::{PublicKey, Signature};
@@ -24,20 +26,46 @@ use crate::reserve::{self, Reservation};
 /// How many keys that are not revoked an agent may have: one, and its successor.
 pub const KEYS_MAX: usize = 2;
 
+/// Who is known, and what stands in the way of work. The one changes seldom and is looked at by
+/// everybody, the other changes with the work, so that each is copied and told apart from the other.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Registry {
+    /// Read as if it were the registry itself.
+    pub identity: Arc<Identity>,
+    pub guards: Arc<Guards>,
+    /// The last change of either.
+    pub last_pos: Position,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Identity {
     pub agents: BTreeMap<AgentId, Arc<Agent>>,
     pub tokens: BTreeMap<TokenId, Arc<Token>>,
     pub tenants: BTreeMap<TenantId, Arc<Tenant>>,
-    /// Targets that fail.
-    pub breakers: BTreeMap<Target, Arc<Breaker>>,
     pub channels: BTreeMap<ChannelId, Arc<Channel>>,
-    /// What holders have for themselves.
-    pub reservations: BTreeMap<HandoffId, Arc<Reservation>>,
     /// Whose key this is, revoked ones included: a key is never given to anybody else.
     keys: BTreeMap<KeyId, AgentId>,
-    /// The last change.
-    pub at: Position,
+    /// The last change of who is known.
+    pub changed_pos: Position,
+}
+
+/// What keeps work from targets and holders from resources.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Guards {
+    /// Agents that fail, or that count failures by numbers of their own.
+    pub breakers: BTreeMap<Target, Arc<Breaker>>,
+    /// What holders have for themselves.
+    pub reservations: BTreeMap<HandoffId, Arc<Reservation>>,
+    /// Claims that show how a target fares.
+    probes: BTreeMap<HandoffId, Target>,
+}
+
+impl Deref for Registry {
+    type Target = Identity;
+
+    fn deref(&self) -> &Identity {
+        &self.identity
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,7 +83,8 @@ pub struct Agent {
     pub rules: Vec<Rule>,
     pub since: Timestamp,
     /// The last event about this agent.
-    pub at: Position,
+    #[serde(rename = "at")]
+    pub last_pos: Position,
 }
 
 /// Whether an agent gets work.
@@ -77,7 +106,8 @@ words!(Standing { Active = "active", Draining = "draining", Deregistered = "dere
 pub struct Published {
     pub hash: Hash,
     /// Where the body is kept.
-    pub at: Position,
+    #[serde(rename = "at")]
+    pub body_pos: Position,
     /// Which one of this agent it is, from 1.
     pub version: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -125,6 +155,20 @@ pub struct Token {
     /// Spent or revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
+    /// Who made it; absent if the broker did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_by: Option<AgentId>,
+    /// What its maker showed. What was made with something ends with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_from: Option<Origin>,
+}
+
+/// What something was made with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    Key(KeyId),
+    Token(TokenId),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -220,6 +264,12 @@ pub enum Change {
         token: TokenId,
     },
     TenantSet(Tenant),
+    /// When the breaker of a target opens; without numbers, when any other does.
+    LimitsSet {
+        target: Target,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limits: Option<Limits>,
+    },
     Subscribed {
         channel: ChannelId,
         agent: AgentId,
@@ -233,7 +283,7 @@ pub enum Change {
         agent: AgentId,
         /// The error's code.
         code: String,
-        /// The request, such as `POST /v1/handoffs`.
+        /// What it tried: an operation, and what that was about. Up to 0.1 a method and a path.
         operation: String,
     },
 }
@@ -256,9 +306,9 @@ impl Registry {
         let handoff = sealed.record.handoff_id;
         let event = &sealed.record.event;
         matches!(event, Event::RegistryChanged(_) | Event::Reserved { .. })
-            || event.facts().breaker.is_some()
+            || self.breaker_moved(sealed).is_some()
             || handoff.is_some_and(|id| {
-                let known = self.reservations.get(&id);
+                let known = self.guards.reservations.get(&id);
                 known.is_some_and(|known| reserve::after(Some(known), sealed).is_some())
             })
     }
@@ -268,7 +318,7 @@ impl Registry {
         if !self.is_changed_by(sealed) {
             return Vec::new();
         }
-        self.at = sealed.position;
+        self.last_pos = sealed.position;
         let Event::RegistryChanged(change) = &sealed.record.event else {
             return self.apply_work(sealed);
         };
@@ -277,7 +327,7 @@ impl Registry {
             Change::ManifestPublished { agent, manifest, version, signed } => {
                 let published = Published {
                     hash: *manifest,
-                    at: sealed.position,
+                    body_pos: sealed.position,
                     version: *version,
                     signed: signed.clone(),
                 };
@@ -327,6 +377,14 @@ impl Registry {
                 vec![self.put(Entry::Token(token))]
             }
             Change::TenantSet(tenant) => vec![self.put(Entry::Tenant(Arc::new(tenant.clone())))],
+            Change::LimitsSet { target, limits } => {
+                let new = || Arc::new(Breaker::new(target));
+                let mut breaker = self.guards.breakers.get(target).cloned().unwrap_or_else(new);
+                let changed = Arc::make_mut(&mut breaker);
+                changed.own = *limits;
+                changed.last_pos = sealed.position;
+                vec![self.put(Entry::Breaker(breaker))]
+            }
             Change::Subscribed { channel, agent } => self.change_channel(channel, |channel| {
                 channel.subscribers.entry(agent.clone()).or_insert(sealed.position);
             }),
@@ -340,24 +398,41 @@ impl Registry {
     /// What follows from work: how targets fare, and what holders have for themselves.
     fn apply_work(&mut self, sealed: &Sealed) -> Vec<Entry> {
         let mut changed = Vec::new();
-        if let Some(target) = sealed.record.event.facts().breaker {
-            let known = self.breakers.get(target).map(|known| &**known);
-            let breaker = breaker::after(known, target, sealed);
+        if let Some(target) = self.breaker_moved(sealed) {
+            let known = self.guards.breakers.get(&target).map(|known| &**known);
+            let breaker = breaker::after(known, &target, sealed);
             changed.push(self.put(Entry::Breaker(Arc::new(breaker))));
-            if self.breakers.len() > breaker::TARGETS_MAX {
-                let oldest = self.breakers.values().min_by_key(|known| known.at).cloned();
+            if self.guards.breakers.len() > breaker::TARGETS_MAX {
+                let oldest =
+                    self.guards.breakers.values().min_by_key(|known| known.last_pos).cloned();
                 changed.extend(oldest.map(|mut oldest| {
-                    Arc::make_mut(&mut oldest).in_row = 0;
+                    let forgotten = Arc::make_mut(&mut oldest);
+                    (forgotten.in_row, forgotten.own) = (0, None);
                     self.put(Entry::Breaker(oldest))
                 }));
             }
         }
         let handoff = sealed.record.handoff_id;
-        let known = handoff.and_then(|id| self.reservations.get(&id)).map(|known| &**known);
+        let known = handoff.and_then(|id| self.guards.reservations.get(&id)).map(|known| &**known);
         if let Some(reservation) = reserve::after(known, sealed) {
             changed.push(self.put(Entry::Reservation(Arc::new(reservation))));
         }
         changed
+    }
+
+    /// The target whose breaker an event moves: by its own word, or because the claim that shows how
+    /// the target fares ends with it.
+    fn breaker_moved(&self, sealed: &Sealed) -> Option<Target> {
+        let facts = sealed.record.event.facts();
+        let ends = facts.ends_attempt.is_some() || facts.ends_handoff;
+        let probed = sealed.record.handoff_id.filter(|_| ends).and_then(|id| self.probes(id));
+        facts.breaker.or(probed).cloned()
+    }
+
+    /// The target whose breaker let this handoff through to see how it fares.
+    #[must_use]
+    pub fn probes(&self, handoff: HandoffId) -> Option<&Target> {
+        self.guards.probes.get(&handoff)
     }
 
     fn change_channel(&mut self, id: &ChannelId, change: impl FnOnce(&mut Channel)) -> Vec<Entry> {
@@ -377,48 +452,66 @@ impl Registry {
         let mut agent = known.unwrap_or_else(|| Arc::new(Agent::new(id, sealed.record.at)));
         let changed = Arc::make_mut(&mut agent);
         change(changed);
-        changed.at = sealed.position;
+        changed.last_pos = sealed.position;
         vec![self.put(Entry::Agent(agent))]
     }
 
     /// Puts a thing where it belongs, in place of what was known of it.
     pub fn put(&mut self, entry: Entry) -> Entry {
+        let pos = self.last_pos;
+        let identity = |registry: &mut Self, put: &dyn Fn(&mut Identity)| {
+            let identity = Arc::make_mut(&mut registry.identity);
+            put(identity);
+            identity.changed_pos = pos;
+        };
         match &entry {
-            Entry::Agent(agent) => {
+            Entry::Agent(agent) => identity(self, &|known| {
                 for key in &agent.keys {
-                    self.keys.insert(key.key.id(), agent.id.clone());
+                    known.keys.insert(key.key.id(), agent.id.clone());
                 }
-                self.agents.insert(agent.id.clone(), agent.clone());
-            }
-            Entry::Token(token) => {
-                self.tokens.insert(token.id, token.clone());
-            }
-            Entry::Tenant(tenant) => {
-                self.tenants.insert(tenant.id.clone(), tenant.clone());
-            }
+                known.agents.insert(agent.id.clone(), agent.clone());
+            }),
+            Entry::Token(token) => identity(self, &|known| {
+                known.tokens.insert(token.id, token.clone());
+            }),
+            Entry::Tenant(tenant) => identity(self, &|known| {
+                known.tenants.insert(tenant.id.clone(), tenant.clone());
+            }),
             // What is over has a row in the store, and no place here.
-            Entry::Breaker(breaker) if breaker.in_row == 0 => {
-                self.breakers.remove(&breaker.target);
-            }
+            Entry::Channel(channel) => identity(self, &|known| {
+                if channel.subscribers.is_empty() {
+                    known.channels.remove(&channel.id);
+                } else {
+                    known.channels.insert(channel.id.clone(), channel.clone());
+                }
+            }),
             Entry::Breaker(breaker) => {
-                self.breakers.insert(breaker.target.clone(), breaker.clone());
-            }
-            Entry::Channel(channel) if channel.subscribers.is_empty() => {
-                self.channels.remove(&channel.id);
-            }
-            Entry::Channel(channel) => {
-                self.channels.insert(channel.id.clone(), channel.clone());
-            }
-            Entry::Reservation(reservation) if reservation.resources.is_empty() => {
-                self.reservations.remove(&reservation.handoff);
+                let guards = Arc::make_mut(&mut self.guards);
+                let before = match breaker.matters() {
+                    true => guards.breakers.insert(breaker.target.clone(), breaker.clone()),
+                    false => guards.breakers.remove(&breaker.target),
+                };
+                if let Some(probe) = before.and_then(|before| before.probe) {
+                    guards.probes.remove(&probe);
+                }
+                if let Some(probe) = breaker.probe.filter(|_| breaker.matters()) {
+                    guards.probes.insert(probe, breaker.target.clone());
+                }
             }
             Entry::Reservation(reservation) => {
-                self.reservations.insert(reservation.handoff, reservation.clone());
+                let reservations = &mut Arc::make_mut(&mut self.guards).reservations;
+                if reservation.resources.is_empty() {
+                    reservations.remove(&reservation.handoff);
+                } else {
+                    reservations.insert(reservation.handoff, reservation.clone());
+                }
             }
         }
         entry
     }
+}
 
+impl Identity {
     /// Whose key this is, and the key, if it counts.
     #[must_use]
     pub fn holder_of(&self, key: KeyId, now: Timestamp) -> Option<(&Arc<Agent>, PublicKey)> {
@@ -450,7 +543,7 @@ impl Agent {
             keys: Vec::new(),
             rules: Vec::new(),
             since,
-            at: Position(0),
+            last_pos: Position(0),
         }
     }
 

@@ -14,6 +14,8 @@ pub const RULES_MAX: usize = 64;
 /// How many patterns one rule may have, and how long one may be, in bytes.
 const PATTERNS_MAX: usize = 64;
 const PATTERN_BYTES_MAX: usize = 128;
+/// How many patterns all rules of one agent or token may have: granting compares each with each.
+pub const PATTERNS_TOTAL_MAX: usize = 512;
 
 /// Something that a rule is about.
 #[derive(

@@ -2,7 +2,9 @@
 //! Worlds in which one handoff or one task is in a given state.
 
 use crate::canonical::Body;
-use crate::commands::{self, Act, Claim, Command, Offer, OfferTask, OpenTask, Proof, Seeker};
+use crate::commands::{
+    self, Act, Answer, Ask, Claim, Command, Offer, OfferTask, OpenTask, Proof, Seeker,
+};
 use crate::contract::Contract;
 use crate::decide::Outcome;
 use crate::envelope::{Control, Target};
@@ -10,6 +12,7 @@ use crate::event::FailureClass;
 use crate::handoff::{Handoff, PRIORITY_DEFAULT, StateName};
 use crate::ids::{AgentId, Capability, ClaimId, Fence, HandoffId, TaskId, Timestamp};
 use crate::refusal::Refusal;
+use crate::talk::QuestionKind;
 use crate::task::{Task, TaskState};
 use crate::terms::Terms;
 use crate::world::World;
@@ -43,6 +46,7 @@ impl Scene {
             parent: None,
             coordinator: None,
             channel: None,
+            on_parent_end: crate::tree::OnParentEnd::Cancel,
         };
         let proof = Proof { claim_id: CLAIM, fence: Fence(0) };
         let mut scene = Self { world: World::default(), now: START, proof };
@@ -60,6 +64,8 @@ impl Scene {
             StateName::AwaitingApproval | StateName::Scheduled | StateName::Pending => false,
             StateName::Claimed
             | StateName::InProgress
+            | StateName::InputRequired
+            | StateName::Answered
             | StateName::Completed
             | StateName::Failed
             | StateName::Cancelled
@@ -75,6 +81,11 @@ impl Scene {
             | StateName::Pending
             | StateName::Claimed => {}
             StateName::InProgress => scene.act(Act::Start),
+            StateName::InputRequired => scene.act(Act::Ask(ask())),
+            StateName::Answered => {
+                scene.act(Act::Ask(ask()));
+                scene.must(&Command::by(agent(OPENER), answer("answer")));
+            }
             StateName::Completed => scene.complete(Vec::new()),
             StateName::Failed => {
                 let by = agent(OPENER);
@@ -106,7 +117,7 @@ impl Scene {
                 let mut scene = Self::opened();
                 scene.must(&Command::by(
                     agent(OPENER),
-                    commands::CancelTask { task: TASK, reason: None },
+                    commands::CancelTask { task: TASK, reason: None, letter: None },
                 ));
                 scene
             }
@@ -170,6 +181,7 @@ pub(super) fn offer(handoff: HandoffId) -> Offer {
         contract: Contract::default(),
         after: None,
         lifted: Vec::new(),
+        above: Vec::new(),
         dead_end: None,
         expires_at: START.plus_ms(24 * HOUR_MS),
         not_before: None,
@@ -199,6 +211,23 @@ pub(super) fn wish(name: &str) -> Claim {
 pub(super) fn first_wish() -> Claim {
     let request_id = Some("first".parse().expect("a plain label"));
     Claim { request_id, ..wish(HOLDER) }
+}
+
+/// A question that waits for half an hour, and its answer for as long.
+pub(super) fn ask() -> Ask {
+    Ask {
+        kind: QuestionKind::Input,
+        question: body("question"),
+        answer_ms: Some(HOUR_MS / 2),
+        has_default: false,
+        keep_ms: Some(HOUR_MS / 2),
+        by_id: false,
+    }
+}
+
+pub(super) fn answer(text: &str) -> Answer {
+    let (question, answer) = (body("question").hash, body(text));
+    Answer { handoff: HANDOFF, question, answer, by_right: false }
 }
 
 pub(super) fn body(text: &str) -> Body {

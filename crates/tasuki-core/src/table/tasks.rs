@@ -68,6 +68,7 @@ const WISHES: &[(&str, Wish)] = &[
             parent: Some(TASK),
             coordinator: None,
             channel: None,
+            on_parent_end: crate::tree::OnParentEnd::Cancel,
         };
         Command::by(owner, open)
     }),
@@ -84,12 +85,13 @@ fn call(scene: &Scene) -> Offer {
         branch_of: None,
         parent: Some(TASK),
         coordinator: None,
+        on_parent_end: crate::tree::OnParentEnd::Cancel,
     };
     Offer { task, control: Control::Awaited, ..scene.next_offer() }
 }
 
 fn cancel(by: &str) -> Command {
-    Command::by(agent(by), commands::CancelTask { task: TASK, reason: None })
+    Command::by(agent(by), commands::CancelTask { task: TASK, reason: None, letter: None })
 }
 
 fn effect(state: TaskState, wish: Wish) -> String {
@@ -132,7 +134,12 @@ const STEPS: &[(&str, Step)] = &[
         let by = agent("reviewer");
         scene.must(&Command::by(
             by,
-            commands::Redrive { handoff: HANDOFF, new: HandoffId(50), to: None },
+            commands::Redrive {
+                handoff: HANDOFF,
+                new: HandoffId(50),
+                to: None,
+                expires_in_ms: None,
+            },
         ));
         scene
     }),

@@ -26,7 +26,10 @@ fn nobody_approves_what_it_asked_for_itself() {
     let handoff = gated(&mut stage);
     for command in [
         Command::by(agent("planner"), commands::Approve { handoff }),
-        Command::by(agent("planner"), commands::Reject { handoff }),
+        Command::by(
+            agent("planner"),
+            commands::Reject { handoff, reason: crate::support::body("no") },
+        ),
     ] {
         assert_eq!(code(stage.run(command)), "not_permitted");
     }
@@ -37,7 +40,12 @@ fn nobody_approves_what_it_asked_for_itself() {
 fn a_rejected_handoff_is_a_dead_letter_and_needs_an_approval_again() {
     let mut stage = Stage::new();
     let handoff = gated(&mut stage);
-    stage.run(Command::by(agent("person"), commands::Reject { handoff })).unwrap();
+    stage
+        .run(Command::by(
+            agent("person"),
+            commands::Reject { handoff, reason: crate::support::body("no") },
+        ))
+        .unwrap();
     let state = &stage.handoff(handoff).state;
     assert!(matches!(state, State::DeadLettered { reason: DeadReason::Rejected, .. }), "{state:?}");
     let again = stage.redrive(handoff).unwrap().handoffs[0];
@@ -68,5 +76,11 @@ fn what_does_not_wait_for_an_approval_cannot_be_approved() {
         code(stage.run(Command::by(by.clone(), commands::Approve { handoff }))),
         "wrong_state"
     );
-    assert_eq!(code(stage.run(Command::by(by, commands::Reject { handoff }))), "wrong_state");
+    assert_eq!(
+        code(stage.run(Command::by(
+            by,
+            commands::Reject { handoff, reason: crate::support::body("no") }
+        ))),
+        "wrong_state"
+    );
 }

@@ -76,7 +76,7 @@ fn only_the_opener_aborts_and_that_ends_handoff_and_task_as_failed() {
     }
     assert_eq!(abort(&mut stage, handoff, "planner"), Ok(false));
     assert_eq!(abort(&mut stage, handoff, "planner"), Ok(true));
-    assert!(matches!(stage.handoff(handoff).state, State::Failed { aborted: true, .. }));
+    assert!(matches!(stage.handoff(handoff).state, State::Aborted { .. }));
     assert_eq!(stage.task_state(handoff), TaskState::Failed);
     assert_eq!(stage.cancel(handoff, "planner").unwrap_err().code(), "wrong_state");
 }
@@ -97,7 +97,9 @@ fn cancelling_a_task_cancels_its_live_handoff_in_the_same_step() {
     let mut stage = Stage::new();
     let handoff = second_hop(&mut stage);
     let task = stage.handoff(handoff).task_id;
-    let cancel = |by: &str| Command::by(agent(by), commands::CancelTask { task, reason: None });
+    let cancel = |by: &str| {
+        Command::by(agent(by), commands::CancelTask { task, reason: None, letter: None })
+    };
     assert_eq!(code(stage.run(cancel("coder"))), "not_permitted");
     stage.run(cancel("planner")).unwrap();
     assert_eq!(stage.state(handoff), StateName::Cancelled);

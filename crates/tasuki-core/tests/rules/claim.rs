@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-use tasuki_core::commands::{Act, Command};
+use tasuki_core::commands::{self, Act, Command};
 use tasuki_core::handoff::{StateName, Status};
+use tasuki_core::talk::QuestionKind;
 
-use crate::support::{HOUR, SECOND, Stage, agent, code, complete, seeker, to, to_any};
+use crate::support::{HOUR, SECOND, Stage, agent, body, code, complete, seeker, to, to_any};
 
 #[test]
 fn a_claim_sets_owner_fence_claim_id_and_lease_in_one_step() {
@@ -53,11 +54,26 @@ fn stored_delivered_claimed_in_progress_and_done_are_told_apart() {
     seen.push(stage.handoff(handoff).status());
     let proof = stage.claim(handoff, "coder");
     seen.push(stage.handoff(handoff).status());
-    for act in [Act::Start, complete("done")] {
+    let ask = commands::Ask {
+        kind: QuestionKind::Input,
+        question: body("which one?"),
+        answer_ms: None,
+        has_default: false,
+        keep_ms: None,
+        by_id: false,
+    };
+    for act in [Act::Start, Act::Ask(ask)] {
         stage.act(handoff, proof, act).unwrap();
         seen.push(stage.handoff(handoff).status());
     }
-    assert_eq!(seen, Status::ALL);
+    let (question, answer) = (body("which one?").hash, body("this one"));
+    let answer = commands::Answer { handoff, question, answer, by_right: false };
+    stage.run(Command::by(agent("planner"), answer)).unwrap();
+    let proof = stage.claim(handoff, "coder");
+    stage.act(handoff, proof, complete("done")).unwrap();
+    seen.push(stage.handoff(handoff).status());
+    // The other words are for what ended without a result.
+    assert_eq!(seen, Status::ALL[..6]);
 
     let returned = stage.offered();
     let proof = stage.claim(returned, "coder");

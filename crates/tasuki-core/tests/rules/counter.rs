@@ -50,7 +50,7 @@ fn an_accepted_counter_offer_is_the_contract_and_is_enforced() {
     assert_eq!(stage.state(id), StateName::Pending);
     stage.settle(id, "planner", "coder", true).unwrap();
     assert_eq!(stage.handoff(id).terms, terms());
-    assert_eq!(stage.handoff(id).contract.budget_tokens, Some(9000));
+    assert_eq!(stage.handoff(id).contract.agreement.budget_tokens, Some(9000));
     stage.claim(id, "coder");
     let until = stage.handoff(id).state.claim().unwrap().hard_until;
     assert_eq!(until, stage.now.plus_ms(LONGER));

@@ -39,7 +39,7 @@ fn a_redrive_is_a_new_handoff_with_the_same_envelope() {
     assert_eq!(stage.state(new), StateName::Pending);
     assert_eq!(stage.task_state(new), TaskState::Open);
     let (was, is) = (stage.handoff(old), stage.handoff(new));
-    assert_eq!((is.envelope, is.envelope_at, is.hop), (was.envelope, was.envelope_at, was.hop));
+    assert_eq!((is.envelope, is.envelope_pos, is.hop), (was.envelope, was.envelope_pos, was.hop));
     assert_eq!((is.redrive_of, is.failures), (Some(old), 0));
     assert_eq!(is.expires_at, stage.now.plus_ms(DAY), "it gets as much time as the first one");
     finish(&mut stage, new);
@@ -125,7 +125,7 @@ fn discarding_a_dead_letter_of_a_cancelled_task_leaves_it_cancelled() {
     let mut stage = Stage::new();
     let handoff = dead_letter(&mut stage);
     let (task, by) = (stage.handoff(handoff).task_id, crate::support::agent("planner"));
-    stage.run(Command::by(by, commands::CancelTask { task, reason: None })).unwrap();
+    stage.run(Command::by(by, commands::CancelTask { task, reason: None, letter: None })).unwrap();
     stage.discard(handoff).unwrap();
     assert_eq!(stage.task_state(handoff), TaskState::Cancelled);
 }

@@ -158,7 +158,7 @@ fn another_tenants_memory_is_not_there() {
 fn erasing_is_done_once_and_names_what_it_erased() {
     let mut stage = Stage::new();
     stage.put("ms-1", create("one")).unwrap();
-    let at = stage.document("ms-1").content_at;
+    let at = stage.document("ms-1").content_pos;
     assert_eq!(stage.erase("ms-1", 1, Position(99)), Err(Refusal::BodyNotFound(Position(99))));
     assert_eq!(stage.erase("ms-1", 2, at), Err(Refusal::BodyNotFound(at)), "another revision");
     assert_eq!(stage.erase("ms-1", 1, at), Ok(false));
@@ -174,7 +174,7 @@ fn erasing_is_done_once_and_names_what_it_erased() {
 fn what_was_passed_on_is_erased_only_when_its_task_is_at_its_end() {
     let mut stage = Stage::new();
     let handoff = stage.offered();
-    let at = stage.world.handoffs[&handoff].envelope_at;
+    let at = stage.world.handoffs[&handoff].envelope_pos;
     let task = stage.world.handoffs[&handoff].task_id;
     let erase = |by: &str, at| {
         let what = Erasable::Handoff { id: handoff, at: vec![at] };

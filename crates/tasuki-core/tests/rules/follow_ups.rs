@@ -153,8 +153,8 @@ fn a_call_makes_a_child_task_and_its_parent_keeps_its_owner() {
 fn agreed() -> Hop {
     let mut stage = Stage::new();
     let handoff = stage.offer_to(to("coder"), |offer| {
-        offer.contract.stage = Some(at("code"));
-        offer.contract.output_schema = Some(body("schema").hash);
+        offer.contract.agreement.stage = Some(at("code"));
+        offer.contract.agreement.output_schema = Some(body("schema").hash);
     });
     let proof = stage.claim(handoff, "coder");
     let task = stage.handoff(handoff).task_id;
@@ -168,14 +168,14 @@ fn at(stage: &str) -> StageRef {
 #[test]
 fn a_result_counts_only_if_it_was_held_against_what_was_agreed() {
     let mut hop = agreed();
-    let agreement = hop.stage.handoff(hop.handoff).contract.agreement().unwrap();
+    let agreement = hop.stage.handoff(hop.handoff).contract.agreement.clone();
     let other = Agreement { output_schema: None, ..agreement.clone() };
     let checked = |agreement: &Agreement, successors| {
         Some(Checked { agreement: agreement.clone(), successors })
     };
     let ends = || Successors::Declared(Vec::new());
     let mut next = hop.transfer("reviewer");
-    next.contract.stage = Some(at("review"));
+    next.contract.agreement.stage = Some(at("review"));
     let goes_on = || Successors::Declared(vec![at("review")]);
     for (checked, follow_ups) in [
         (None, vec![]),
@@ -199,7 +199,7 @@ fn a_result_counts_only_if_it_was_held_against_what_was_agreed() {
 #[test]
 fn a_holder_that_names_what_follows_leaves_the_route() {
     let mut hop = agreed();
-    let agreement = hop.stage.handoff(hop.handoff).contract.agreement().unwrap();
+    let agreement = hop.stage.handoff(hop.handoff).contract.agreement.clone();
     let next = hop.transfer("reviewer");
     let checked = Some(Checked { agreement, successors: Successors::Named });
     let act = Act::Complete { result: body("done"), follow_ups: vec![next], checked };

@@ -5,11 +5,14 @@
 use std::fs;
 use std::path::Path;
 
-use tasuki_core::contract::{After, Contract, Fill};
+use tasuki_core::breaker::Limits;
+use tasuki_core::budget::{Cost, Spent};
+use tasuki_core::contract::{After, Agreement, Contract, Fill, Routing};
 use tasuki_core::document::{Erased, Kind, Priority, Scope, Settled, Written};
+use tasuki_core::event::Closed;
 use tasuki_core::event::{
-    Acknowledged, Actor, BranchOf, Claimed, Countered, DeadReason, Event, FailureClass, LossCause,
-    Offered, Opened, Record, Redrive, TaintPolicy,
+    Acknowledged, Actor, Asked, Attached, BranchOf, Claimed, Countered, DeadReason, Event,
+    FailureClass, LossCause, Offered, Opened, Record, Redrive, SpentBy, TaintPolicy,
 };
 use tasuki_core::identity::SecretKey;
 use tasuki_core::ids::{
@@ -19,7 +22,9 @@ use tasuki_core::pipeline::StageRef;
 use tasuki_core::registry::rules::{Effect, Permission, Rule};
 use tasuki_core::registry::{Change, Purpose, Quotas, Signed, Standing, Tenant, Token};
 use tasuki_core::route::{Policy, Reason, Why};
+use tasuki_core::talk::QuestionKind;
 use tasuki_core::terms::Terms;
+use tasuki_core::tree::{Follows, Hangs, OnParentEnd};
 
 use crate::support::{agent, body, key, to, to_any};
 
@@ -116,8 +121,21 @@ fn example_after(event: &Event) -> Option<Event> {
         | Event::TaintCleared { .. }
         | Event::ReviewTaken { .. }
         | Event::ReviewReleased
+        | Event::LetterClosed { .. }
+        | Event::TaskCompleted { .. }
         | Event::Reserved { .. }
         | Event::Unreserved { .. }
+        | Event::Asked(_)
+        | Event::Answered { .. }
+        | Event::AnswerDefaulted { .. }
+        | Event::KeepEnded
+        | Event::MessageSent { .. }
+        | Event::MessagesAcknowledged { .. }
+        | Event::Attached(_)
+        | Event::PutBack { .. }
+        | Event::TaskHeld { .. }
+        | Event::TaskResumed { .. }
+        | Event::Spent(_)
         | Event::TrimFetched { .. } => return None,
         Event::ConstraintLifted { .. } => Event::TrimFetched {
             agent: agent("acme/coder"),
@@ -134,6 +152,7 @@ fn example_after(event: &Event) -> Option<Event> {
             lease_ms: 30_000,
             hard_until: Timestamp(1_800_003_600_000),
             request_id: Some("try-1".parse().unwrap()),
+            probes: None,
         }),
         Event::Claimed(_) => Event::Started,
         Event::Started => Event::Progressed { percent: Some(50), note: Some(body("half").hash) },
@@ -154,9 +173,7 @@ fn example_after(event: &Event) -> Option<Event> {
         Event::Released { .. } => Event::LeaseLost { fence: FENCE, cause: LossCause::HardDeadline },
         Event::LeaseLost { .. } => Event::RetryScheduled { due: Timestamp(1_800_000_002_000) },
         Event::RetryScheduled { .. } => Event::Expired,
-        Event::Expired => {
-            Event::DeadLettered { reason: DeadReason::AttemptsExhausted, against: None }
-        }
+        Event::Expired => Event::dead_letter(DeadReason::AttemptsExhausted),
         Event::DeadLettered { .. } => Event::Cancelled { reason: None },
         Event::Cancelled { .. } => Event::Aborted { reason },
         Event::Aborted { .. } => {
@@ -198,27 +215,23 @@ fn example_after(event: &Event) -> Option<Event> {
 }
 
 fn contract() -> Contract {
-    Contract {
-        expected_output: None,
-        read_back: None,
+    let agreement = Agreement {
         capability: Some("review".parse().unwrap()),
         output_schema: Some(body("schema").hash),
         majors: vec![1, 2],
         budget_tokens: Some(4000),
-        fallbacks: Vec::new(),
-        diverted_from: None,
-        after: None,
-        fill: None,
-        stage: None,
-        routed: Some(Why {
-            policy: Policy::LeastLoaded,
-            candidates: 3,
-            live: 2,
-            avoided_sla: 1,
-            avoided_full: 0,
-            reason: Reason::Best,
-        }),
-    }
+        ..Agreement::default()
+    };
+    let routed = Some(Why {
+        policy: Policy::LeastLoaded,
+        candidates: 3,
+        live: 2,
+        avoided_sla: 1,
+        avoided_full: 0,
+        reason: Reason::Best,
+    });
+    let routing = Routing { routed, ..Routing::default() };
+    Contract { agreement, routing, ..Contract::default() }
 }
 
 fn secret(number: u8) -> SecretKey {
@@ -259,6 +272,8 @@ fn change_after(change: &Change) -> Option<Change> {
             issued_at: Timestamp(1_800_000_000_000),
             expires_at: Some(Timestamp(1_800_000_600_000)),
             ended_at: None,
+            made_by: None,
+            made_from: None,
         }),
         Change::TokenIssued(_) => Change::TokenRevoked { token: TokenId(11) },
         Change::TokenRevoked { .. } => Change::TenantSet(Tenant {
@@ -274,7 +289,10 @@ fn change_after(change: &Change) -> Option<Change> {
             code: "not_permitted".into(),
             operation: "POST /v1/handoffs".into(),
         },
-        Change::AccessDenied { .. } | Change::Subscribed { .. } | Change::Unsubscribed { .. } => {
+        Change::AccessDenied { .. }
+        | Change::LimitsSet { .. }
+        | Change::Subscribed { .. }
+        | Change::Unsubscribed { .. } => {
             return None;
         }
     })
@@ -290,8 +308,22 @@ fn opened() -> Opened {
         parent_task_id: Some(TaskId(8)),
         coordinator: None,
         channel: None,
+        hangs: None,
+        follows: None,
         key: key("k-1", "request"),
     }
+}
+
+fn opened_below() -> Opened {
+    let hangs = Hangs {
+        above: vec![TaskId(8), TaskId(9)],
+        under: Some(HANDOFF),
+        on_parent_end: OnParentEnd::LetGo,
+        deadline: Some(Timestamp(1_800_000_600_000)),
+        on_hold: Some(HandoffId(4)),
+    };
+    let follows = Follows { envelope: body("envelope").hash, hop: 1, handoff: HANDOFF };
+    Opened { hangs: Some(Box::new(hangs)), follows: Some(follows), ..opened() }
 }
 
 fn offered_with_everything() -> Offered {
@@ -314,7 +346,7 @@ fn offered_with_everything() -> Offered {
         amends: None,
         redrive_of: Some(Redrive {
             handoff_id: HandoffId(9),
-            envelope_at: Position(10),
+            envelope_pos: Position(10),
             opened_task: true,
         }),
     }
@@ -326,7 +358,10 @@ fn examples() -> Vec<Record> {
     let record = |(index, event): (u32, Event)| {
         let of_store = matches!(event, Event::EpochRaised { .. } | Event::RegistryChanged(_))
             || event.facts().document.is_some();
-        let of_task = matches!(event, Event::TaskOpened(_) | Event::TaskCancelled { .. });
+        let of_task = matches!(
+            event,
+            Event::TaskOpened(_) | Event::TaskCancelled { .. } | Event::TaskCompleted { .. }
+        );
         Record {
             v: Record::VERSION,
             task_id: if of_store { TaskId::STORE } else { TASK },
@@ -340,11 +375,12 @@ fn examples() -> Vec<Record> {
     };
     let mut records: Vec<_> = (0..).zip(kinds).map(record).collect();
     // What was added to kinds that were there before.
-    let contract = Contract {
+    let agreement = Agreement {
         expected_output: Some(body("wanted").hash),
         read_back: Some(body("binding").hash),
-        ..contract()
+        ..contract().agreement
     };
+    let contract = Contract { agreement, ..contract() };
     let lifted = vec![body("constraint").hash];
     let offered = Offered { contract, lifted, ..offered_with_everything() };
     let event = Event::TransferOffered(Box::new(offered));
@@ -366,7 +402,7 @@ fn examples() -> Vec<Record> {
     let offered = Offered { opens, redrive_of: None, ..offered_with_everything() };
     let event = Event::TransferOffered(Box::new(offered));
     push(&mut records, event);
-    for event in later() {
+    for event in later().into_iter().chain(talk()).chain(of_the_desk()) {
         push(&mut records, event);
     }
     records
@@ -378,18 +414,23 @@ fn later() -> Vec<Event> {
     let subscriber = || agent("coder");
     let opened =
         Opened { coordinator: Some(agent("lead")), channel: Some(channel.clone()), ..opened() };
+    let stage = Some(StageRef {
+        pipeline: "endpoint".into(),
+        version: 3,
+        stage: "review".into(),
+        branch: true,
+    });
     let contract = Contract {
-        fallbacks: vec![to("second"), to_any("review")],
-        diverted_from: Some(to("first")),
+        budget: None,
+        agreement: Agreement { stage, ..contract().agreement },
+        routing: Routing {
+            fallbacks: vec![to("second"), to_any("review")],
+            diverted_from: Some(to("first")),
+            ..contract().routing
+        },
         after: Some(After { tasks: vec![TASK], need: 1 }),
         fill: Some(Fill { token_count: 900, budget: 1000, completeness_per_mille: 950 }),
-        stage: Some(StageRef {
-            pipeline: "endpoint".into(),
-            version: 3,
-            stage: "review".into(),
-            branch: true,
-        }),
-        ..contract()
+        ..Contract::default()
     };
     let terms = Terms { ack_ms: Some(15_000), ..Terms::default() };
     let offered = Offered {
@@ -408,9 +449,15 @@ fn later() -> Vec<Event> {
             to: to("second"),
             reason: DeadReason::Unacknowledged,
             against: Some(to("first")),
+            limits: None,
         },
-        Event::DeadLettered { reason: DeadReason::HopLimit, against: Some(to("first")) },
-        Event::DeadLettered { reason: DeadReason::Cycle, against: None },
+        Event::DeadLettered {
+            reason: DeadReason::HopLimit,
+            against: Some(to("first")),
+            limits: None,
+            because: None,
+        },
+        Event::dead_letter(DeadReason::Cycle),
         Event::Completed {
             fence: FENCE,
             result: body("done").hash,
@@ -431,6 +478,76 @@ fn later() -> Vec<Event> {
             agent: subscriber(),
         })),
         Event::RegistryChanged(Box::new(Change::Unsubscribed { channel, agent: subscriber() })),
+        Event::TaskOpened(opened_below()),
+        Event::TaskHeld { letter: HANDOFF },
+        Event::TaskResumed {
+            under: Some(HandoffId(4)),
+            deadline: Some(Timestamp(1_800_000_600_000)),
+        },
+        Event::Spent(SpentBy { by: HANDOFF, used: Spent { tokens: 1200, cost: Cost(250_000) } }),
+        Event::dead_letter(DeadReason::BudgetExhausted),
+    ]
+}
+
+/// Breakers with numbers of their own.
+fn of_the_desk() -> Vec<Event> {
+    let limits = Some(Limits { failures: 5, open_ms: 10_000 });
+    let (reason, against) = (DeadReason::AttemptsExhausted, Some(to("first")));
+    vec![
+        Event::RegistryChanged(Box::new(Change::LimitsSet { target: to("first"), limits })),
+        Event::DeadLettered { reason, against: against.clone(), limits, because: None },
+        Event::Escalated { to: to("second"), reason, against, limits },
+        Event::Claimed(Claimed {
+            agent: agent("first"),
+            claim_id: ClaimId(7),
+            fence: FENCE,
+            attempt: 1,
+            lease_ms: 30_000,
+            hard_until: Timestamp(1_800_000_600_000),
+            request_id: None,
+            probes: Some(to("first")),
+        }),
+        Event::DeadLettered {
+            reason: DeadReason::Rejected,
+            against: None,
+            limits: None,
+            because: Some(body("done").hash),
+        },
+        Event::LetterClosed { because: Closed::TaskOfferedAnew },
+        Event::LetterClosed { because: Closed::TaskCancelled },
+        Event::LetterClosed { because: Closed::TaskCompleted },
+        Event::TaskCompleted { result: Some(body("done").hash) },
+        Event::TaskCompleted { result: None },
+    ]
+}
+
+/// What is said while work goes on.
+fn talk() -> Vec<Event> {
+    let then = Timestamp(1_800_000_001_000);
+    vec![
+        Event::Asked(Asked {
+            fence: FENCE,
+            kind: QuestionKind::Authorization,
+            question: body("may I?").hash,
+            answer_by: Some(then),
+            has_default: true,
+            keep_ms: 30_000,
+            by_id: true,
+        }),
+        Event::Answered { answer: body("yes").hash, kept_until: then },
+        Event::AnswerDefaulted { kept_until: then },
+        Event::KeepEnded,
+        Event::MessageSent { number: 1, message: body("stop").hash },
+        Event::MessagesAcknowledged { fence: FENCE, up_to: 1 },
+        Event::Attached(Box::new(Attached {
+            fence: FENCE,
+            name: "draft".parse().unwrap(),
+            kind: "text/markdown".into(),
+            version: 1,
+            artifact: body("# One").hash,
+            bytes: 7,
+        })),
+        Event::PutBack { fence: FENCE, until: then, reason: Some(body("reason").hash) },
     ]
 }
 

@@ -3,11 +3,15 @@
 //! shrinks well; [`Op::command`] turns it into a command about what is there.
 
 use proptest::prelude::*;
-use tasuki_core::commands::{self, Act, Command, Offer, OfferTask, OpenTask, Proof};
+use tasuki_core::budget::{Budget, Cost, Spent};
+use tasuki_core::commands::{self, Act, Command, Offer, OfferTask, OpenTask, Proof, UsedBy};
 use tasuki_core::envelope::Target;
 use tasuki_core::event::{FailureClass, Key};
+use tasuki_core::handoff::StateName;
 use tasuki_core::ids::{AgentId, ClaimId, Fence, HandoffId, TaskId};
+use tasuki_core::talk::QuestionKind;
 use tasuki_core::terms::Terms;
+use tasuki_core::tree::OnParentEnd;
 
 use crate::support::{SECOND, Stage, agent, body, key, seeker, to, to_any};
 
@@ -24,6 +28,8 @@ pub(crate) enum Op {
     Peek { by: Pick },
     Held { claim: Pick, forged: bool, act: Wish },
     Decline { handoff: Pick, by: Who },
+    Answer { handoff: Pick, by: Who, answer: u8 },
+    Message { handoff: Pick, by: Who, text: u8 },
     Approve { handoff: Pick, by: Who },
     Reject { handoff: Pick, by: Who },
     Cancel { handoff: Pick, by: Who },
@@ -53,6 +59,8 @@ pub(crate) struct Shape {
     ordered: bool,
     key: Option<u8>,
     misplaced: bool,
+    let_go: bool,
+    budget: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -64,6 +72,10 @@ pub(crate) enum Wish {
     Fail { class: FailureClass, entropy: u64 },
     Decline,
     Release,
+    Ask { default: bool, by_id: bool },
+    Acknowledge,
+    Attach { name: u8, content: u8 },
+    PutBack,
 }
 
 const AGENTS: [&str; 3] = ["planner", "coder", "tester"];
@@ -85,6 +97,7 @@ impl Op {
                     parent: None,
                     coordinator: None,
                     channel: None,
+                    on_parent_end: tasuki_core::tree::OnParentEnd::Cancel,
                 };
                 let key = k.and_then(|k| key(&k.to_string(), "open"));
                 Command::by(any(*by), open).with_key(key)
@@ -123,7 +136,10 @@ impl Op {
                 if *forged {
                     proof = Proof { claim_id: ClaimId(0), fence: Fence(proof.fence.0 + 1) };
                 }
-                Command::held(handoff, proof, None, act.act(stage, handoff))
+                let above = stage.task(handoff).above().to_vec();
+                let spent = Spent { tokens: u64::from(*claim), cost: Cost(1) };
+                let used = (claim % 2 == 0).then_some(UsedBy { spent, above });
+                Command::held_using(handoff, proof, None, act.act(stage, handoff), used)
             }
             Self::Decline { handoff, by } => {
                 let handoff = pick_handoff(stage, *handoff)?;
@@ -132,13 +148,32 @@ impl Op {
                     commands::Decline { handoff, reason: None },
                 )
             }
+            Self::Answer { handoff, by, answer } => {
+                let handoff = pick_asking(stage, *handoff)?;
+                let answer = commands::Answer {
+                    handoff,
+                    question: body("which one?").hash,
+                    answer: body(&answer.to_string()),
+                    by_right: false,
+                };
+                Command::by(who(*by, &stage.handoff(handoff).from), answer)
+            }
+            Self::Message { handoff, by, text } => {
+                let handoff = pick_handoff(stage, *handoff)?;
+                let message = body(&text.to_string());
+                let send = commands::SendMessage { handoff, message, by_right: false };
+                Command::by(who(*by, &stage.handoff(handoff).from), send)
+            }
             Self::Approve { handoff, by } => {
                 let handoff = pick_handoff(stage, *handoff)?;
                 Command::by(who(*by, &agent("person")), commands::Approve { handoff })
             }
             Self::Reject { handoff, by } => {
                 let handoff = pick_handoff(stage, *handoff)?;
-                Command::by(who(*by, &agent("person")), commands::Reject { handoff })
+                Command::by(
+                    who(*by, &agent("person")),
+                    commands::Reject { handoff, reason: body("no") },
+                )
             }
             Self::Cancel { handoff, by } => {
                 let handoff = pick_handoff(stage, *handoff)?;
@@ -152,12 +187,18 @@ impl Op {
             }
             Self::CancelTask { task, by } => {
                 let (task, owner) = pick_task(stage, *task)?;
-                Command::by(who(*by, &owner), commands::CancelTask { task, reason: None })
+                Command::by(
+                    who(*by, &owner),
+                    commands::CancelTask { task, reason: None, letter: None },
+                )
             }
             Self::Redrive { handoff } => {
                 let handoff = pick_handoff(stage, *handoff)?;
                 let new = HandoffId(stage.next_id());
-                Command::by(agent("person"), commands::Redrive { handoff, new, to: None })
+                Command::by(
+                    agent("person"),
+                    commands::Redrive { handoff, new, to: None, expires_in_ms: None },
+                )
             }
             Self::Discard { handoff } => {
                 let handoff = pick_handoff(stage, *handoff)?;
@@ -166,7 +207,7 @@ impl Op {
                     commands::Discard { handoff, reason: body("pointless") },
                 )
             }
-            Self::Sweep { max } => Command::of_broker(commands::Sweep { max: *max }),
+            Self::Sweep { max } => Command::of_broker(commands::Sweep::now(*max)),
             Self::RaiseEpoch => {
                 Command::of_broker(commands::RaiseEpoch { epoch: stage.world.epoch.0 + 1 })
             }
@@ -193,6 +234,12 @@ impl Shape {
         offer.priority = self.priority;
         offer.ordering_key = self.ordered.then(|| "one".parse().unwrap());
         offer.hop += u32::from(self.misplaced);
+        if let OfferTask::New { on_parent_end, .. } = &mut offer.task
+            && self.let_go
+        {
+            *on_parent_end = OnParentEnd::LetGo;
+        }
+        offer.contract.budget = self.budget.then_some(Budget { tokens: Some(5), cost: None });
         offer.terms = Terms {
             lease_ms: 10 * SECOND,
             work_ms: 60 * SECOND,
@@ -233,6 +280,21 @@ impl Wish {
             },
             Self::Decline => Act::Decline { reason: None },
             Self::Release => Act::Release,
+            Self::Ask { default, by_id } => Act::Ask(commands::Ask {
+                kind: QuestionKind::Input,
+                question: body("which one?"),
+                answer_ms: Some(20 * SECOND),
+                has_default: *default,
+                keep_ms: Some(20 * SECOND),
+                by_id: *by_id,
+            }),
+            Self::Acknowledge => Act::Acknowledge { up_to: 2 },
+            Self::Attach { name, content } => Act::Attach(commands::Attach {
+                name: name.to_string().parse().unwrap(),
+                kind: "text/plain".to_owned(),
+                artifact: body(&content.to_string()),
+            }),
+            Self::PutBack => Act::PutBack { until: stage.now.plus_ms(5 * SECOND), reason: None },
         }
     }
 }
@@ -245,6 +307,13 @@ pub(crate) fn pick<T>(from: &[T], pick: Pick) -> Option<&T> {
 pub(crate) fn pick_handoff(stage: &Stage, at: Pick) -> Option<HandoffId> {
     let ids: Vec<_> = stage.world.handoffs.keys().copied().collect();
     pick(&ids, at).copied()
+}
+
+/// One that asks, if there is any.
+pub(crate) fn pick_asking(stage: &Stage, at: Pick) -> Option<HandoffId> {
+    let asks = |id: &HandoffId| stage.handoff(*id).state.name() == StateName::InputRequired;
+    let ids: Vec<_> = stage.world.handoffs.keys().copied().filter(asks).collect();
+    pick(&ids, at).copied().or_else(|| pick_handoff(stage, at))
 }
 
 pub(crate) fn pick_task(stage: &Stage, at: Pick) -> Option<(TaskId, AgentId)> {
@@ -287,6 +356,10 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         14 => (few(), proptest::bool::weighted(0.05), wish())
             .prop_map(|(claim, forged, act)| O::Held { claim, forged, act }),
         2 => (few(), by()).prop_map(|(handoff, by)| O::Decline { handoff, by }),
+        5 => (few(), by(), 0..2_u8)
+            .prop_map(|(handoff, by, answer)| O::Answer { handoff, by, answer }),
+        1 => (few(), by(), 0..2_u8)
+            .prop_map(|(handoff, by, text)| O::Message { handoff, by, text }),
         2 => (few(), by()).prop_map(|(handoff, by)| O::Approve { handoff, by }),
         1 => (few(), by()).prop_map(|(handoff, by)| O::Reject { handoff, by }),
         1 => (few(), by()).prop_map(|(handoff, by)| O::Cancel { handoff, by }),
@@ -317,18 +390,32 @@ fn shape() -> impl Strategy<Value = Shape> {
     let rarely = || proptest::bool::weighted(0.1);
     let delay_ms = prop_oneof![6 => Just(0), 1 => Just(5 * SECOND)];
     let deadline_ms = prop_oneof![Just(20 * SECOND), Just(500 * SECOND)];
-    (0..4_u8, rarely(), delay_ms, deadline_ms, 4..6_u8, rarely(), key_choice(), rarely()).prop_map(
-        |(to, gated, delay_ms, deadline_ms, priority, ordered, key, misplaced)| Shape {
-            to,
-            gated,
-            delay_ms,
-            deadline_ms,
-            priority,
-            ordered,
-            key,
-            misplaced,
-        },
-    )
+    let tree = (proptest::bool::weighted(0.3), rarely());
+    (0..4_u8, rarely(), delay_ms, deadline_ms, 4..6_u8, rarely(), key_choice(), rarely(), tree)
+        .prop_map(
+            |(
+                to,
+                gated,
+                delay_ms,
+                deadline_ms,
+                priority,
+                ordered,
+                key,
+                misplaced,
+                (let_go, budget),
+            )| Shape {
+                to,
+                gated,
+                delay_ms,
+                deadline_ms,
+                priority,
+                ordered,
+                key,
+                misplaced,
+                let_go,
+                budget,
+            },
+        )
 }
 
 fn wish() -> impl Strategy<Value = Wish> {
@@ -342,5 +429,10 @@ fn wish() -> impl Strategy<Value = Wish> {
         3 => (class, 0..5000_u64).prop_map(|(class, entropy)| Wish::Fail { class, entropy }),
         1 => Just(Wish::Decline),
         1 => Just(Wish::Release),
+        3 => (proptest::bool::ANY, proptest::bool::weighted(0.2))
+            .prop_map(|(default, by_id)| Wish::Ask { default, by_id }),
+        1 => Just(Wish::Acknowledge),
+        1 => (0..2_u8, 0..2_u8).prop_map(|(name, content)| Wish::Attach { name, content }),
+        1 => Just(Wish::PutBack),
     ]
 }

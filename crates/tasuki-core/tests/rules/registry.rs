@@ -17,7 +17,7 @@ const SECRET: Hash = Hash([7; 32]);
 
 impl Stage {
     fn registry(&mut self, wish: RegistryWish) -> Result<Outcome, Refusal> {
-        self.run(Command::registry(Actor::Agent(agent("admin")), wish))
+        self.run(Command::registry(Actor::Broker, None, wish))
     }
 
     fn publish(&mut self, text: &str, version: Option<u32>) -> Result<Outcome, Refusal> {
@@ -46,6 +46,8 @@ impl Stage {
             issued_at: self.now,
             expires_at: Some(self.now.plus_ms(600_000)),
             ended_at: None,
+            made_by: None,
+            made_from: None,
         };
         self.registry(RegistryWish::IssueToken(token)).unwrap();
     }

@@ -100,6 +100,7 @@ fn opening_a_task_takes_a_key_too() {
             parent: None,
             coordinator: None,
             channel: None,
+            on_parent_end: tasuki_core::tree::OnParentEnd::Cancel,
         };
         stage.run(Command::by(agent("planner"), open).with_key(key("k-1", request)))
     };

@@ -73,7 +73,7 @@ impl Stage {
     }
 
     pub(crate) fn sweep(&mut self) -> Vec<HandoffId> {
-        self.run(Command::of_broker(commands::Sweep { max: 100 })).unwrap().handoffs
+        self.run(Command::of_broker(commands::Sweep::now(100))).unwrap().handoffs
     }
 
     pub(crate) fn wait_and_sweep(&mut self, ms: u64) {
@@ -97,6 +97,7 @@ impl Stage {
             parent: None,
             coordinator: None,
             channel: None,
+            on_parent_end: tasuki_core::tree::OnParentEnd::Cancel,
         };
         self.run(Command::by(agent("planner"), open)).unwrap();
         task
@@ -110,7 +111,9 @@ impl Stage {
             OfferTask::New { parent, .. } if parent.is_some() => (*parent, Control::Awaited),
             OfferTask::New { .. } => (None, Control::Passed),
         };
-        let before = before.and_then(|task| self.world.tasks.get(&task)?.envelope);
+        let known = before.and_then(|task| self.world.tasks.get(&task));
+        let above = known.map_or_else(Vec::new, |task| task.above().to_vec());
+        let before = known.and_then(|task| task.envelope);
         Offer {
             handoff,
             task,
@@ -125,6 +128,7 @@ impl Stage {
             contract: tasuki_core::contract::Contract::default(),
             after: None,
             lifted: Vec::new(),
+            above,
             dead_end: None,
             expires_at: self.now.plus_ms(DAY),
             not_before: None,
@@ -157,6 +161,7 @@ impl Stage {
             branch_of: None,
             parent,
             coordinator: None,
+            on_parent_end: tasuki_core::tree::OnParentEnd::Cancel,
         }
     }
 
@@ -210,7 +215,10 @@ impl Stage {
 
     pub(crate) fn redrive(&mut self, handoff: HandoffId) -> Result<Outcome, Refusal> {
         let new = HandoffId(self.next_id());
-        self.run(Command::by(agent("person"), commands::Redrive { handoff, new, to: None }))
+        self.run(Command::by(
+            agent("person"),
+            commands::Redrive { handoff, new, to: None, expires_in_ms: None },
+        ))
     }
 
     pub(crate) fn discard(&mut self, handoff: HandoffId) -> Result<Outcome, Refusal> {

@@ -43,13 +43,19 @@ fn every_call_about_another_tenants_handoff_finds_nothing() {
     assert_eq!(stage.decline(id, "zeta/coder"), nothing);
     assert_eq!(stage.cancel(id, "zeta/coder"), nothing);
     assert_eq!(stage.run(Command::by(by(), commands::Approve { handoff: id })), nothing);
-    assert_eq!(stage.run(Command::by(by(), commands::Reject { handoff: id })), nothing);
+    assert_eq!(
+        stage.run(Command::by(
+            by(),
+            commands::Reject { handoff: id, reason: crate::support::body("no") }
+        )),
+        nothing
+    );
     let abort = Command::by(by(), commands::Abort { handoff: id, reason: None });
     assert_eq!(stage.run(abort), nothing);
     assert_eq!(stage.redrive(id), nothing);
     assert_eq!(stage.discard(id), nothing);
     let task = stage.handoff(id).task_id;
-    let cancel = Command::by(by(), commands::CancelTask { task, reason: None });
+    let cancel = Command::by(by(), commands::CancelTask { task, reason: None, letter: None });
     assert_eq!(stage.run(cancel), Err(Refusal::TaskNotFound(task)));
     let proof = stage.claim(id, "acme/coder");
     let held = Command::held(

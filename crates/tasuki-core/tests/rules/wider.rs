@@ -38,8 +38,11 @@ pub(crate) enum What {
     Taint,
     ClearTaint,
     Join,
+    SettleBelow,
     Lift,
     NoteFetch,
+    CompleteTask,
+    EndPublication,
     ReadBack,
     Reserve,
     Unreserve,
@@ -62,8 +65,11 @@ const ALL: &[What] = &[
     What::Taint,
     What::ClearTaint,
     What::Join,
+    What::SettleBelow,
     What::Lift,
     What::NoteFetch,
+    What::CompleteTask,
+    What::EndPublication,
     What::ReadBack,
     What::Reserve,
     What::Unreserve,
@@ -107,7 +113,21 @@ impl Wide {
                 let since = tasuki_core::Timestamp(stage.now.0 - i64::from(this) * 10_000);
                 Some(Command::of_broker(commands::RenewAll { since }))
             }
+            What::CompleteTask => {
+                let (task, owner) = pick_task(stage, this)?;
+                let letter = stage.world.tasks[&task].last;
+                let result = body("done");
+                let complete = commands::CompleteTask { task, result, letter, open_below: None };
+                Some(Command::by(owner, complete))
+            }
+            What::EndPublication => {
+                let told = stage.world.tasks.values().filter(|task| task.channel.is_some());
+                let told: Vec<_> = told.map(|task| task.id).collect();
+                let task = *pick(&told, this)?;
+                Some(Command::of_broker(commands::EndPublication { task }))
+            }
             What::Taint | What::ClearTaint => of_task(what, stage, this, that, flag),
+            What::SettleBelow => settle_below(stage, this),
             What::ReadBack | What::Reserve | What::Unreserve => {
                 held(what, stage, *pick(claims, this)?, that)
             }
@@ -137,10 +157,10 @@ fn rich_offer(stage: &mut Stage, this: u8, that: u8, flag: bool) -> Offer {
     offer.terms = Terms { attempts: 1, losses: 1, ..offer.terms };
     offer.terms.ack_ms = that.is_multiple_of(3).then_some(5 * SECOND);
     if this.is_multiple_of(3) {
-        offer.contract.fallbacks = vec![crate::support::to("tester"), to_any("test")];
+        offer.contract.routing.fallbacks = vec![crate::support::to("tester"), to_any("test")];
     }
     if this % 4 == 1 {
-        offer.contract.read_back = Some(body("what binds").hash);
+        offer.contract.agreement.read_back = Some(body("what binds").hash);
     }
     if let Some((first, _)) = first.filter(|(id, _)| this % 4 == 2 && *id != TaskId::STORE) {
         offer.contract.after = Some(After { tasks: vec![first], need: 1 });
@@ -158,6 +178,7 @@ fn publish(stage: &mut Stage, this: u8, flag: bool) -> Command {
         coordinator: None,
         channel: Some("news".parse().unwrap()),
         project: None,
+        on_parent_end: tasuki_core::tree::OnParentEnd::Cancel,
     };
     let offers = ["coder", "tester"].map(|name| {
         let below = OfferTask::New {
@@ -168,9 +189,10 @@ fn publish(stage: &mut Stage, this: u8, flag: bool) -> Command {
             coordinator: None,
             project: None,
             branch_of: None,
+            on_parent_end: tasuki_core::tree::OnParentEnd::Cancel,
         };
         let mut offer = stage.offer(below, "planner", to(name));
-        offer.contract.fallbacks = vec![to_any("review")];
+        offer.contract.routing.fallbacks = vec![to_any("review")];
         offer
     });
     let publish = commands::Publish { open, offers: offers.into() };
@@ -191,6 +213,41 @@ fn of_task(what: What, stage: &Stage, this: u8, that: u8, flag: bool) -> Option<
     Some(Command::by(decider, commands::Taint { task, source, policy: policy(flag) }))
 }
 
+/// A task that has some below it.
+fn settle_below(stage: &Stage, this: u8) -> Option<Command> {
+    let parents: Vec<_> =
+        stage.world.tasks.values().filter_map(|task| task.parent_task_id).collect();
+    let parent = *pick(&parents, this)?;
+    Some(Command::of_broker(below(stage, parent)))
+}
+
+/// What the engine finds below a task.
+pub(crate) fn below(stage: &Stage, parent: TaskId) -> commands::SettleBelow {
+    let tasks = stage.world.tasks.values();
+    let children: Vec<_> = tasks.filter(|task| task.parent_task_id == Some(parent)).collect();
+    commands::SettleBelow {
+        parent,
+        below: children.iter().map(|task| task.id).collect(),
+        hops: children.iter().filter_map(|task| task.under()).collect(),
+        reason: Some(body("the task above it ended")),
+    }
+}
+
+/// The same, and what is below those that have ended well.
+pub(crate) fn all_below(stage: &Stage, parent: TaskId) -> commands::SettleBelow {
+    let mut settle = below(stage, parent);
+    let mut at = 0;
+    while let Some(id) = settle.below.get(at).copied() {
+        at += 1;
+        if stage.world.tasks[&id].state == tasuki_core::TaskState::Completed {
+            let more = below(stage, id);
+            settle.below.extend(more.below);
+            settle.hops.extend(more.hops);
+        }
+    }
+    settle
+}
+
 fn policy(flag: bool) -> TaintPolicy {
     if flag { TaintPolicy::Block } else { TaintPolicy::Flag }
 }
@@ -201,7 +258,7 @@ fn held(what: What, stage: &Stage, claim: (HandoffId, Proof), that: u8) -> Optio
     let act = match what {
         What::Reserve => Act::Reserve { resources },
         What::Unreserve => Act::Unreserve { resources },
-        _ => Act::ReadBack(stage.handoff(handoff).contract.read_back?),
+        _ => Act::ReadBack(stage.handoff(handoff).contract.agreement.read_back?),
     };
     Some(Command::held(handoff, proof, None, act))
 }
@@ -225,13 +282,13 @@ fn of_handoff(what: What, stage: &mut Stage, this: u8, that: u8, flag: bool) -> 
         What::SettleCounter => {
             let maker = handoff.counters.first().map_or(any(that), |it| it.agent.clone());
             let settle = commands::SettleCounter { handoff: id, agent: maker, accept: flag };
-            Command::by(handoff.from, settle)
+            Command::by(handoff.from.clone(), settle)
         }
         What::RedriveTo => {
             let id = dead_letter(stage, this).unwrap_or(id);
             let new = HandoffId(stage.next_id());
             let to = Some(if flag { to("tester") } else { to_any("test") });
-            Command::by(person, commands::Redrive { handoff: id, new, to })
+            Command::by(person, commands::Redrive { handoff: id, new, to, expires_in_ms: None })
         }
         What::Amend => {
             let id = dead_letter(stage, this).unwrap_or(id);
@@ -247,9 +304,10 @@ fn of_handoff(what: What, stage: &mut Stage, this: u8, that: u8, flag: bool) -> 
             Command::by(any(that), commands::TakeReview { handoff: id, until })
         }
         What::Retract => {
-            let retract =
-                commands::Retract { handoff: id, reason: body("wrong"), policy: policy(flag) };
-            Command::by(handoff.from, retract)
+            let above = stage.world.tasks[&handoff.task_id].parent_task_id;
+            let (reason, policy) = (body("wrong"), policy(flag));
+            let retract = commands::Retract { handoff: id, reason, policy, above };
+            Command::by(handoff.from.clone(), retract)
         }
         What::Join => {
             let after = handoff.contract.after.as_ref();
@@ -260,7 +318,7 @@ fn of_handoff(what: What, stage: &mut Stage, this: u8, that: u8, flag: bool) -> 
         What::Lift => {
             let constraint = body("a rule").hash;
             let lift = commands::Lift { handoff: id, constraint, reason: body("no longer") };
-            Command::by(handoff.from, lift)
+            Command::by(handoff.from.clone(), lift)
         }
         _ => {
             let by = handoff.attempts.first().map_or(any(that), |it| it.agent.clone());
@@ -312,6 +370,8 @@ fn registry(stage: &mut Stage, this: u8, that: u8, flag: bool) -> Command {
             issued_at: stage.now,
             expires_at: None,
             ended_at: None,
+            made_by: None,
+            made_from: None,
         }),
         4 => RegistryWish::Join {
             token,
@@ -340,6 +400,10 @@ fn registry(stage: &mut Stage, this: u8, that: u8, flag: bool) -> Command {
             id: "default".parse().unwrap(),
             quotas: Quotas { in_flight: flag.then_some(1000), ..Quotas::default() },
         }),
+        11 => RegistryWish::SetLimits {
+            target: tasuki_core::Target::Agent(coder()),
+            limits: flag.then_some(tasuki_core::breaker::Limits { failures: 2, open_ms: 1000 }),
+        },
         _ => RegistryWish::NoteDenied {
             agent: coder(),
             code: "permission_denied".into(),
@@ -347,7 +411,7 @@ fn registry(stage: &mut Stage, this: u8, that: u8, flag: bool) -> Command {
         },
     };
     let by = if flag { Actor::Agent(agent("admin")) } else { Actor::Broker };
-    Command::registry(by, wish)
+    Command::registry(by, None, wish)
 }
 
 /// A key that the agent has, if it has one.
@@ -388,10 +452,10 @@ fn erase(what: What, stage: &Stage, this: u8) -> Option<Command> {
         let documents: Vec<_> = stage.world.documents.values().cloned().collect();
         let document = pick(&documents, this)?;
         let (id, revision) = (document.id.clone(), document.revision);
-        Erasable::Revision { id, revision, at: document.content_at }
+        Erasable::Revision { id, revision, at: document.content_pos }
     } else {
         let id = pick_handoff(stage, this)?;
-        let at: Vec<Position> = vec![stage.handoff(id).envelope_at];
+        let at: Vec<Position> = vec![stage.handoff(id).envelope_pos];
         Erasable::Handoff { id, at }
     };
     Some(Command::by(agent("admin"), commands::Erase { what, reason }))

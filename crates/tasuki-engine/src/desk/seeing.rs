@@ -4,24 +4,37 @@
 
 use std::sync::Arc;
 
+use tasuki_core::cursor::Epochs;
 use tasuki_core::ids::{Project, TENANT_DEFAULT};
 use tasuki_core::registry::rules::Permission;
-use tasuki_core::{AgentId, Body, Handoff, HandoffId, Position, Refusal, Target, Task, TaskId};
+use tasuki_core::{
+    AgentId, Body, Cursor, Handoff, HandoffId, Position, Refusal, Target, Task, TaskId,
+};
 use tasuki_store::audit::Verdict;
 use tasuki_store::{Entry, HandoffFilter, Needs, PAGE_MAX, Sight, TaskFilter};
 
 use super::{Desk, Page, SeenStats};
 use crate::caller::Caller;
 use crate::error::{Error, denied};
-use crate::queries::{ChainEntry, DeadLetter};
+use crate::queries::{ChainEntry, DeadLetter, Placed};
 use crate::requests::{WaitFor, WaitRequest, Waited};
+
+/// How many bytes of results one reply carries at most, unless one alone has more.
+const OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// How many results are read from the store at a time.
+const READ_AT_ONCE: usize = 32;
 
 impl Desk {
     /// Whether a caller is part of a handoff, or may read what is none of its own.
-    fn sees(&self, handoff: &Handoff, task: Option<&Task>) -> bool {
+    pub(crate) fn sees(&self, handoff: &Handoff, task: Option<&Task>) -> bool {
         let project = task.and_then(|task| task.project.as_ref());
+        // Whoever has to decide about it is part of it.
+        let coordinator = task.and_then(|task| task.coordinator.as_ref());
         self.sees_parties(handoff.from.tenant(), &handoff.to, project, |me| {
-            handoff.from == *me || handoff.attempts.iter().any(|attempt| attempt.agent == *me)
+            handoff.from == *me
+                || coordinator == Some(me)
+                || handoff.contract.approvers.contains(me)
+                || handoff.attempts.iter().any(|attempt| attempt.agent == *me)
         })
     }
 
@@ -48,7 +61,8 @@ impl Desk {
         if task.owner.tenant() != me.tenant() {
             return Some(false);
         }
-        let part = task.owner == *me || task.opened_by == *me;
+        let coordinates = task.coordinator.as_ref() == Some(me);
+        let part = task.owner == *me || task.opened_by == *me || coordinates;
         if part || self.caller.may_all(Permission::Read) {
             return Some(true);
         }
@@ -129,6 +143,12 @@ impl Desk {
         self.task_in(&sight, id).await.cloned()
     }
 
+    /// The result that the owner of a task ended it with.
+    pub async fn task_result(&self, task: &Task) -> Result<Option<Body>, Error> {
+        let Some(at) = task.result_pos else { return Ok(None) };
+        Ok(self.engine.store.bodies(vec![at]).await?.pop().flatten())
+    }
+
     pub async fn envelope(&self, id: HandoffId) -> Result<(Arc<Handoff>, Option<Body>), Error> {
         let sight = self.engine.look(Needs::handoff(id).with_envelopes()).await?;
         let handoff = self.handoff_in(&sight, id)?;
@@ -137,6 +157,25 @@ impl Desk {
 
     pub async fn results(&self, handoffs: &[Arc<Handoff>]) -> Result<Vec<Option<Body>>, Error> {
         self.engine.results(handoffs).await
+    }
+
+    /// The results of some handoffs, as far as they fit into one reply.
+    pub async fn outputs(&self, handoffs: &[Arc<Handoff>]) -> Result<Vec<Option<Body>>, Error> {
+        let mut outputs = Vec::with_capacity(handoffs.len());
+        let mut bytes = 0;
+        for some in handoffs.chunks(READ_AT_ONCE) {
+            if bytes >= OUTPUT_BYTES_MAX {
+                outputs.resize(handoffs.len(), None);
+                break;
+            }
+            for output in self.results(some).await? {
+                let more = output.as_ref().map_or(0, |body| body.text().len());
+                let fits = bytes == 0 || bytes + more <= OUTPUT_BYTES_MAX;
+                bytes += more;
+                outputs.push(output.filter(|_| fits));
+            }
+        }
+        Ok(outputs)
     }
 
     /// A handoff and its result, if it has one.
@@ -177,8 +216,9 @@ impl Desk {
         };
         let items = self.engine.list_handoffs(filter).await?;
         let next = (items.len() == max).then(|| items.last().map(|last| last.id)).flatten();
-        // Where projects make no difference, the rows themselves tell.
-        let sight = match self.caller.minds_projects() {
+        // Where neither projects nor coordinators make a difference, the rows themselves tell.
+        let minds = self.caller.minds_projects() || !self.caller.may_all(Permission::Read);
+        let sight = match minds {
             true => {
                 let tasks = items.iter().map(|handoff| handoff.task_id);
                 self.engine.look(Needs::default().and_tasks(tasks)).await?
@@ -281,10 +321,27 @@ impl Desk {
         self.engine.head()
     }
 
-    /// Up to where a follower may rely on what it heard before the end of the log was lost.
-    pub async fn log_kept_until(&self) -> Result<Position, Error> {
-        self.may_follow()?;
-        self.engine.log_kept_until().await
+    /// Where the epochs begin, to tell positions as cursors.
+    pub async fn epochs(&self) -> Result<Arc<Epochs>, Error> {
+        self.engine.epochs().await
+    }
+
+    /// The position that a cursor stands for.
+    pub async fn place_in_log(&self, field: &'static str, cursor: Cursor) -> Result<Placed, Error> {
+        self.engine.place(field, cursor).await
+    }
+
+    /// The same for who must have everything from there on, or nothing.
+    pub async fn place_whole(
+        &self,
+        field: &'static str,
+        cursor: Cursor,
+    ) -> Result<Position, Error> {
+        let Placed { position, missed } = self.place_in_log(field, cursor).await?;
+        match missed {
+            None => Ok(position),
+            Some(missed) => Err(Error::CursorLost { cursor, resume_after: missed.resume_after }),
+        }
     }
 
     pub async fn more_events(&self, after: Position) -> bool {
@@ -306,9 +363,9 @@ impl Desk {
         self.engine.export(after, max).await
     }
 
-    pub async fn verify(&self) -> Result<Verdict, Error> {
+    pub async fn verify(&self, full: bool) -> Result<Verdict, Error> {
         self.operates()?;
-        self.engine.verify().await
+        self.engine.verify(full).await
     }
 
     /// What the caller's tenant uses; of the whole store, an operator learns the rest.
@@ -318,7 +375,9 @@ impl Desk {
         let usage = self.engine.store.usage(tenant.clone()).await?;
         let all = self.engine.stats();
         let store = self.caller.is_operator().then_some(all);
-        Ok(SeenStats { tenant, usage, disk_full: all.disk_full, store })
+        let of = store.is_none().then(|| tenant.clone());
+        let counts = self.engine.store.counts(of).await?;
+        Ok(SeenStats { tenant, usage, disk_full: all.disk_full, counts, store })
     }
 
     /// Whether the caller may know how much there is of all tenants together.

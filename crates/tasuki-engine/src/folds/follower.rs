@@ -16,18 +16,16 @@ use tasuki_core::handoff::{Handoff, StateName};
 use tasuki_core::redact::redact;
 use tasuki_core::report::FailureReport;
 use tasuki_core::secrets::Policy;
-use tasuki_core::{AgentId, HandoffId, State, Target, TaskId, TaskState, Timestamp};
-use tasuki_store::{Change, HandoffFilter, PAGE_MAX};
+use tasuki_core::{AgentId, HandoffId, State, Target, Task, TaskId, TaskState, Timestamp};
+use tasuki_store::Change;
 
-use super::{Flow, Fold, GO_ON};
+use super::{AGAIN_MS, Flow, Fold, GO_ON, each_in};
 use crate::caller::BROKER;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::keys;
 use crate::requests::{FollowUp, NewOffer};
 
-/// How long to leave alone what could not be done.
-const AGAIN_MS: u64 = 5_000;
 /// How many things that could not be done are remembered; the dead letters themselves stay listed.
 const LEFT_MAX: usize = 10_000;
 
@@ -39,6 +37,14 @@ pub(crate) struct Follower {
     ready: BTreeSet<HandoffId>,
     /// What has just become a dead letter.
     dead: Vec<HandoffId>,
+    /// Whether everything that waited at the beginning was found.
+    listed: bool,
+    /// What has just begun to wait for an approval.
+    held: Vec<HandoffId>,
+    /// Publications of which a receiver has come to an end.
+    told: BTreeSet<TaskId>,
+    /// Tasks from which something may follow for those below.
+    moved: BTreeSet<TaskId>,
     /// When to try again what could not be done.
     again_at: Option<Timestamp>,
 }
@@ -61,21 +67,9 @@ impl Fold for Follower {
     /// Everything that waits for other tasks.
     async fn start_over(&mut self) -> Flow {
         let Some(engine) = self.engine.upgrade() else { return Flow::Break(()) };
-        let mut before = None;
-        loop {
-            let state = Some(StateName::Scheduled);
-            let filter = HandoffFilter { state, before, max: PAGE_MAX, ..HandoffFilter::default() };
-            let Ok(page) = engine.store.list_handoffs(filter).await else { return GO_ON };
-            before = page.last().map(|handoff| handoff.id);
-            for handoff in &page {
-                if let Some(after) = &handoff.contract.after {
-                    self.wait_for(handoff.id, &after.tasks);
-                }
-            }
-            if page.len() < PAGE_MAX {
-                break;
-            }
-        }
+        self.waiting.clear();
+        self.listed = false;
+        self.list(&engine).await;
         self.wake().await
     }
 
@@ -91,6 +85,9 @@ impl Fold for Follower {
 
     async fn wake(&mut self) -> Flow {
         let Some(engine) = self.engine.upgrade() else { return Flow::Break(()) };
+        if !self.listed {
+            self.list(&engine).await;
+        }
         self.act(&engine).await;
         GO_ON
     }
@@ -103,7 +100,23 @@ impl Follower {
             waiting: BTreeMap::new(),
             ready: BTreeSet::new(),
             dead: Vec::new(),
+            listed: false,
+            held: Vec::new(),
+            told: BTreeSet::new(),
+            moved: BTreeSet::new(),
             again_at: None,
+        }
+    }
+
+    async fn list(&mut self, engine: &Engine) {
+        let listed = each_in(&*engine.store, StateName::Scheduled, |handoff| {
+            if let Some(after) = &handoff.contract.after {
+                self.wait_for(handoff.id, &after.tasks);
+            }
+        });
+        match listed.await {
+            Ok(()) => self.listed = true,
+            Err(error) => tracing::warn!(%error, "what waits for other tasks is found out later"),
         }
     }
 
@@ -123,6 +136,19 @@ impl Follower {
         }
         if let (Some(id), Event::DeadLettered { .. }) = (record.handoff_id, &record.event) {
             self.dead.push(id);
+        }
+        let waits =
+            change.handoff.as_ref().filter(|it| matches!(it.state, State::AwaitingApproval));
+        let begins =
+            matches!(record.event, Event::Tainted { .. }) || record.event.offered().is_some();
+        if let Some(handoff) = waits.filter(|_| begins) {
+            self.held.push(handoff.id);
+        }
+        if let Some(task) = change.task.as_ref().filter(|task| task.state.is_terminal()) {
+            self.told.extend(task.parent_task_id);
+        }
+        if record.event.facts().moves_below {
+            self.moved.insert(record.task_id);
         }
         if change.task.as_ref().is_none_or(|task| task.state != TaskState::Open)
             && let Some(waiting) = self.waiting.get(&record.task_id)
@@ -152,7 +178,32 @@ impl Follower {
             }
         }
         self.dead.truncate(LEFT_MAX);
-        let left = !self.ready.is_empty() || !self.dead.is_empty();
+        for id in std::mem::take(&mut self.held) {
+            if let Err(error) = engine.tell_approvers(id).await {
+                tracing::warn!(%error, handoff = %id, "who may approve it is told later");
+                self.held.push(id);
+            }
+        }
+        self.held.truncate(LEFT_MAX);
+        for id in std::mem::take(&mut self.told) {
+            if let Err(error) = engine.end_publication(id).await {
+                tracing::warn!(%error, task = %id, "the publication ends later");
+                self.told.insert(id);
+            }
+        }
+        for id in std::mem::take(&mut self.moved) {
+            // One level: those below it are told of by the events that this makes.
+            if let Err(error) = engine.settle_below(id).await {
+                tracing::warn!(%error, task = %id, "what is below it follows later");
+                self.moved.insert(id);
+            }
+        }
+        let left = !self.listed
+            || !self.ready.is_empty()
+            || !self.dead.is_empty()
+            || !self.held.is_empty()
+            || !self.told.is_empty()
+            || !self.moved.is_empty();
         self.again_at = left.then(|| engine.now().plus_ms(AGAIN_MS));
     }
 }
@@ -221,21 +272,76 @@ impl Engine {
         if self.settings.secrets == Policy::Block {
             redact(&mut payload);
         }
+        self.tell(&task, coordinator, Action::Failed, payload, &format!("failure:{id}")).await
+    }
+
+    /// Tells each of those who may approve a handoff that it waits for them: the approvers that are
+    /// named, or the coordinator of its task. Where nobody is named, the list of what waits tells.
+    async fn tell_approvers(&self, id: HandoffId) -> Result<(), Error> {
+        let handoff = self.handoff(id).await?;
+        if !matches!(handoff.state, State::AwaitingApproval) || handoff.from.name() == BROKER {
+            return Ok(());
+        }
+        let task = self.task(handoff.task_id).await?;
+        let takes_part = |agent: &AgentId| {
+            *agent == handoff.from || matches!(&handoff.to, Target::Agent(to) if to == agent)
+        };
+        let mut approvers = handoff.contract.approvers.clone();
+        if approvers.is_empty() {
+            approvers.extend(task.coordinator.clone());
+        }
+        for approver in approvers.into_iter().filter(|agent| !takes_part(agent)) {
+            let payload = json!({
+                "type": "approval",
+                "handoff_id": handoff.id,
+                "task_id": handoff.task_id,
+                "from_agent": handoff.from,
+                "to": handoff.to,
+                "expires_at": handoff.expires_at,
+                "decisions": ["approve", "reject"],
+            });
+            let key = format!("approval:{id}:{}", approver.name());
+            self.tell(&task, approver, Action::NeedsReview, payload, &key).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the task of a publication, if everybody who was told has come to an end.
+    async fn end_publication(&self, id: TaskId) -> Result<(), Error> {
+        let Some(task) = self.store.task(id).await? else { return Ok(()) };
+        if task.channel.is_none() || task.state != TaskState::Open {
+            return Ok(());
+        }
+        if self.open_below(id).await?.is_none() {
+            self.one(Command::of_broker(commands::EndPublication { task: id })).await?;
+        }
+        Ok(())
+    }
+
+    /// Hands a message of the broker's own to an agent, once.
+    async fn tell(
+        &self,
+        task: &Task,
+        to: AgentId,
+        action: Action,
+        payload: serde_json::Value,
+        key: &str,
+    ) -> Result<(), Error> {
         let Ok(payload) = serde_json::from_value(payload) else { return Ok(()) };
-        let tenant = coordinator.tenant().parse();
+        let tenant = to.tenant().parse();
         let broker: AgentId = BROKER.parse().expect("a plain name");
         let from = tenant.map_or(broker.clone(), |tenant| broker.seen_from(&tenant));
-        let mut hop = FollowUp::new(Target::Agent(coordinator), payload);
-        hop.action = Action::Failed;
+        let mut hop = FollowUp::new(Target::Agent(to), payload);
+        hop.action = action;
         let offer = NewOffer {
             from,
             task_id: None,
-            intent: Some(self.intent_of(&task).await?.to_string()),
+            intent: Some(self.intent_of(task).await?.to_string()),
             correlation_id: task.correlation_id.clone(),
             coordinator: None,
             project: task.project.clone(),
             hop,
-            key: keys::told(&format!("failure:{id}")),
+            key: keys::told(key),
         };
         match self.offer(offer).await {
             // It was told before, with other words.

@@ -3,6 +3,7 @@
 //! them; the one driver below knows how to begin where it stopped, to catch up, to go on after a
 //! gap, and to save. A fold may rely on the order of each task's changes and on nothing else.
 
+pub(crate) mod epochs;
 pub(crate) mod follower;
 pub(crate) mod observer;
 pub(crate) mod presence;
@@ -13,8 +14,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tasuki_core::{Event, Position, Target, TaskId, Timestamp};
-use tasuki_store::{Change, Committed, Store};
+use tasuki_core::cursor::{Epochs, Lost};
+use tasuki_core::handoff::{Handoff, StateName};
+use tasuki_core::{Cursor, Position, Target, Timestamp};
+use tasuki_store::{Change, Committed, HandoffFilter, PAGE_MAX, Store};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -23,6 +26,8 @@ const SAVE_EVERY_MS: u64 = 10_000;
 /// How many changes are read at a time, and how many in all after a restart.
 const READ_MAX: usize = 1000;
 const BEHIND_MAX: u64 = 200_000;
+/// How long to leave alone what could not be done.
+pub(crate) const AGAIN_MS: u64 = 5_000;
 
 /// Whether a fold goes on.
 pub(crate) type Flow = ControlFlow<()>;
@@ -64,13 +69,23 @@ pub(crate) trait Fold: Send {
     }
 }
 
-/// Up to where the log is as it was before the last time that its end was lost: raising the epoch is
-/// the first thing that any broker writes after that.
-pub(crate) async fn log_kept_until(store: &dyn Store) -> Result<Position, tasuki_store::Error> {
-    let chain = store.chain(TaskId::STORE).await?;
-    let mut raised = chain.iter().rev().map(|entry| &entry.sealed);
-    let raised = raised.find(|s| matches!(s.record.event, Event::EpochRaised { .. }));
-    Ok(raised.map_or(store.head(), |sealed| Position(sealed.position.0.saturating_sub(1))))
+/// Goes through all handoffs in a state.
+pub(crate) async fn each_in(
+    store: &dyn Store,
+    state: StateName,
+    mut take: impl FnMut(&Handoff) + Send,
+) -> Result<(), tasuki_store::Error> {
+    let mut before = None;
+    loop {
+        let state = Some(state);
+        let filter = HandoffFilter { state, before, max: PAGE_MAX, ..HandoffFilter::default() };
+        let page = store.list_handoffs(filter).await?;
+        page.iter().for_each(|handoff| take(handoff));
+        before = page.last().map(|handoff| handoff.id);
+        if page.len() < PAGE_MAX {
+            return Ok(());
+        }
+    }
 }
 
 /// Drives folds side by side: each batch goes to the first of them first. Ends when the store is
@@ -115,27 +130,62 @@ struct Driven {
     fold: Box<dyn Fold>,
     /// Everything up to here was applied.
     at: Position,
+    epochs: Epochs,
     save_at: Timestamp,
+}
+
+/// What was saved of a fold, up to where it is in it, and whether some of that was lost since.
+#[derive(Default)]
+struct Saved {
+    at: Position,
+    text: Option<String>,
+    lost: bool,
+}
+
+impl Saved {
+    async fn find(name: &'static str, store: &dyn Store, epochs: &Epochs) -> Self {
+        let (at, text) = match store.load_fold(name).await {
+            Ok(Some((at, text))) => (at, text),
+            Ok(None) => return Self::default(),
+            Err(error) => {
+                tracing::debug!(%error, fold = name, "what was saved of a fold is not known");
+                return Self { at: store.head(), ..Self::default() };
+            }
+        };
+        // The cursor is in the first line; what was saved before there were cursors has none.
+        let with_cursor = text.split_once('\n').and_then(|(cursor, text)| {
+            let cursor: Cursor = cursor.parse().ok()?;
+            Some((cursor, text.to_owned()))
+        });
+        let bare = Cursor { epoch: None, position: at };
+        let (cursor, text) = with_cursor.unwrap_or((bare, text));
+        match epochs.place(cursor) {
+            Ok(at) => Self { at, text: Some(text), lost: false },
+            Err(Lost::Cut { after }) => Self { at: after, text: Some(text), lost: true },
+            Err(Lost::Unknown) => Self::default(),
+        }
+    }
 }
 
 impl Driven {
     /// Goes on where it stopped.
     async fn begin(mut fold: Box<dyn Fold>, store: &dyn Store) -> Option<Self> {
-        let behind = Position(store.head().0.saturating_sub(BEHIND_MAX));
-        let (at, saved) = match fold.name() {
-            None => (store.head(), None),
-            Some(name) => match store.load_fold(name).await {
-                Ok(Some((at, text))) => (at.max(behind), Some(text)),
-                Ok(None) => (behind, None),
-                Err(error) => {
-                    tracing::debug!(%error, fold = name, "what was saved of a fold is not known");
-                    (store.head(), None)
-                }
-            },
+        let (epochs, saved) = match fold.name() {
+            // Everything that it is told was committed after it began to listen.
+            None => (Epochs::default(), Saved::default()),
+            Some(name) => {
+                let epochs = store.epochs().await.unwrap_or_default();
+                let mut saved = Saved::find(name, store, &epochs).await;
+                saved.at = saved.at.max(Position(store.head().0.saturating_sub(BEHIND_MAX)));
+                (epochs, saved)
+            }
         };
-        let flow = fold.load(saved).await;
+        let mut flow = fold.load(saved.text).await;
+        if saved.lost && flow.is_continue() {
+            flow = fold.start_over().await;
+        }
         let save_at = store.clock().now().plus_ms(SAVE_EVERY_MS);
-        let mut driven = Self { fold, at, save_at };
+        let mut driven = Self { fold, at: saved.at, epochs, save_at };
         if flow.is_break() || driven.catch_up(store).await.is_break() {
             return None;
         }
@@ -148,7 +198,8 @@ impl Driven {
         }
         match told {
             Ok(batch) if batch.missed => {
-                let kept = log_kept_until(store).await.unwrap_or_else(|_| store.head());
+                self.epochs = store.epochs().await.unwrap_or_default();
+                let kept = self.epochs.kept_until().unwrap_or_else(|| store.head());
                 self.at = self.at.min(kept);
                 self.fold.start_over().await?;
                 self.catch_up(store).await
@@ -173,6 +224,7 @@ impl Driven {
             return GO_ON;
         }
         self.fold.apply(changes, &batch.ready).await?;
+        changes.iter().for_each(|change| self.epochs.note(&change.sealed));
         self.at = changes.last().map_or(self.at, |last| last.sealed.position);
         GO_ON
     }
@@ -188,6 +240,7 @@ impl Driven {
                 return GO_ON;
             };
             self.fold.apply(&changes, &[]).await?;
+            changes.iter().for_each(|change| self.epochs.note(&change.sealed));
             self.at = last;
             if changes.len() < READ_MAX {
                 return GO_ON;
@@ -201,6 +254,7 @@ impl Driven {
         let Some(name) = self.fold.name().filter(|_| now >= self.save_at) else { return };
         let Some(text) = self.fold.save() else { return };
         self.save_at = now.plus_ms(SAVE_EVERY_MS);
+        let text = format!("{}\n{text}", self.epochs.cursor(self.at));
         if let Err(error) = store.save_fold(name, self.at, text).await {
             tracing::debug!(%error, fold = name, "a fold is saved later");
         }
@@ -242,10 +296,28 @@ mod tests {
         }
         let taken = Arc::default();
         let fold = Box::new(Listener(Arc::clone(&taken)));
-        let mut driven = Driven { fold, at: Position(7), save_at: Timestamp(0) };
+        let epochs = Epochs::default();
+        let mut driven = Driven { fold, at: Position(7), epochs, save_at: Timestamp(0) };
         let missed = Committed { missed: true, ..Committed::default() };
         let _ = driven.hear(&Ok(Arc::new(missed)), &store).await;
         assert_eq!(*taken.lock().unwrap(), [2], "the last raise and what follows on it");
         assert_eq!(driven.at, Position(2));
+    }
+
+    #[tokio::test]
+    async fn a_fold_that_was_saved_before_a_failover_goes_back_to_where_the_log_was_cut() {
+        let store = Volatile::new(ManualClock::at(Timestamp(0)));
+        let raise = |epoch| store.execute(vec![Command::of_broker(RaiseEpoch { epoch })]);
+        for epoch in [2, 3] {
+            raise(epoch).await.unwrap();
+        }
+        for (saved, taken_after) in [("2-1\n", vec![2]), ("2-9\n", vec![2]), ("3-2\n", vec![])] {
+            let at = Position(saved.trim()[2..].parse().unwrap());
+            store.save_fold("listener", at, saved.to_owned()).await.unwrap();
+            let taken = Arc::default();
+            let driven = Driven::begin(Box::new(Listener(Arc::clone(&taken))), &store).await;
+            assert_eq!(*taken.lock().unwrap(), taken_after, "{saved}");
+            assert_eq!(driven.unwrap().at, Position(2));
+        }
     }
 }

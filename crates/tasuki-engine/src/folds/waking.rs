@@ -22,12 +22,20 @@ pub(crate) struct Waking {
 
 #[async_trait]
 impl Fold for Waking {
+    /// It is the last of those that are driven together, so what came before is known by all.
+    async fn load(&mut self, _: Option<String>) -> Flow {
+        self.head.send_replace(self.store.head());
+        GO_ON
+    }
+
     async fn apply(&mut self, changes: &[Change], ready: &[Target]) -> Flow {
         for change in changes {
             wake_for(&change.sealed, &self.waiters);
         }
         wake_claimers(changes, ready, &self.waiters);
-        self.head.send_replace(self.store.head());
+        if let Some(last) = changes.last() {
+            self.head.send_modify(|head| *head = last.sealed.position.max(*head));
+        }
         GO_ON
     }
 

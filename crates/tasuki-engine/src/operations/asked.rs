@@ -14,7 +14,7 @@ use crate as engine;
 use crate::Proof;
 use crate::error::{Error, invalid};
 
-pub fn task(body: wire::OpenTask) -> engine::NewTask {
+pub(crate) fn task(body: wire::OpenTask) -> engine::NewTask {
     engine::NewTask {
         owner: body.from_agent,
         intent: body.intent,
@@ -22,6 +22,7 @@ pub fn task(body: wire::OpenTask) -> engine::NewTask {
         parent_task_id: body.parent_task_id,
         coordinator: body.coordinator,
         project: body.project,
+        on_parent_end: body.on_parent_end,
         key: None,
     }
 }
@@ -39,7 +40,7 @@ pub fn offer(body: wire::Offer, defaults: Terms) -> engine::NewOffer {
     }
 }
 
-pub fn publication(
+pub(crate) fn publication(
     channel: ChannelId,
     body: wire::Publication,
     defaults: Terms,
@@ -55,6 +56,7 @@ pub fn publication(
         deadline: body.deadline,
         expires_in_ms: body.expires_in_ms,
         needs_approval: body.needs_approval,
+        approvers: body.approvers,
         ordering_key: body.ordering_key,
         ..engine::FollowUp::new(nobody, body.payload)
     };
@@ -74,7 +76,7 @@ pub fn publication(
     }
 }
 
-pub fn pipeline_start(body: wire::StartPipeline) -> engine::NewOffer {
+pub(crate) fn pipeline_start(body: wire::StartPipeline) -> engine::NewOffer {
     let nobody = Target::Agent(body.from_agent.clone());
     engine::NewOffer {
         from: body.from_agent,
@@ -92,7 +94,7 @@ pub fn pipeline_start(body: wire::StartPipeline) -> engine::NewOffer {
     }
 }
 
-pub fn ruling(body: wire::Ruling) -> engine::Ruling {
+pub(crate) fn ruling(body: wire::Ruling) -> engine::Ruling {
     match body {
         wire::Ruling::Retry => engine::Ruling::Retry,
         wire::Ruling::Reroute(to) => engine::Ruling::Reroute(to),
@@ -124,13 +126,16 @@ fn follow_up(body: wire::FollowUp, defaults: Terms) -> engine::FollowUp {
         expires_in_ms: body.expires_in_ms,
         start_in_ms: body.start_in_ms,
         needs_approval: body.needs_approval,
+        approvers: body.approvers,
         ordering_key: body.ordering_key,
+        on_parent_end: body.on_parent_end,
+        budget: body.budget,
     }
 }
 
 /// A member that is not known here is a mistake, unless it is one of a newer minor. `at` is where in
 /// the request the hop stands.
-pub fn check_members(body: &wire::FollowUp, at: &str) -> Result<(), Error> {
+pub(crate) fn check_members(body: &wire::FollowUp, at: &str) -> Result<(), Error> {
     if let Some(given) = &body.envelope_version {
         let known =
             version::parse(given).is_some_and(|(major, _)| version::MAJORS.contains(&major));
@@ -147,7 +152,7 @@ pub fn check_members(body: &wire::FollowUp, at: &str) -> Result<(), Error> {
 }
 
 /// Where nothing is passed on, every member must be known.
-pub fn check_none(more: &Object) -> Result<(), Error> {
+pub(crate) fn check_none(more: &Object) -> Result<(), Error> {
     let unknown = more.0.keys().map(|name| Fault::new(format!("/{name}"), "is not known"));
     let unknown: Vec<_> = unknown.collect();
     if unknown.is_empty() { Ok(()) } else { Err(Error::Unknown(unknown)) }
@@ -159,7 +164,7 @@ fn route(body: wire::Route) -> engine::Route {
     engine::Route { policy: body.policy, key: body.key }
 }
 
-pub fn counter(handoff: HandoffId, body: wire::Counter) -> engine::CounterRequest {
+pub(crate) fn counter(handoff: HandoffId, body: wire::Counter) -> engine::CounterRequest {
     engine::CounterRequest {
         handoff,
         agent: body.agent,
@@ -170,7 +175,7 @@ pub fn counter(handoff: HandoffId, body: wire::Counter) -> engine::CounterReques
     }
 }
 
-pub fn claim_one(handoff: HandoffId, body: wire::ClaimOne) -> engine::ClaimOneRequest {
+pub(crate) fn claim_one(handoff: HandoffId, body: wire::ClaimOne) -> engine::ClaimOneRequest {
     engine::ClaimOneRequest {
         handoff,
         agent: body.agent,
@@ -178,10 +183,11 @@ pub fn claim_one(handoff: HandoffId, body: wire::ClaimOne) -> engine::ClaimOneRe
         lease_ms: body.lease_ms,
         request_id: body.request_id,
         majors: body.majors,
+        wait_ms: body.wait_ms,
     }
 }
 
-pub fn complete(
+pub(crate) fn complete(
     handoff: HandoffId,
     body: wire::Complete,
     defaults: Terms,
@@ -196,17 +202,18 @@ pub fn complete(
         metadata: body.metadata,
         criteria: body.criteria,
         gaps: body.gaps,
+        usage: body.usage,
         follow_ups: body.follow_ups.into_iter().map(|hop| follow_up(hop, defaults)).collect(),
     }
 }
 
 /// The hops of a completion, as [`check_members`] has it.
-pub fn check_follow_ups(body: &wire::Complete) -> Result<(), Error> {
+pub(crate) fn check_follow_ups(body: &wire::Complete) -> Result<(), Error> {
     let mut hops = body.follow_ups.iter().enumerate();
     hops.try_for_each(|(number, hop)| check_members(hop, &format!("/follow_ups/{number}")))
 }
 
-pub fn fail(handoff: HandoffId, body: wire::Fail) -> engine::FailRequest {
+pub(crate) fn fail(handoff: HandoffId, body: wire::Fail) -> engine::FailRequest {
     engine::FailRequest {
         handoff,
         proof: Proof { claim_id: body.claim_id, fence: body.fence },
@@ -221,11 +228,12 @@ pub fn fail(handoff: HandoffId, body: wire::Fail) -> engine::FailRequest {
         hint: body.hint,
         retry_after_ms: body.retry_after_ms,
         details: body.details,
+        usage: body.usage,
     }
 }
 
 /// Half a proof is a mistake, not a decline without one.
-pub fn maybe_proof(body: &wire::Decline) -> Result<Option<Proof>, Error> {
+pub(crate) fn maybe_proof(body: &wire::Decline) -> Result<Option<Proof>, Error> {
     match (body.claim_id, body.fence) {
         (Some(claim_id), Some(fence)) => Ok(Some(Proof { claim_id, fence })),
         (None, None) => Ok(None),
@@ -234,7 +242,7 @@ pub fn maybe_proof(body: &wire::Decline) -> Result<Option<Proof>, Error> {
     }
 }
 
-pub fn wait(body: &wire::Wait) -> engine::WaitRequest {
+pub(crate) fn wait(body: &wire::Wait) -> engine::WaitRequest {
     let handoffs = body.handoffs.iter().copied().map(engine::WaitFor::Handoff);
     let tasks = body.tasks.iter().copied().map(engine::WaitFor::Task);
     engine::WaitRequest {
@@ -245,7 +253,7 @@ pub fn wait(body: &wire::Wait) -> engine::WaitRequest {
     }
 }
 
-pub fn detail(detail: wire::Detail) -> Form {
+pub(crate) fn detail(detail: wire::Detail) -> Form {
     match detail {
         wire::Detail::Stub => Form::Stub,
         wire::Detail::Summary => Form::Summary,
@@ -253,7 +261,7 @@ pub fn detail(detail: wire::Detail) -> Form {
     }
 }
 
-pub fn memory(body: wire::NewMemory) -> engine::NewMemory {
+pub(crate) fn memory(body: wire::NewMemory) -> engine::NewMemory {
     engine::NewMemory {
         by: body.by,
         id: body.id,

@@ -4,6 +4,9 @@
 mod memories;
 
 use serde_json::value::RawValue;
+use tasuki_core::budget::Spent;
+use tasuki_core::contract::Contract;
+use tasuki_core::cursor::Epochs;
 use tasuki_core::handoff::Review;
 use tasuki_core::identity::PublicKey;
 use tasuki_core::manifest::Manifest;
@@ -26,9 +29,10 @@ pub fn offered(handoff: &Handoff, listening: bool) -> wire::Offered {
         handoff_id: handoff.id,
         task_id: handoff.task_id,
         status: "stored".into(),
+        correlation_id: handoff.contract.correlation_id.clone(),
         to: handoff.to.clone(),
         listening,
-        routed: handoff.contract.routed,
+        routed: handoff.contract.routing.routed,
         envelope: handoff.envelope,
         hop: handoff.hop,
         offered_at: handoff.offered_at,
@@ -45,6 +49,7 @@ pub fn claimed(granted: &engine::Granted) -> Result<wire::Claimed, Problem> {
     Ok(wire::Claimed {
         handoff_id: handoff.id,
         task_id: handoff.task_id,
+        correlation_id: handoff.contract.correlation_id.clone(),
         claim_id: claim.claim_id,
         fence: claim.fence,
         attempt: handoff.claims,
@@ -54,10 +59,16 @@ pub fn claimed(granted: &engine::Granted) -> Result<wire::Claimed, Problem> {
         envelope: raw(envelope),
         envelope_hash: handoff.envelope,
         taints: granted.taints.clone(),
+        budget: granted.budget,
         delivery: granted
             .delivery
             .as_ref()
             .map(|delivery| wire::Delivery { at: delivery.at, signed: delivery.signed.clone() }),
+        questions: granted.brought.questions.clone(),
+        messages: granted.brought.messages.clone(),
+        earlier_attempts: granted.brought.earlier_attempts.clone(),
+        artifacts: granted.brought.artifacts.clone(),
+        left_out: granted.brought.left_out,
     })
 }
 
@@ -65,6 +76,7 @@ pub fn waiting(granted: &engine::Granted) -> Result<wire::Waiting, Problem> {
     Ok(wire::Waiting {
         handoff_id: granted.handoff.id,
         task_id: granted.handoff.task_id,
+        correlation_id: granted.handoff.contract.correlation_id.clone(),
         priority: granted.handoff.priority,
         envelope: raw(granted.envelope.as_ref().ok_or_else(missing)?),
     })
@@ -92,6 +104,7 @@ pub fn moved(handoff: &Handoff) -> wire::Moved {
         task_id: handoff.task_id,
         state: handoff.state.name().to_string(),
         status: handoff.status().to_string(),
+        correlation_id: handoff.contract.correlation_id.clone(),
     }
 }
 
@@ -100,7 +113,21 @@ pub fn beat(granted: &engine::Granted) -> wire::Beat {
         handoff_id: granted.handoff.id,
         lease_left_ms: granted.lease_left_ms,
         work_left_ms: granted.work_left_ms,
+        messages: granted.brought.messages.clone(),
+        taints: granted.taints.clone(),
+        on_hold: granted.on_hold,
     }
+}
+
+pub fn asked(handoff: &Handoff) -> Result<wire::AskReply, Problem> {
+    let question = handoff.talk.questions().last().ok_or_else(missing)?;
+    Ok(wire::AskReply {
+        handoff_id: handoff.id,
+        task_id: handoff.task_id,
+        state: handoff.state.name().to_string(),
+        status: handoff.status().to_string(),
+        question: question.question,
+    })
 }
 
 pub fn part<T>(result: Result<T, Problem>) -> wire::Part<T> {
@@ -116,18 +143,21 @@ pub fn handoff(handoff: &Handoff, now: Timestamp) -> wire::Handoff {
         State::Completed { at, .. }
         | State::Cancelled { at }
         | State::DeadLettered { at, .. }
-        | State::Failed { aborted: true, at } => (None, Some(*at)),
+        | State::Aborted { at } => (None, Some(*at)),
         State::AwaitingApproval
         | State::Pending { .. }
         | State::Claimed(_)
         | State::InProgress(_)
-        | State::Failed { aborted: false, .. } => (None, None),
+        | State::InputRequired(_)
+        | State::Answered(_)
+        | State::Failed { .. } => (None, None),
     };
     wire::Handoff {
         handoff_id: handoff.id,
         task_id: handoff.task_id,
         state: handoff.state.name().to_string(),
         status: handoff.status().to_string(),
+        correlation_id: handoff.contract.correlation_id.clone(),
         from_agent: handoff.from.clone(),
         to: handoff.to.clone(),
         control: handoff.control,
@@ -135,7 +165,7 @@ pub fn handoff(handoff: &Handoff, now: Timestamp) -> wire::Handoff {
         hop: handoff.hop,
         priority: handoff.priority,
         terms: handoff.terms,
-        contract: handoff.contract.clone(),
+        contract: Contract::clone(&handoff.contract),
         counters: handoff
             .counters
             .iter()
@@ -158,6 +188,14 @@ pub fn handoff(handoff: &Handoff, now: Timestamp) -> wire::Handoff {
             lease_left_ms: claim.ends_at().ms_after(now),
             work_left_ms: claim.hard_until.ms_after(now),
         }),
+        question: asks(handoff, now),
+        kept_for: match &handoff.state {
+            State::Answered(kept) => {
+                Some(wire::KeptFor { agent: kept.agent.clone(), left_ms: kept.until.ms_after(now) })
+            }
+            _ => None,
+        },
+        artifacts: handoff.talk.artifacts().iter().map(|it| it.name.clone()).collect(),
         result: match &handoff.state {
             State::Completed { result, .. } => Some(*result),
             _ => None,
@@ -165,23 +203,37 @@ pub fn handoff(handoff: &Handoff, now: Timestamp) -> wire::Handoff {
         dead_letter: dead_reason(&handoff.state),
         failures: handoff.failures,
         losses: handoff.losses,
-        declined_by: handoff.declined_by.clone(),
-        tried: handoff.tried.clone(),
-        ack_left_ms: handoff.ack_by.map(|by| by.ms_after(now)),
+        declined_by: handoff.declined_by.to_vec(),
+        tried: handoff.tried.to_vec(),
+        ack_left_ms: match &handoff.state {
+            State::Pending { ack_by, .. } => ack_by.map(|by| by.ms_after(now)),
+            _ => None,
+        },
         reviewer: handoff
-            .reviewer
-            .as_ref()
+            .state
+            .reviewer()
             .filter(|(_, until)| now < *until)
             .map(|(agent, _)| agent.clone()),
-        retracted: handoff.retracted_at.is_some(),
+        retracted: matches!(handoff.state, State::Completed { retracted_pos: Some(_), .. }),
         lifted: handoff
             .lifts
             .iter()
             .map(|lift| wire::LiftedConstraint { constraint: lift.constraint, by: lift.by.clone() })
             .collect(),
-        trim_regret: handoff.fetched.clone(),
+        trim_regret: handoff.fetched.to_vec(),
         attempts: handoff.attempts.iter().map(attempt).collect(),
     }
+}
+
+fn asks(handoff: &Handoff, now: Timestamp) -> Option<wire::Asks> {
+    let State::InputRequired(asking) = &handoff.state else { return None };
+    let asked = handoff.talk.questions().last()?;
+    Some(wire::Asks {
+        question: asked.question,
+        kind: asked.kind,
+        asked_by: asked.asker.clone(),
+        answer_left_ms: asking.due_at().ms_after(now),
+    })
 }
 
 fn dead_reason(state: &State) -> Option<wire::DeadReason> {
@@ -190,9 +242,13 @@ fn dead_reason(state: &State) -> Option<wire::DeadReason> {
         reason: reason.to_string(),
         redriven_to: match review {
             Some(Review::Redriven { to, .. }) => Some(*to),
-            Some(Review::Discarded { .. }) | None => None,
+            Some(Review::Discarded { .. } | Review::Closed { .. }) | None => None,
         },
         discarded: matches!(review, Some(Review::Discarded { .. })),
+        closed: match review {
+            Some(Review::Closed { because }) => Some(because.to_string()),
+            Some(Review::Redriven { .. } | Review::Discarded { .. }) | None => None,
+        },
     })
 }
 
@@ -226,6 +282,11 @@ pub fn task(task: &Task) -> wire::Task {
         correlation_id: task.correlation_id.clone(),
         project: task.project.clone(),
         intent: task.intent,
+        on_parent_end: task.parent_task_id.map(|_| task.on_parent_end()),
+        deadline: task.tree.deadline,
+        on_hold: task.tree.on_hold,
+        budget: task.tree.left(),
+        spent: (task.tree.spent != Spent::default()).then_some(task.tree.spent),
         opened_at: task.opened_at,
         ended_at: task.ended_at,
         live_handoff: task.live,
@@ -234,10 +295,10 @@ pub fn task(task: &Task) -> wire::Task {
     }
 }
 
-pub fn event(entry: &engine::Entry, body: Option<&Body>) -> wire::Event {
+pub fn event(entry: &engine::Entry, body: Option<&Body>, epochs: &Epochs) -> wire::Event {
     let record = RawValue::from_string(entry.encoded.clone());
     wire::Event {
-        position: entry.sealed.position,
+        position: epochs.cursor(entry.sealed.position),
         hash: entry.sealed.hash,
         record: record.unwrap_or_else(|_| RawValue::NULL.to_owned()),
         body: body.map(raw),
@@ -265,12 +326,22 @@ pub fn dead_letter(letter: &engine::DeadLetter, now: Timestamp) -> wire::DeadLet
             })
             .collect(),
         discarded_because: letter.discarded_because.as_ref().and_then(note),
+        rejected_because: letter.rejected_because.as_ref().and_then(note),
     }
 }
 
 fn note(body: &Body) -> Option<String> {
     let note: tasuki_core::report::Note = serde_json::from_str(body.text()).ok()?;
     Some(note.text)
+}
+
+pub fn count<S: std::fmt::Display>(count: &engine::Count<S>, now: Timestamp) -> wire::StateCount {
+    wire::StateCount {
+        state: count.state.to_string(),
+        count: count.count,
+        oldest_at: count.oldest,
+        oldest_age_ms: count.oldest.map(|oldest| now.ms_after(oldest)),
+    }
 }
 
 pub fn verdict(verdict: engine::Verdict) -> wire::Verdict {
@@ -283,6 +354,7 @@ pub fn verdict(verdict: engine::Verdict) -> wire::Verdict {
         checkpoints: verdict.checkpoints,
         unsealed: verdict.unsealed,
         keys: verdict.keys,
+        verified_before: verdict.verified_before,
         first_bad: verdict.first_bad.map(|finding| wire::Finding {
             position: finding.position,
             task_id: finding.task_id,
@@ -385,6 +457,8 @@ pub fn token(token: &tasuki_core::registry::Token) -> wire::TokenInfo {
         issued_at: token.issued_at,
         expires_at: token.expires_at,
         ended_at: token.ended_at,
+        made_by: token.made_by.clone(),
+        made_from: token.made_from,
     }
 }
 

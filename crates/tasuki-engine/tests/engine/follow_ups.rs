@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Completing and handing on in one step; the sash arrives whole.
+//! Completing and handing on in one step; everything arrives whole.
 
 use serde_json::Value;
 use tasuki_core::canonical;
@@ -22,22 +22,22 @@ fn address(granted: &Granted) -> String {
 }
 
 #[tokio::test]
-async fn the_sash_arrives_whole_after_eight_hops() {
+async fn everything_arrives_whole_after_eight_hops() {
     let stage = Stage::volatile();
     let mut id = stage.offer(to("agent-0")).await;
     let mut before: Option<Granted> = None;
     for number in 0..8_u32 {
         let granted = stage.claim_one(id, &format!("agent-{number}")).await;
-        let sash = envelope(&granted);
-        assert_eq!(sash["intent"], INTENT, "byte for byte");
-        assert_eq!(sash["hop"], number);
-        assert_eq!(sash["task_id"], granted.handoff.task_id.to_string());
+        let envelope_json = envelope(&granted);
+        assert_eq!(envelope_json["intent"], INTENT, "byte for byte");
+        assert_eq!(envelope_json["hop"], number);
+        assert_eq!(envelope_json["task_id"], granted.handoff.task_id.to_string());
         assert_eq!(address(&granted), granted.handoff.envelope.to_string());
         match &before {
-            None => assert!(sash.get("previous").is_none()),
+            None => assert!(envelope_json.get("previous").is_none()),
             Some(before) => {
-                assert_eq!(sash["previous"], address(before));
-                assert_eq!(sash["from_agent"], format!("agent-{}", number - 1));
+                assert_eq!(envelope_json["previous"], address(before));
+                assert_eq!(envelope_json["from_agent"], format!("agent-{}", number - 1));
             }
         }
         let next = hop(to(&format!("agent-{}", number + 1)), Control::Passed);
@@ -72,9 +72,9 @@ async fn a_completion_and_what_follows_from_it_are_one_commit() {
         committed.changes[2..].iter().map(|change| change.sealed.record.handoff_id.unwrap());
     for call in calls {
         let (call, envelope) = stage.engine.envelope(call).await.unwrap();
-        let sash = json_of(&envelope.unwrap());
-        assert_eq!((&sash["intent"], &sash["hop"]), (&INTENT.into(), &1.into()));
-        assert_eq!(sash["previous"], address(&granted));
+        let envelope_json = json_of(&envelope.unwrap());
+        assert_eq!((&envelope_json["intent"], &envelope_json["hop"]), (&INTENT.into(), &1.into()));
+        assert_eq!(envelope_json["previous"], address(&granted));
         assert_ne!(call.task_id, granted.handoff.task_id, "a call is a task of its own");
     }
 }
@@ -144,7 +144,8 @@ async fn a_task_that_was_opened_first_keeps_its_words_too() {
     let stage = Stage::volatile();
     let new = tasuki_protocol::OpenTask {
         from_agent: agent("planner"),
-        intent: INTENT.into(),
+        intent: Some(INTENT.into()),
+        on_parent_end: None,
         correlation_id: None,
         coordinator: None,
         project: None,
@@ -156,6 +157,6 @@ async fn a_task_that_was_opened_first_keeps_its_words_too() {
     assert!(!repeated && desk.open_task(new).await.unwrap().1);
     let offer = NewOffer { task_id: Some(task.id), intent: None, ..new_offer(to("coder")) };
     let id = stage.engine.offer(offer).await.unwrap().handoff.id;
-    let sash = envelope(&stage.claim_one(id, "coder").await);
-    assert_eq!((&sash["intent"], &sash["hop"]), (&INTENT.into(), &0.into()));
+    let envelope_json = envelope(&stage.claim_one(id, "coder").await);
+    assert_eq!((&envelope_json["intent"], &envelope_json["hop"]), (&INTENT.into(), &0.into()));
 }

@@ -17,7 +17,7 @@ use tasuki_engine::{
     AssembleRequest, Caller, Desk, Error, Granted, HandoffFilter, NewToken, Shown, TaskFilter,
     WaitFor, WaitMode, WaitRequest,
 };
-use tasuki_protocol::{Complete, Until};
+use tasuki_protocol::{Complete, Search, Until};
 use tasuki_store::{ManualClock, Volatile};
 
 use crate::support::{BEGIN, Ids, Stage, agent, hop, new_offer, proof, to, wish};
@@ -192,6 +192,27 @@ async fn a_completion_looks_once_and_a_second_time_for_what_was_agreed() {
     assert_eq!(store.calls(), ["look", "look", "execute"]);
     let task = stage.engine.task(granted.handoff.task_id).await.unwrap();
     assert!(task.live.is_some(), "the pipeline goes on");
+}
+
+#[tokio::test]
+async fn twenty_agents_are_listed_with_one_look_and_then_without_any() {
+    let (stage, store) = watched();
+    let desk = stage.engine.desk(Caller::Anyone);
+    for number in 0..20 {
+        let manifest =
+            json!({ "agent_id": format!("a-{number}"), "capabilities": [{ "name": "code" }] });
+        desk.publish(manifest, None, None).await.unwrap();
+    }
+    store.calls();
+    for calls in [&["manifests"][..], &[]] {
+        assert_eq!(desk.discover(Search::default()).await.unwrap().len(), 20);
+        assert_eq!(store.calls(), calls);
+    }
+    // One that is new is looked up, and no other.
+    desk.publish(json!({ "agent_id": "b", "capabilities": [] }), None, None).await.unwrap();
+    store.calls();
+    assert_eq!(desk.discover(Search::default()).await.unwrap().len(), 21);
+    assert_eq!(store.calls(), ["manifests"]);
 }
 
 #[tokio::test]

@@ -100,6 +100,7 @@ impl Stage {
             capabilities: vec!["review".parse().unwrap()],
             lease_ms: None,
             request_id: None,
+            wait_ms: 0,
         };
         self.engine.claim_one(wish).await.unwrap()
     }
@@ -235,6 +236,7 @@ pub(crate) fn completion(
         payload: payload(json!({ "type": "patch" })),
         metadata: Object::default(),
         follow_ups,
+        usage: None,
     }
 }
 
@@ -257,6 +259,7 @@ pub(crate) fn failure(
         hint: None,
         retry_after_ms,
         details: Object::default(),
+        usage: None,
     }
 }
 

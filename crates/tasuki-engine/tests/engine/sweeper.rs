@@ -148,7 +148,7 @@ async fn a_restarted_broker_goes_on_where_it_was() {
     let shown = stage.engine.handoff(later).await.unwrap();
     let claim = shown.state.claim().unwrap();
     assert_eq!((claim.claim_id, claim.fence), (claim_id, fence));
-    assert_eq!(stage.engine.verify().await.unwrap().first_bad, None);
+    assert_eq!(stage.engine.verify(true).await.unwrap().first_bad, None);
     stage.engine.close().await;
 }
 

@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use tasuki_core::commands::{Command, Wish};
+use tasuki_core::cursor::Epochs;
 use tasuki_core::document::ranking::{Candidates, Question};
 use tasuki_core::ids::TenantId;
 use tasuki_core::quota::Usage;
 use tasuki_core::registry::Registry;
 use tasuki_core::{AgentId, Body, DocumentId, Handoff, Position, Target, Task, TaskId, Timestamp};
 use tasuki_store::{
-    Change, Checkpoint, Clock, Committed, DocumentFilter, Entry, Error, HandoffFilter,
+    Change, Checkpoint, Clock, Committed, Counts, DocumentFilter, Entry, Error, HandoffFilter,
     KeptDocument, Needs, Nonce, Reply, Sight, Spent, Stats, Store, TaskFilter, Workers, audit,
 };
 use tokio::sync::{broadcast, watch};
@@ -117,6 +118,10 @@ impl Store for Watched {
         self.inner.chain(task).await
     }
 
+    async fn epochs(&self) -> Result<Epochs, Error> {
+        self.inner.epochs().await
+    }
+
     async fn checkpoints(&self, after: Position, max: usize) -> Result<Vec<Checkpoint>, Error> {
         self.inner.checkpoints(after, max).await
     }
@@ -153,9 +158,14 @@ impl Store for Watched {
         self.inner.share_presence(heard).await
     }
 
-    async fn manifest(&self, agent: &AgentId) -> Result<Option<Body>, Error> {
-        self.note("manifest");
-        self.inner.manifest(agent).await
+    async fn manifests(&self, agents: Vec<AgentId>) -> Result<Vec<Option<Body>>, Error> {
+        self.note("manifests");
+        self.inner.manifests(agents).await
+    }
+
+    async fn counts(&self, tenant: Option<TenantId>) -> Result<Counts, Error> {
+        self.note("counts");
+        self.inner.counts(tenant).await
     }
 
     fn subscribe(&self) -> broadcast::Receiver<Arc<Committed>> {

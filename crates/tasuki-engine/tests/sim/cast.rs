@@ -132,5 +132,6 @@ pub(crate) fn failure(handoff: HandoffId, proof: Proof, class: FailureClass) -> 
         hint: Some("look at it".into()),
         retry_after_ms: None,
         details: Object::default(),
+        usage: None,
     }
 }

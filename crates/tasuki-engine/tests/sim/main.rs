@@ -5,6 +5,7 @@
 //! again: `TASUKI_SEED=7 cargo test -p tasuki-engine --test sim`. `TASUKI_SEEDS` says how
 //! many are played.
 #![cfg(test)]
+#![allow(clippy::disallowed_methods, reason = "a wait by the real clock is a safety net")]
 
 mod cast;
 mod judge;

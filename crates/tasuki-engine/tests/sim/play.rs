@@ -176,7 +176,7 @@ impl Play {
             (State::DeadLettered { .. }, 0) => {
                 engine.discard(id, person(), "pointless".into()).await
             }
-            (State::DeadLettered { .. }, _) => engine.redrive(id, person()).await,
+            (State::DeadLettered { .. }, _) => engine.redrive(id, person(), None, None).await,
             (_, 0) => engine.cancel(id, handoff.from.clone(), None).await,
             _ => return,
         };
@@ -280,7 +280,7 @@ impl Play {
         }
         let stats = self.stage.engine.stats();
         assert_eq!((stats.live_handoffs, stats.waiting_handoffs), (0, 0));
-        let verdict = self.stage.engine.verify().await.unwrap();
+        let verdict = self.stage.engine.verify(true).await.unwrap();
         assert_eq!((verdict.first_bad, verdict.events), (None, self.judge.at.0));
         let log = self.stage.store.events(Position(0), usize::MAX).await.unwrap();
         self.stage.engine.close().await;

@@ -100,7 +100,7 @@ async fn only_dead_letters_are_reviewed(stage: Stage) {
     let again = stage.offer("coder", json!({ "task_id": task, "intent": Value::Null })).await;
     let redrive = format!("/v1/dead-letters/{dead}/redrive");
     let by = || json!({ "by": "person" });
-    stage.post(&redrive, by()).await.refused(409, "handoff_open");
+    stage.post(&redrive, by()).await.refused(409, "already_reviewed");
     let held = stage.claimed(&again, "coder").await;
     let hop = json!({ "to": { "agent": "tester" }, "payload": { "type": "next" } });
     let result = json!({ "payload": { "type": "done" }, "follow_ups": [hop] });
@@ -108,5 +108,5 @@ async fn only_dead_letters_are_reviewed(stage: Stage) {
     let next = text(&stage.task_of(&again).await["live_handoff"]);
     let cancel = format!("/v1/handoffs/{next}/cancel");
     stage.post(&cancel, json!({ "by": "coder" })).await.done();
-    stage.post(&redrive, by()).await.refused(403, "not_owner");
+    stage.post(&redrive, by()).await.refused(409, "already_reviewed");
 }

@@ -175,7 +175,11 @@ async fn every_operation_takes_and_gives_what_the_document_says() {
         (&waiting[2], "cancel", "planner"),
         (&waiting[3], "abort", "planner"),
     ] {
-        walk.post(&format!("/v1/handoffs/{id}/{act}"), json!({ "by": by })).await;
+        let mut body = json!({ "by": by });
+        if act == "reject" {
+            body["reason"] = "not now".into();
+        }
+        walk.post(&format!("/v1/handoffs/{id}/{act}"), body).await;
     }
     let open = json!({ "from_agent": "planner", "intent": "i", "idempotency_key": "t" });
     let task = text(&walk.post("/v1/tasks", open.clone()).await["task_id"]);
@@ -183,6 +187,13 @@ async fn every_operation_takes_and_gives_what_the_document_says() {
     walk.post("/v1/tasks", below).await;
     walk.get("/v1/tasks").await;
     walk.get(&format!("/v1/tasks/{task}")).await;
+    let kept = json!({ "from_agent": "planner", "intent": "i" });
+    let kept = text(&walk.post("/v1/tasks", kept).await["task_id"]);
+    let result = json!({ "by": "planner", "payload": { "type": "t" } });
+    walk.post(&format!("/v1/tasks/{kept}/complete"), result).await;
+    walk.get("/v1/ready").await;
+    let limits = json!({ "limits": { "failures": 3, "open_ms": 60_000 } });
+    walk.post("/v1/agents/coder/breaker", limits).await;
     let cancel = json!({ "by": "planner", "reason": "over" });
     walk.post(&format!("/v1/tasks/{task}/cancel"), cancel).await;
     walk.get(&format!("/v1/tasks/{task}/events")).await;
@@ -196,6 +207,7 @@ async fn every_operation_takes_and_gives_what_the_document_says() {
         walk.get(path).await;
     }
     beyond_one_hop(&mut walk).await;
+    what_is_said(&mut walk).await;
     who_is_known(&mut walk).await;
     what_is_remembered(&mut walk, &waiting[3]).await;
     // Its own file follows it; it has no end that could be compared.
@@ -204,6 +216,23 @@ async fn every_operation_takes_and_gives_what_the_document_says() {
 }
 
 /// The operations about patterns, and about what failed.
+/// What is said while work goes on.
+async fn what_is_said(walk: &mut Walk) {
+    let id = walk.stage.offer("coder", json!({})).await;
+    let held = walk.stage.claimed(&id, "coder").await;
+    let at = |act: &str| format!("/v1/handoffs/{id}/{act}");
+    walk.post(&at("messages"), json!({ "by": "planner", "text": "Mind the tests." })).await;
+    walk.get(&at("messages")).await;
+    let piece = json!({ "name": "draft", "type": "text/plain", "content": "one" });
+    walk.post(&at("artifacts"), held.with(piece)).await;
+    walk.get(&at("artifacts")).await;
+    walk.post(&at("ask"), held.with(json!({ "text": "Which branch?" }))).await;
+    walk.get("/v1/questions").await;
+    walk.post(&at("answer"), json!({ "by": "planner", "answer": "main" })).await;
+    let held = walk.stage.claimed(&id, "coder").await;
+    walk.post(&at("put-back"), held.with(json!({ "for_ms": 60 * SECOND }))).await;
+}
+
 async fn beyond_one_hop(walk: &mut Walk) {
     let pipelines = r#"{"pipelines": [{"name": "p", "version": 1, "first": "one", "stages": [
         {"name": "one", "to": {"agent": "first"}, "fallbacks": [{"agent": "second"}],

@@ -41,6 +41,7 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::HandoffNotFound(handoff),
         Refusal::NotOwner { task, owner: agent(), agent: agent() },
         Refusal::HandoffOpen { task, handoff },
+        Refusal::OpenBelow { task, below: task },
         Refusal::TaskFinished { task, state: TaskState::Failed },
         Refusal::TaskMoved(task),
         Refusal::AgreementNotChecked { handoff },
@@ -88,12 +89,33 @@ fn every_refusal() -> Vec<Refusal> {
         },
         Refusal::StillNeeded(task),
         Refusal::BodyNotFound(Position(1)),
-        Refusal::TargetUnavailable { target: "coder".into(), in_row: 3, reset_in_ms: 60_000 },
+        Refusal::GrantTooWide {
+            agent: agent(),
+            permission: tasuki_core::registry::rules::Permission::Send,
+            target: "*".into(),
+        },
+        Refusal::KeyNotShown(agent()),
+        Refusal::TokenTooDeep { max: 16 },
+        Refusal::TargetUnavailable {
+            target: "coder".into(),
+            state: tasuki_core::breaker::BreakerName::Open,
+            in_row: 3,
+            reset_in_ms: 60_000,
+        },
         Refusal::Reserved { resource: "src/**".parse().unwrap(), holder: agent(), handoff },
         Refusal::InvalidResource(String::new()),
         Refusal::ReviewTaken { handoff, by: agent(), left_ms: 1000 },
         Refusal::NotTainted { task, source_handoff: handoff },
         Refusal::TooManySubscribers { channel: "news".parse().unwrap(), max: 10_000 },
+        Refusal::NoQuestion { handoff },
+        Refusal::AlreadyAnswered { handoff },
+        Refusal::KeptForAsker { handoff, agent: agent(), left_ms: 1000 },
+        Refusal::TooManyMessages { handoff, max: 32 },
+        Refusal::InvalidArtifact(String::new()),
+        Refusal::ArtifactNotFound { handoff, name: "draft".parse().unwrap() },
+        Refusal::TreeTooDeep { task, max: 64 },
+        Refusal::OnHold { task, letter: handoff },
+        Refusal::BudgetExhausted { task, left: tasuki_core::budget::Budget::default() },
     ];
     for refusal in &some {
         // A new refusal breaks the build here, so that it comes into the list above.
@@ -102,6 +124,7 @@ fn every_refusal() -> Vec<Refusal> {
             | Refusal::HandoffNotFound(_)
             | Refusal::NotOwner { .. }
             | Refusal::HandoffOpen { .. }
+            | Refusal::OpenBelow { .. }
             | Refusal::TaskFinished { .. }
             | Refusal::TaskMoved(_)
             | Refusal::AgreementNotChecked { .. }
@@ -120,6 +143,9 @@ fn every_refusal() -> Vec<Refusal> {
             | Refusal::NotDeadLettered { .. }
             | Refusal::AlreadyReviewed { .. }
             | Refusal::DeadlinePassed
+            | Refusal::TreeTooDeep { .. }
+            | Refusal::OnHold { .. }
+            | Refusal::BudgetExhausted { .. }
             | Refusal::InvalidTerms(_)
             | Refusal::InvalidFollowUps(_)
             | Refusal::TooManyCounters { .. }
@@ -135,6 +161,9 @@ fn every_refusal() -> Vec<Refusal> {
             | Refusal::TokenNotFound(_)
             | Refusal::TokenRefused
             | Refusal::InvalidRules(_)
+            | Refusal::GrantTooWide { .. }
+            | Refusal::KeyNotShown(_)
+            | Refusal::TokenTooDeep { .. }
             | Refusal::ChainNotFound(_)
             | Refusal::MemoryNotFound(_)
             | Refusal::MemoryDeleted(_)
@@ -151,6 +180,12 @@ fn every_refusal() -> Vec<Refusal> {
             | Refusal::ReviewTaken { .. }
             | Refusal::NotTainted { .. }
             | Refusal::TooManySubscribers { .. }
+            | Refusal::NoQuestion { .. }
+            | Refusal::AlreadyAnswered { .. }
+            | Refusal::KeptForAsker { .. }
+            | Refusal::TooManyMessages { .. }
+            | Refusal::InvalidArtifact(_)
+            | Refusal::ArtifactNotFound { .. }
             | Refusal::BodyNotFound(_) => {}
         }
     }

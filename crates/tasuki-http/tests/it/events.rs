@@ -19,6 +19,7 @@ on_both_stores! {
     events_of_one_task_or_handoff_can_be_followed_alone
     a_stream_ends_when_the_broker_goes_away
     a_place_to_resume_from_that_is_not_there_is_refused
+    who_heard_of_events_that_were_lost_is_told_so
 }
 
 /// Reads events off a stream.
@@ -29,8 +30,10 @@ pub(crate) struct Follower {
 
 #[derive(Debug)]
 pub(crate) struct Heard {
+    /// The number in its cursor, which only a broker and its tests know how to read.
     id: u64,
-    kind: String,
+    pub(crate) cursor: String,
+    pub(crate) kind: String,
     pub(crate) data: Value,
 }
 
@@ -42,10 +45,10 @@ impl Follower {
         Self { bytes: Box::pin(bytes), read: String::new() }
     }
 
-    async fn on(stage: &Stage, query: &str, last: Option<u64>) -> Self {
+    pub(crate) async fn on(stage: &Stage, query: &str, last: Option<&str>) -> Self {
         let mut request = Request::get(format!("/v1/events?{query}"));
         if let Some(last) = last {
-            request = request.header("Last-Event-ID", last.to_string());
+            request = request.header("Last-Event-ID", last);
         }
         let request = request.body(Body::empty()).unwrap();
         let response = stage.router.clone().oneshot(request).await.unwrap();
@@ -86,11 +89,18 @@ fn heard(event: &str) -> Option<Heard> {
             .find_map(|line| line.strip_prefix(name)?.strip_prefix(": ").map(str::to_owned))
     };
     let data: Value = serde_json::from_str(&field("data")?).unwrap();
-    contract::check_type("Event", &data);
-    let id = field("id").unwrap().parse().unwrap();
-    assert_eq!(data["position"], id);
-    assert_eq!(data["record"]["kind"], field("event").unwrap());
-    Some(Heard { id, kind: field("event").unwrap(), data })
+    let cursor = field("id").unwrap();
+    let id = cursor.rsplit('-').next().unwrap().parse().unwrap();
+    let kind = field("event").unwrap();
+    if kind == "missed" {
+        contract::check_type("Missed", &data);
+        assert_eq!(data["resume_after"], cursor);
+    } else {
+        contract::check_type("Event", &data);
+        assert_eq!(data["position"], cursor);
+        assert_eq!(data["record"]["kind"], kind);
+    }
+    Some(Heard { id, cursor, kind, data })
 }
 
 /// One whole life: four events.
@@ -138,17 +148,19 @@ async fn a_follower_that_comes_back_misses_nothing_and_hears_nothing_twice(stage
             }
         })
     };
-    let mut all = Vec::new();
-    let mut last = None;
+    let mut all: Vec<Heard> = Vec::new();
     while all.len() < 200 {
-        // Where it stopped wins over what the address says.
-        let mut follower = Follower::on(&stage, "after=0", last).await;
+        // Where it stopped wins over what the address says. A client of 0.1 sends a bare number.
+        let last = all.last().map(|heard| match heard.id % 2 {
+            0 => heard.cursor.clone(),
+            _ => heard.id.to_string(),
+        });
+        let mut follower = Follower::on(&stage, "after=0", last.as_deref()).await;
         let count = (all.len() % 7 + 1).min(200 - all.len());
-        all.extend(ids(&follower.take(count).await));
-        last = all.last().copied();
+        all.extend(follower.take(count).await);
     }
     worker.await.unwrap();
-    assert_eq!(all, (1..=200).collect::<Vec<_>>());
+    assert_eq!(ids(&all), (1..=200).collect::<Vec<_>>());
 }
 
 async fn events_of_one_task_or_handoff_can_be_followed_alone(stage: Stage) {
@@ -162,7 +174,7 @@ async fn events_of_one_task_or_handoff_can_be_followed_alone(stage: Stage) {
         assert_eq!(ids(&heard), [5, 6, 7, 8]);
         assert!(heard.iter().all(|event| event.data["record"]["task_id"] == *task));
     }
-    let mut follower = Follower::on(&stage, &format!("task={task}"), Some(6)).await;
+    let mut follower = Follower::on(&stage, &format!("task={task}"), Some("1-6")).await;
     assert_eq!(ids(&follower.take(2).await), [7, 8]);
 }
 
@@ -183,15 +195,53 @@ async fn a_place_to_resume_from_that_is_not_there_is_refused(stage: Stage) {
     }
     life(&stage).await;
     Follower::on(&stage, "after=4", None).await;
-    for last in ["5", "18446744073709551615"] {
+    for last in ["5", "1-5", "18446744073709551615", "1-18446744073709551615"] {
         let request = Request::get("/v1/events").header("Last-Event-ID", last);
         let reply = stage.call(request.body(Body::empty()).unwrap()).await;
         let problem = reply.refused(400, "invalid_request");
         assert!(text(&problem["message"]).contains("past the end of the log"));
     }
-    for bad in ["after=5", "after=x", "task=7", "handoff=7", "mood=good"] {
+    for bad in [
+        "after=5",
+        "after=2-1",
+        "after=1-5",
+        "after=1-",
+        "after=x",
+        "task=7",
+        "handoff=7",
+        "mood=good",
+    ] {
         stage.get(&format!("/v1/events?{bad}")).await.refused(400, "invalid_request");
     }
+}
+
+/// As after a failover to a standby, or after a restore: the log goes on after its fourth event, and
+/// somebody has heard of a ninth.
+async fn who_heard_of_events_that_were_lost_is_told_so(stage: Stage) {
+    life(&stage).await;
+    stage.raise_epoch(2).await;
+    life(&stage).await;
+    for (query, last) in [("", Some("1-9")), ("after=1-9", None), ("after=1-5", None)] {
+        let mut follower = Follower::on(&stage, query, last).await;
+        let heard = follower.take(6).await;
+        assert_eq!((&*heard[0].kind, &*heard[0].cursor), ("missed", "1-4"), "{query}");
+        assert_eq!(heard[0].data["resume_after"], "1-4");
+        assert_eq!((&*heard[1].kind, &*heard[1].cursor), ("epoch_raised", "2-5"));
+        assert_eq!(ids(&heard[1..]), [5, 6, 7, 8, 9]);
+        // Once it is told, it goes on as always.
+        let mut follower = Follower::on(&stage, "", Some(&heard[0].cursor)).await;
+        assert_eq!(ids(&follower.take(5).await), [5, 6, 7, 8, 9]);
+    }
+    // What was not lost is where it was.
+    for (last, next) in [("1-3", "1-4"), ("1-4", "2-5"), ("2-8", "2-9")] {
+        let mut follower = Follower::on(&stage, "", Some(last)).await;
+        assert_eq!(follower.take(1).await[0].cursor, next);
+    }
+    let lost = stage.get("/v1/audit/export?after=1-9").await.refused(410, "cursor_lost");
+    assert_eq!(lost["details"]["resume_after"], "1-4");
+    let read = stage.get("/v1/channels/news/messages?after=1-9").await.done();
+    assert_eq!(read["missed"], json!({ "after": "1-9", "resume_after": "1-4" }));
+    assert_eq!(read["next"], "1-4");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -44,7 +44,7 @@ impl Fuzz {
     }
 }
 
-async fn samples(stage: &Stage) -> Samples {
+pub(crate) async fn samples(stage: &Stage) -> Samples {
     let id = stage.offer("coder", json!({})).await;
     let held = stage.claimed(&id, "coder").await;
     let dead = stage.dead_letter().await;

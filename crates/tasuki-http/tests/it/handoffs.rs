@@ -170,7 +170,7 @@ async fn work_that_nobody_takes_expires(stage: Stage) {
     stage.pass(5 * SECOND - 1).await;
     assert_eq!(stage.is(&id).await.0, "pending");
     stage.pass(1).await;
-    assert_eq!(stage.is(&id).await, ("dead_lettered".into(), "done".into()));
+    assert_eq!(stage.is(&id).await, ("dead_lettered".into(), "dead_lettered".into()));
     assert_eq!(stage.show(&id).await["dead_letter"]["reason"], "expired");
 }
 

@@ -75,7 +75,7 @@ async fn every_name(planner: &Client, named: &str) -> Vec<(String, Value)> {
         (format!("{handoff}/cancel"), by.clone()),
         (format!("{handoff}/abort"), by.clone()),
         (format!("/v1/handoffs/{approval}/approve"), decide.clone()),
-        (format!("/v1/handoffs/{approval}/reject"), decide.clone()),
+        (format!("/v1/handoffs/{approval}/reject"), by.clone()),
         (format!("/v1/tasks/{task}/cancel"), by.clone()),
         (format!("/v1/dead-letters/{dead}/redrive"), decide),
         (format!("/v1/dead-letters/{dead}/discard"), by),

@@ -79,7 +79,7 @@ async fn memories_are_found_by_their_words_and_by_what_they_are_about(stage: Sta
     assert_eq!(names("pinned=true").await, ["ms-2"]);
     assert_eq!(names("q=elephant").await, [""; 0]);
     let page = stage.get("/v1/memories?limit=2").await.done();
-    let next = page["next"].as_u64().unwrap();
+    let next = text(&page["next"]);
     assert_eq!(names(&format!("limit=2&before={next}")).await, ["ms-1"]);
     stage.get("/v1/memories?limit=101").await.refused(400, "invalid_request");
     stage.get("/v1/memories?project=web&agent=coder").await.refused(400, "invalid_request");

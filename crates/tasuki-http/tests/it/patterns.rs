@@ -492,7 +492,7 @@ async fn a_publication_reaches_every_receiver_once(stage: Stage) {
     let all = stage.get("/v1/channels/news/messages").await.done();
     assert_eq!(all["messages"].as_array().unwrap().len(), 2);
     assert_eq!(all["messages"][0]["payload"]["type"], "news");
-    let later = format!("/v1/channels/news/messages?after={}", told["position"]);
+    let later = format!("/v1/channels/news/messages?after={}", text(&told["position"]));
     let later = stage.get(&later).await.done();
     assert_eq!(later["messages"].as_array().unwrap().len(), 1);
     assert_eq!(later["messages"][0]["task_id"], second["task_id"]);

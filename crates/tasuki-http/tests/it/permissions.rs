@@ -31,6 +31,7 @@ const OPENED: [(&str, &[&str]); 10] = [
         &[
             "task_open",
             "task_cancel",
+            "task_complete",
             "task_lift",
             "assemble",
             "handoff_offer",
@@ -40,6 +41,7 @@ const OPENED: [(&str, &[&str]); 10] = [
             "handoff_settle",
             "handoff_send",
             "handoff_retract",
+            "question_answer",
             "channel_publish",
             "pipeline_start",
             "task_clear_taint",
@@ -82,6 +84,8 @@ const OPENED: [(&str, &[&str]); 10] = [
             "handoff_show",
             "handoff_envelope",
             "handoff_prompt",
+            "handoff_artifacts",
+            "handoff_messages",
             "handoff_wait",
             "dead_letter_show",
             "event_stream",
@@ -117,6 +121,7 @@ const OPENED: [(&str, &[&str]); 10] = [
             "agent_resume",
             "agent_deregister",
             "agent_set_rules",
+            "agent_set_breaker",
             "key_enroll",
             "key_rotate",
             "key_revoke",
@@ -147,7 +152,7 @@ const OPENED: [(&str, &[&str]); 10] = [
 ];
 
 /// Served to everybody, or to everybody known about what is its own.
-const ALWAYS: [&str; 14] = [
+const ALWAYS: [&str; 16] = [
     "pipeline_list",
     "dead_letter_groups",
     "chain_list",
@@ -157,6 +162,8 @@ const ALWAYS: [&str; 14] = [
     "agent_catalogue",
     "task_list",
     "handoff_list",
+    "handoff_ready",
+    "question_list",
     "dead_letter_list",
     "token_list",
     "agent_join",
@@ -230,8 +237,8 @@ async fn samples_for(
 ) -> Samples {
     let sender = match operation {
         // These are for who offered it.
-        "task_cancel" | "task_lift" | "task_clear_taint" | "handoff_cancel" | "handoff_abort"
-        | "handoff_settle" => mei,
+        "task_cancel" | "task_complete" | "task_lift" | "task_clear_taint" | "handoff_cancel"
+        | "handoff_abort" | "handoff_settle" => mei,
         _ => planner,
     };
     let handoff = match operation {
@@ -239,9 +246,8 @@ async fn samples_for(
             sender.offer("coder", json!({ "needs_approval": true })).await
         }
         "handoff_show" | "handoff_envelope" | "handoff_prompt" | "handoff_wait"
-        | "handoff_cancel" | "handoff_abort" | "handoff_settle" => {
-            sender.offer("coder", json!({})).await
-        }
+        | "handoff_artifacts" | "handoff_messages" | "handoff_cancel" | "handoff_abort"
+        | "handoff_settle" => sender.offer("coder", json!({})).await,
         _ => sender.offer("mei", json!({})).await,
     };
     let held = match operation {

@@ -6,7 +6,8 @@ use tasuki_core::Terms;
 use tasuki_core::pipeline::Pipelines;
 use tasuki_engine::Settings;
 
-use crate::support::{Held, Stage, merged, offer, on_durable_stores, text};
+use crate::events::Follower;
+use crate::support::{Held, SECOND, Stage, failure, merged, offer, on_durable_stores, text};
 
 on_durable_stores! {
     a_pipeline_goes_on_after_a_restart
@@ -14,6 +15,9 @@ on_durable_stores! {
     a_pipeline_fans_out_after_a_restart
     a_result_is_held_against_its_schema_after_a_restart
     a_result_is_held_against_what_was_expected_after_a_restart
+    what_agents_hold_and_how_they_fare_is_counted_over_a_restart
+    a_cursor_is_good_after_a_restart_and_what_was_lost_is_told
+    a_check_of_the_log_goes_on_from_what_was_found_intact_unless_all_is_asked_for
 }
 
 const PIPELINE: &str = r#"{"pipelines": [
@@ -99,6 +103,73 @@ async fn a_result_is_held_against_what_was_expected_after_a_restart(stage: Stage
     let bad = json!({ "payload": { "type": "done", "text": "far too long" } });
     let good = json!({ "payload": { "type": "done", "text": "short" } });
     held_to_its_word(stage, wish, bad, good).await;
+}
+
+async fn what_agents_hold_and_how_they_fare_is_counted_over_a_restart(stage: Stage) {
+    let manifest = json!({ "agent_id": "coder", "capabilities": [{ "name": "code" }] });
+    stage.post("/v1/agents", json!({ "manifest": manifest })).await.done();
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        let id = stage.offer("coder", json!({ "capability": "code" })).await;
+        held.push(stage.claimed(&id, "coder").await);
+    }
+    let coder = async |stage: &Stage| stage.get("/v1/agents/coder").await.done();
+    assert_eq!(coder(&stage).await["holding"], 3);
+    let stage = restarted(stage).await;
+    assert_eq!(coder(&stage).await["holding"], 3);
+
+    // Attempts that began before one restart and ended before the next count, each once.
+    stage.clock.advance_ms(SECOND);
+    stage.completed(&held[0]).await;
+    stage.act(&held[1], "fail", failure("permanent")).await.done();
+    let stage = stage.restarted().await;
+    let fares = coder(&stage).await;
+    assert_eq!(fares["holding"], 1);
+    let code = &fares["observed"][0];
+    assert_eq!(code["capability"], "code", "{fares}");
+    assert_eq!((&code["tries"], &code["successes"]), (&json!(2), &json!(1)), "{fares}");
+    assert_eq!(code["mean_ms"], SECOND, "{fares}");
+}
+
+async fn a_cursor_is_good_after_a_restart_and_what_was_lost_is_told(stage: Stage) {
+    for _ in 0..3 {
+        stage.offer("coder", json!({})).await;
+    }
+    let mut follower = Follower::on(&stage, "after=0", None).await;
+    let first = follower.next().await.unwrap();
+    let stage = stage.restarted().await;
+    let mut follower = Follower::on(&stage, "", Some(&first.cursor)).await;
+    assert_eq!(follower.next().await.unwrap().kind, "transfer_offered");
+    let third = follower.next().await.unwrap();
+    stage.raise_epoch(100).await;
+    stage.offer("coder", json!({})).await;
+    let stage = stage.restarted().await;
+    let epoch = third.cursor.split('-').next().unwrap();
+    let mut follower = Follower::on(&stage, "", Some(&format!("{epoch}-5"))).await;
+    let missed = follower.next().await.unwrap();
+    assert_eq!((&*missed.kind, &missed.cursor), ("missed", &third.cursor));
+    assert_eq!(follower.next().await.unwrap().cursor, "100-4");
+    assert_eq!(follower.next().await.unwrap().kind, "transfer_offered");
+}
+
+async fn a_check_of_the_log_goes_on_from_what_was_found_intact_unless_all_is_asked_for(
+    mut stage: Stage,
+) {
+    let mut before = Vec::new();
+    for _ in 0..2 {
+        stage.offer("coder", json!({})).await;
+        // What is closed is sealed to its end.
+        stage = stage.restarted().await;
+        let new = stage.get("/v1/audit/verify").await.done();
+        assert_eq!(new["intact"], true, "{new}");
+        before.push(new["verified_before"].clone());
+        let full = stage.get("/v1/audit/verify?full=true").await.done();
+        assert_eq!(full["verified_before"], Value::Null);
+        assert_eq!((&full["intact"], &full["events"]), (&json!(true), &new["events"]));
+    }
+    assert_eq!(before[0], Value::Null);
+    assert!(before[1].as_u64() > Some(0), "{before:?}");
+    stage.get("/v1/audit/verify?full=maybe").await.refused(400, "invalid_request");
 }
 
 async fn a_repeated_offer_is_the_same_although_the_brokers_defaults_changed_meanwhile(

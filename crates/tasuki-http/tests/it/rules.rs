@@ -241,7 +241,11 @@ async fn work_that_may_not_be_completed_is_not(stage: Stage) {
 
 /// Somebody who looks after the workers and nobody else.
 async fn lead(admin: &Client) -> Client {
-    admin.enroll("lead", towards(&["administer"], &["worker-*"])).await
+    let rules = json!([
+        { "permissions": ["administer"], "targets": ["worker-*"] },
+        { "permissions": ["claim", "complete"] },
+    ]);
+    admin.enroll("lead", rules).await
 }
 
 async fn who_administers_some_agents_does_not_operate_the_broker(stage: Stage) {

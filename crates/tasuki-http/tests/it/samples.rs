@@ -64,6 +64,9 @@ impl Samples {
             ("/v1/chains", _) => json!({ "by": self.judge, "file": "{}" }),
             (_, "branch") => json!({ "by": self.sender, "hop": 0 }),
             (_, "progress") => self.held.with(json!({ "percent": 5, "note": "n" })),
+            ("/v1/tasks/{id}/complete", _) => {
+                json!({ "by": self.sender, "payload": { "type": "t" } })
+            }
             (_, "complete") => self.held.with(completion),
             (_, "fail") => self.held.with(failure("retryable")),
             (_, "counter") => json!({
@@ -76,8 +79,9 @@ impl Samples {
                 "from_agent": self.sender, "intent": "i", "payload": { "type": "t" },
             }),
             (_, "start" | "heartbeat" | "release") => self.held.with(json!({})),
-            (_, "approve" | "reject" | "redrive") => json!({ "by": judge }),
-            (_, "discard") => json!({ "by": judge, "reason": "because" }),
+            (_, "approve" | "redrive") => json!({ "by": judge }),
+            (_, "breaker") => json!({ "limits": { "failures": 3, "open_ms": 60_000 } }),
+            (_, "discard" | "reject") => json!({ "by": judge, "reason": "because" }),
             (_, "lift") => json!({
                 "by": self.sender, "constraint": format!("sha256:{}", "0".repeat(64)),
                 "reason": "because",
@@ -106,12 +110,20 @@ impl Samples {
             (_, "subscribe" | "unsubscribe") => json!({ "agent": self.worker }),
             (_, "reroute") => json!({ "by": judge, "to": { "agent": "tester" } }),
             (_, "amend") => json!({ "by": judge, "payload": { "type": "t" } }),
+            ("/v1/handoffs/{id}/answer", _) => json!({ "by": judge, "answer": "main" }),
             (_, "answer") => json!({ "by": judge, "decision": { "decision": "d" } }),
             (_, "take") => json!({ "by": judge, "for_ms": 1000 }),
             (_, "retract") => json!({ "by": judge, "reason": "because" }),
             (_, "clear-taint") => {
                 json!({ "by": sender, "source": self.held.handoff, "reason": "because" })
             }
+            (_, "ask") => self.held.with(json!({ "text": "Which branch?" })),
+            (_, "messages") => json!({ "by": self.sender, "text": "stop after this file" }),
+            (_, "artifacts") => {
+                let piece = json!({ "name": "draft", "type": "text/plain", "content": "one" });
+                self.held.with(piece)
+            }
+            (_, "put-back") => self.held.with(json!({ "for_ms": 1000 })),
             (_, "reserve" | "unreserve") => self.held.with(json!({ "resources": ["src/**"] })),
             _ => self.memory_body(template, name),
         }

@@ -43,13 +43,33 @@ async fn a_tenant_counts_its_own_and_an_operator_counts_all(stage: Stage) {
     let umbra = tenant(&admin, "umbra").await;
     umbra.boss.offer("coder", json!({})).await;
     assert_eq!(acme.boss.get("/v1/stats").await.done(), before);
-    let told = ["version", "now", "tenant", "live_handoffs", "stored_bytes", "disk_full"];
+    let told = [
+        "version",
+        "now",
+        "tenant",
+        "live_handoffs",
+        "stored_bytes",
+        "disk_full",
+        "handoffs",
+        "tasks",
+    ];
     let mut members: Vec<_> = before.as_object().unwrap().keys().map(String::as_str).collect();
     members.sort_by_key(|name| told.iter().position(|known| known == name));
     assert_eq!(members, told);
     assert_eq!(umbra.boss.get("/v1/stats").await.done()["live_handoffs"], 2);
+    let live = |stats: &Value| -> u64 {
+        let states = stats["handoffs"].as_array().unwrap();
+        let live = states.iter().filter(|count| count["state"] != "dead_lettered");
+        live.map(|count| count["count"].as_u64().unwrap()).sum()
+    };
+    assert_eq!(live(&before), 1, "of its own tenant and no other");
+    assert_eq!(live(&umbra.boss.get("/v1/stats").await.done()), 2);
+    assert_eq!(live(&admin.get("/v1/stats").await.done()), 3);
     let all = admin.get("/v1/stats").await.done();
-    assert_eq!((&all["live_handoffs"], &all["head"]), (&json!(3), &json!(stage.store.head())));
+    assert_eq!(
+        (&all["live_handoffs"], &all["head"]),
+        (&json!(3), &json!(format!("1-{}", stage.store.head())))
+    );
     assert_eq!(all["tenant"], Value::Null);
     // Not even how far the log has come is told by way of an error.
     let refused = acme.boss.get("/v1/events?after=1000000").await.refused(400, "invalid_request");

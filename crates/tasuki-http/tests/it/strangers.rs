@@ -153,8 +153,8 @@ async fn what_somebody_known_may_not_do_is_in_the_audit_log_once_in_a_while(stag
     let log = stage.log_after(head).await;
     assert_eq!(log.len(), 2, "{log:?}");
     for (record, code, operation) in [
-        (&log[0], "not_permitted", "POST /v1/handoffs".to_owned()),
-        (&log[1], "handoff_not_found", format!("GET /v1/handoffs/{HANDOFF}")),
+        (&log[0], "not_permitted", "handoff_offer".to_owned()),
+        (&log[1], "handoff_not_found", format!("handoff_show {HANDOFF}")),
     ] {
         assert_eq!(
             (&record["kind"], &record["change"]),

@@ -76,12 +76,18 @@ pub(crate) use on_both_stores;
 
 /// Plays each story on each store that a restart does not empty.
 macro_rules! on_durable_stores {
+    (closed: $($story:ident)+) => {
+        crate::support::on_durable_stores!(@ closed $($story)+);
+    };
     ($($story:ident)+) => {
+        crate::support::on_durable_stores!(@ open $($story)+);
+    };
+    (@ $stage:ident $($story:ident)+) => {
         mod sqlite {
-            crate::support::on_both_stores!(@ open Sqlite: $($story)+);
+            crate::support::on_both_stores!(@ $stage Sqlite: $($story)+);
         }
         mod postgres {
-            crate::support::on_both_stores!(@ open Postgres: $($story)+);
+            crate::support::on_both_stores!(@ $stage Postgres: $($story)+);
         }
     };
 }
@@ -229,6 +235,12 @@ impl Stage {
 
     pub(crate) async fn claimed(&self, handoff: &str, agent: &str) -> Held {
         Held::of(&self.claim_one(handoff, agent).await.done())
+    }
+
+    /// What a broker writes first after the end of its log may have been lost.
+    pub(crate) async fn raise_epoch(&self, epoch: u64) {
+        let raise = tasuki_core::Command::of_broker(tasuki_core::commands::RaiseEpoch { epoch });
+        self.store.execute(vec![raise]).await.unwrap().pop().unwrap().unwrap();
     }
 
     /// A call of the claim's holder.

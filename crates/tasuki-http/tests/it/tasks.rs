@@ -49,7 +49,7 @@ async fn cancelling_a_task_ends_the_handoff_under_way(stage: Stage) {
     stage.post(&path, json!({ "by": "stranger" })).await.refused(403, "not_permitted");
     let task = stage.post(&path, json!({ "by": "planner", "reason": "enough" })).await.done();
     assert_eq!(task["state"], "cancelled");
-    assert_eq!(stage.is(&id).await, ("cancelled".into(), "done".into()));
+    assert_eq!(stage.is(&id).await, ("cancelled".into(), "cancelled".into()));
     stage
         .act(&held, "complete", json!({ "payload": { "type": "d" } }))
         .await

@@ -25,6 +25,7 @@ fn offer(id: u128, change: impl FnOnce(&mut Offer)) -> Command {
             branch_of: None,
             parent: None,
             coordinator: None,
+            on_parent_end: tasuki_core::tree::OnParentEnd::Cancel,
         },
         from: "planner".parse().unwrap(),
         to: Target::Capability("review".parse().unwrap()),
@@ -37,6 +38,7 @@ fn offer(id: u128, change: impl FnOnce(&mut Offer)) -> Command {
         contract: tasuki_core::contract::Contract::default(),
         after: None,
         lifted: Vec::new(),
+        above: Vec::new(),
         dead_end: None,
         expires_at: NOW.plus_ms(100_000),
         not_before: None,
@@ -135,7 +137,7 @@ fn what_is_taken_back_was_never_there() {
     for command in [keyed(6, "k-2"), ordered(7), claim(6), cancel, claim(3)] {
         run(&mut live, &command, later);
     }
-    run(&mut live, &Command::of_broker(commands::Sweep { max: 10 }), NOW.plus_ms(50_000));
+    run(&mut live, &Command::of_broker(commands::Sweep::now(10)), NOW.plus_ms(50_000));
     run(&mut live, &Command::of_broker(commands::RaiseEpoch { epoch: 2 }), NOW.plus_ms(50_000));
     assert_ne!(everything(&live), before);
 

@@ -77,12 +77,12 @@ impl Journal for Planned {
     fn save_fold(&mut self, _: &str, _: Position, _: &str) -> Result<(), Error> {
         Ok(())
     }
-    fn has_room(&mut self) -> bool {
+    fn has_room(&mut self, _: Timestamp) -> bool {
         // Somebody makes room sooner or later.
         self.room = self.room || self.dice.roll(4) == 0;
         self.room
     }
-    fn free_reserve(&mut self) {
+    fn free_reserve(&mut self, _: Timestamp) {
         self.room = false;
     }
     fn lag(&self) -> usize {

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tasuki_core::commands;
 
 use tasuki_core::decide::Decision;
@@ -29,7 +29,7 @@ use super::needs::Needs;
 use super::rows::{self, sql_position};
 use super::sql::{NEXT_DUE, PUT_HEAD, TAKE_HEAD};
 use super::{Node, documents, partitions, reading};
-use crate::clock::Stopwatch;
+use crate::clock::{self, Patience, Stopwatch};
 use crate::live::Appended;
 use crate::{Checkpoint, Done, Error, Reply, Stats, Timings, audit, registry};
 
@@ -99,7 +99,7 @@ struct Head {
 impl Node {
     /// Carries out commands until the outcome is certain or patience runs out.
     pub(super) async fn carry_out(&self, commands: &[Command]) -> Result<Written, Error> {
-        let deadline = Instant::now() + PATIENCE;
+        let patience = Patience::of(PATIENCE);
         let mut pause = PAUSE_MIN;
         for tries in 0.. {
             let insist = tries < LOOKS_MAX;
@@ -122,10 +122,10 @@ impl Node {
                 Fault::Lost(reason) => self.missed(reason),
                 _ => {}
             }
-            if !fault.is_passing() || Instant::now() + pause > deadline {
+            if !fault.is_passing() || patience.ends_within(pause) {
                 return Err(fault.during("carry out a batch of commands"));
             }
-            tokio::time::sleep(pause).await;
+            clock::pause(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);
         }
         Err(Error::Unavailable)
@@ -197,11 +197,12 @@ impl Node {
         let now = self.clock.now();
         let locked = Locked::take(db, &self.begin, &needs, &self.cursors, now).await?;
         let swept = needs.sweep > 0;
+        let swept_until = needs.sweep_until.map_or(now, |until| until.min(now));
         if locked.is_empty() && commands.iter().all(|c| c.footprint().only_looks()) {
             self.nothing_missed(db, &needs, &locked, insist).await?;
             // Nobody needs the log's end to be told that there is nothing.
             let replies = commands.iter().map(|_| Ok(nothing())).collect();
-            let due = if swept { self.due_after(db, now).await? } else { Due::Same };
+            let due = if swept { self.due_after(db, swept_until).await? } else { Due::Same };
             return Ok(Prepared {
                 written: Written { replies, due, ..Written::default() },
                 writes: None,
@@ -225,7 +226,7 @@ impl Node {
             self.read_registry(db.client(), &mut loaded.live.registry).await?;
         }
         loaded.read_the_rest(db, &needs, &self.cursors, now).await?;
-        let known_at = loaded.live.registry.at;
+        let known_pos = loaded.live.registry.last_pos;
         let before = loaded.live.counts();
         let deciding = Stopwatch::start();
         let mut batch = Vec::new();
@@ -264,14 +265,14 @@ impl Node {
         };
         let changed = Changed::by(&loaded, &batch, &renewed);
         let due = match changed.handoffs.iter().filter_map(|(h, _)| h.due_at()).min() {
-            _ if swept => self.due_after(db, now).await?.or(&changed),
+            _ if swept => self.due_after(db, swept_until).await?.or(&changed),
             Some(soonest) => Due::Perhaps(soonest),
             None => Due::Same,
         };
         let ready = std::mem::take(&mut loaded.live.ready);
         let nothing_to_write = batch.is_empty() && changed.handoffs.is_empty();
         let epoch = loaded.live.epoch;
-        let changed_registry = loaded.live.registry.at != known_at;
+        let changed_registry = loaded.live.registry.last_pos != known_pos;
         let registry = changed_registry.then(|| loaded.live.registry.clone());
         let known = registry::changed(&loaded.live);
         let used = loaded.used();
@@ -359,6 +360,7 @@ impl Node {
         if let Some(last) = last {
             partitions::ensure(db.client(), &self.partitions, last).await?;
         }
+        rows::put_epochs(db.client(), batch).await?;
         for appended in batch {
             documents::project(db.client(), &appended.sealed, appended.body.as_ref()).await?;
         }
@@ -393,9 +395,9 @@ impl Node {
         Ok(keys)
     }
 
-    /// What is due next, after everything that was due by now was done or is in other hands.
-    async fn due_after(&self, db: &Db, now: Timestamp) -> Result<Due, Fault> {
-        let from = self.cursors.due_mark().max(now.0 + 1);
+    /// What is due next, after everything that was due by then was done or is in other hands.
+    async fn due_after(&self, db: &Db, until: Timestamp) -> Result<Due, Fault> {
+        let from = self.cursors.due_mark().max(until.0 + 1);
         let row = db.run(&NEXT_DUE, &[&from]).await?.pop();
         Ok(Due::Certainly(row.map(|row| row.try_get(0)).transpose()?.map(Timestamp)))
     }
@@ -403,17 +405,17 @@ impl Node {
     /// Whether a commit whose reply was lost took place. The lock on the log's end is free only
     /// when the transaction is over, one way or the other.
     async fn resolve(&self, first: Position, hash: Hash) -> Option<bool> {
-        let deadline = Instant::now() + PATIENCE;
+        let patience = Patience::of(PATIENCE);
         let mut pause = PAUSE_MIN;
         loop {
             match self.ask_outcome(first, hash).await {
                 Ok(committed) => return Some(committed),
-                Err(fault) if Instant::now() + pause > deadline => {
+                Err(fault) if patience.ends_within(pause) => {
                     tracing::error!(error = %fault, "whether a commit took place is not known");
                     return None;
                 }
                 Err(_) => {
-                    tokio::time::sleep(pause).await;
+                    clock::pause(pause).await;
                     pause = (pause * 2).min(PAUSE_MAX);
                 }
             }
@@ -502,12 +504,12 @@ impl Changed {
             tasks: tasks
                 .into_iter()
                 .filter_map(|id| loaded.live.shared_task(id))
-                .map(|task| (task.clone(), loaded.tasks.get(&task.id).map(|old| old.at)))
+                .map(|task| (task.clone(), loaded.tasks.get(&task.id).map(|old| old.last_pos)))
                 .collect(),
             handoffs: handoffs
                 .into_iter()
                 .filter_map(|id| loaded.live.shared_handoff(id))
-                .map(|h| (h.clone(), loaded.handoffs.get(&h.id).map(|old| old.at)))
+                .map(|h| (h.clone(), loaded.handoffs.get(&h.id).map(|old| old.last_pos)))
                 .collect(),
         }
     }
@@ -543,8 +545,8 @@ async fn give_up(db: Db, fault: Fault) -> Attempt {
 
 /// A server that does not answer is gone, whatever the connection says.
 async fn in_time<T>(asked: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
-    let answer = tokio::time::timeout(PATIENCE, asked).await;
-    answer.unwrap_or_else(|_| Err(Fault::Lost("no answer in time".into())))
+    let answer = clock::in_time(PATIENCE, asked).await;
+    answer.unwrap_or_else(|| Err(Fault::Lost("no answer in time".into())))
 }
 
 /// A transaction before anything is written.

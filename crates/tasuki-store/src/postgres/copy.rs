@@ -216,6 +216,7 @@ impl<'p> Copier<'p> {
         }
         partitions::ensure(db.client(), self.partitions, self.position).await?;
         rows::put_events(db, &batch, &[]).await?;
+        rows::put_epochs(db.client(), &batch).await?;
         for (row, at) in known {
             rows::put_registered(db.client(), &[row], at).await?;
         }

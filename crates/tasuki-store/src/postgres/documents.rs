@@ -18,6 +18,7 @@ use super::Node;
 use super::db::{Value, query};
 use super::error::Fault;
 use super::rows::{self, sql_position};
+use crate::codec;
 use crate::documents::{Change, DocumentFilter, Index, KeptDocument, Reindex};
 
 /// Writes what follows from an event, if it is about a document or erases a body.
@@ -50,7 +51,7 @@ async fn put_document(db: &Client, document: &Document) -> Result<(), Fault> {
         ON CONFLICT (id) DO UPDATE SET scope_kind = $4, scope_name = $5, pinned = $6,
             superseded = $7, deleted = $8, at = $9, data = $10";
     let (scope_kind, scope_name) = document.scope.parts();
-    let data = serde_json::to_string(document).expect("a document has string keys only");
+    let data = codec::text(document);
     let values: [Value<'_>; 10] = [
         (&document.id.as_str(), Type::TEXT),
         (&document.id.tenant(), Type::TEXT),
@@ -60,7 +61,7 @@ async fn put_document(db: &Client, document: &Document) -> Result<(), Fault> {
         (&document.pinned, Type::BOOL),
         (&document.superseded_by.is_some(), Type::BOOL),
         (&document.deleted.is_some(), Type::BOOL),
-        (&sql_position(document.at), Type::INT8),
+        (&sql_position(document.last_pos), Type::INT8),
         (&data, Type::TEXT),
     ];
     query(db, sql, &values).await.map(drop)
@@ -74,11 +75,11 @@ async fn put_revision(
 ) -> Result<(), Fault> {
     let Some(revision) = revision else { return Ok(()) };
     let sql = "INSERT INTO document_revision VALUES ($1, $2, $3, false, $4, $5)";
-    let data = serde_json::to_string(revision).expect("a revision has string keys only");
+    let data = codec::text(revision);
     let values: [Value<'_>; 5] = [
         (&id.as_str(), Type::TEXT),
         (&i64::from(revision.number), Type::INT8),
-        (&sql_position(revision.at), Type::INT8),
+        (&sql_position(revision.body_pos), Type::INT8),
         (&data, Type::TEXT),
         (&body.map(Body::text), Type::TEXT),
     ];
@@ -159,7 +160,7 @@ async fn put_index(db: &Client, id: &DocumentId, index: &Index) -> Result<(), Fa
 }
 
 fn parsed<T: serde::de::DeserializeOwned>(row: &Row, column: usize) -> Result<T, Fault> {
-    serde_json::from_str(row.try_get(column)?)
+    codec::read(row.try_get(column)?)
         .map_err(|error| Fault::Damaged(format!("a document is kept as {error}")))
 }
 
@@ -194,7 +195,7 @@ pub(super) async fn stored_bodies(
                WHERE at = ANY ($1)";
     for row in query(db, sql, &[(&positions, Type::INT8_ARRAY)]).await? {
         let revision: Revision = parsed(&row, 1)?;
-        if bodies.iter().any(|(at, _)| *at == revision.at) {
+        if bodies.iter().any(|(at, _)| *at == revision.body_pos) {
             continue;
         }
         let id: DocumentId = row
@@ -210,7 +211,7 @@ pub(super) async fn stored_bodies(
             handoff: None,
             erased: bytes.is_none(),
         };
-        bodies.push((revision.at, body));
+        bodies.push((revision.body_pos, body));
     }
     Ok(bodies)
 }

@@ -18,6 +18,7 @@ use super::batch::{Due, Written};
 use super::error::Fault;
 use super::{Node, Told};
 use crate::Committed;
+use crate::clock;
 use crate::live::Appended;
 
 /// How many events are read at a time.
@@ -78,10 +79,12 @@ impl Node {
     /// Keeps the latest of what is known: another broker's change may have been read meanwhile.
     pub(super) fn learn(&self, registry: &Arc<Registry>) {
         self.registry.send_if_modified(|known| {
-            let news = registry.at > known.at;
-            if news {
-                known.clone_from(registry);
+            if registry.last_pos <= known.last_pos {
+                return false;
             }
+            // Who is known is news to everybody; what stands in the way of work is looked up.
+            let news = registry.changed_pos != known.changed_pos;
+            known.clone_from(registry);
             news
         });
     }
@@ -142,7 +145,7 @@ pub(super) async fn follow(node: Arc<Node>) {
                 poll = seldom;
                 read_on(&node).await;
             }
-            () = tokio::time::sleep(poll) => {
+            () = clock::pause(poll) => {
                 // Somebody committed and we did not hear of it: notifications do not get through.
                 let unheard = read_on(&node).await;
                 poll = if unheard { POLL_OFTEN } else { (poll * 2).min(seldom) };
@@ -151,19 +154,10 @@ pub(super) async fn follow(node: Arc<Node>) {
     }
 }
 
-/// What another broker committed may be due before anything that this one knows of. Only the times
-/// that an event itself names are looked at; upkeep finds the rest.
+/// What another broker committed may be due before anything that this one knows of.
 fn note_due(node: &Node, news: &Committed) {
-    let soonest = news.changes.iter().map(|change| &change.sealed).filter_map(|event| match &event
-        .record
-        .event
-    {
-        Event::Claimed(claimed) => Some(event.record.at.plus_ms(claimed.lease_ms)),
-        Event::RetryScheduled { due } => Some(*due),
-        other => other.offered().map(|(offer, _)| {
-            offer.not_before.map_or(offer.expires_at, |start| start.min(offer.expires_at))
-        }),
-    });
+    let changed = news.changes.iter().filter_map(|change| change.handoff.as_ref());
+    let soonest = changed.filter_map(|handoff| handoff.due_at());
     if let Some(soonest) = soonest.min() {
         node.next_due.send_if_modified(|known| {
             let due = Due::Perhaps(soonest).after(*known);
@@ -214,7 +208,7 @@ pub(super) async fn announce(node: Arc<Node>) {
         if let Err(reason) = on_the_air(&node).await {
             tracing::debug!(%reason, "notifications pause; polling goes on");
         }
-        tokio::time::sleep(RECONNECT).await;
+        clock::pause(RECONNECT).await;
     }
 }
 
@@ -232,7 +226,7 @@ async fn on_the_air(node: &Node) -> Result<(), String> {
         loop {
             node.commits.notified().await;
             db.batch_execute(&notify).await?;
-            tokio::time::sleep(COALESCE).await;
+            clock::pause(COALESCE).await;
         }
     };
     let listen = std::future::poll_fn(|context| {

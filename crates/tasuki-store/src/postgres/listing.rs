@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tasuki_core::ids::TenantId;
-use tasuki_core::{Handoff, Task, TaskId};
+use tasuki_core::{Handoff, Task, TaskId, Timestamp};
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
@@ -15,7 +15,7 @@ use super::error::Fault;
 use super::reading::limit;
 use super::rows::{self, sql_position};
 use crate::listing::{HandoffList, TaskList, handoff_words, task_words, tenant_begins};
-use crate::{HandoffFilter, TaskFilter};
+use crate::{Counts, HandoffFilter, TaskFilter, codec};
 
 /// The word that a handoff is filed under, as the indexes spell it.
 const HANDOFF_WORD: &str = "(CASE WHEN reviewed THEN 'reviewed' ELSE state END)";
@@ -42,6 +42,58 @@ impl Node {
         let found = task_query(filter).read(self).await?;
         found.iter().map(|row| rows::task_of(row).map(Arc::new)).collect()
     }
+
+    pub(super) async fn counts(&self, tenant: Option<&TenantId>) -> Result<Counts, Fault> {
+        let tenants: Vec<String> = match tenant {
+            Some(tenant) => vec![tenant.to_string()],
+            None => {
+                let found = self.ask("SELECT tenant FROM usage", &[]).await?;
+                found.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?
+            }
+        };
+        let begin = |tenant: &String| tenant_begins(&tenant.parse().unwrap_or_default());
+        let begin: Vec<_> = tenants.iter().map(begin).collect();
+        let mut counts = Counts::default();
+        let words: Vec<_> = counts.handoffs.iter().map(|count| count.state.as_str()).collect();
+        let values: [Value<'_>; 2] = [(&begin, Type::TEXT_ARRAY), (&words, Type::TEXT_ARRAY)];
+        let sql = count_sql("handoff", "from_agent", HANDOFF_WORD, "data");
+        for row in self.ask(&sql, &values).await? {
+            let oldest: Option<&str> = row.try_get(2)?;
+            let oldest = oldest.and_then(|data| codec::decode(data).ok());
+            let word: &str = row.try_get(0)?;
+            if let Some(count) = counts.handoffs.iter_mut().find(|it| it.state.as_str() == word) {
+                let found = u64::try_from(row.try_get::<_, i64>(1)?).unwrap_or(0);
+                count.add(found, oldest.map(|oldest| oldest.offered_at));
+            }
+        }
+        let words: Vec<_> = counts.tasks.iter().map(|count| count.state.as_str()).collect();
+        let values: [Value<'_>; 2] = [(&begin, Type::TEXT_ARRAY), (&words, Type::TEXT_ARRAY)];
+        let sql = count_sql("task", "owner", "state", "opened_at");
+        for row in self.ask(&sql, &values).await? {
+            let word: &str = row.try_get(0)?;
+            if let Some(count) = counts.tasks.iter_mut().find(|it| it.state.as_str() == word) {
+                let found = u64::try_from(row.try_get::<_, i64>(1)?).unwrap_or(0);
+                count.add(found, row.try_get::<_, Option<i64>>(2)?.map(Timestamp));
+            }
+        }
+        Ok(counts)
+    }
+}
+
+/// Of each tenant how many rows are filed under each word, and something of the oldest of them. The
+/// store's own task is nobody's.
+fn count_sql(table: &str, by: &str, word: &str, of_oldest: &str) -> String {
+    let own = TaskId::STORE.0;
+    let filed = format!(
+        "FROM {table} WHERE left({by}, strpos({by}, '/')) = t.begins AND {word} = w.word
+            AND id <> '{}'",
+        Uuid::from_u128(own)
+    );
+    format!(
+        "SELECT w.word, (SELECT count(*) {filed}),
+            (SELECT {of_oldest} {filed} ORDER BY id LIMIT 1)
+        FROM unnest($1::text[]) AS t (begins), unnest($2::text[]) AS w (word)"
+    )
 }
 
 /// A query for what a filter asks, and of those only the named ones if they are known by name.
@@ -90,6 +142,9 @@ pub(super) fn task_query(filter: &TaskFilter) -> Query {
     }
     if let Some(project) = &filter.project {
         query.and("project =", project.as_str().to_owned(), Type::TEXT);
+    }
+    if let Some(correlation) = &filter.correlation {
+        query.and("correlation_id =", correlation.as_str().to_owned(), Type::TEXT);
     }
     if let Some(before) = filter.before {
         query.and("id <", rows::task_uuid(before), Type::UUID);

@@ -26,8 +26,8 @@ use super::error::Fault;
 use super::needs::{Entrance, Needs, entrance};
 use super::rows::{self, handoff_uuid, target_text, task_uuid};
 use super::sql::{
-    CLAIM, CLAIM_COLD, CLAIM_DECLINED, LOCK_DUE, LOCK_HELD, LOCK_NAMED, MORE, MORE_COLD,
-    READ_HANDOFFS, READ_TASKS, TURNS,
+    CLAIM, CLAIM_COLD, CLAIM_DECLINED, CLAIM_KEPT, LOCK_DUE, LOCK_HELD, LOCK_NAMED, MORE,
+    MORE_COLD, MORE_KEPT, READ_HANDOFFS, READ_TASKS, TURNS,
 };
 use super::{documents, reading};
 use crate::live::Live;
@@ -64,16 +64,18 @@ impl Locked {
         cursors: &Cursors,
         now: Timestamp,
     ) -> Result<Self, Fault> {
-        let (_, named, hot, cold, declined, due) = futures::try_join!(
+        let (_, named, hot, cold, declined, kept, due) = futures::try_join!(
             db.execute(begin),
             lock_named(db, needs),
             lock_hot(db, needs, cursors),
             lock_cold(db, needs, cursors),
             lock_declined(db, needs),
+            lock_kept(db, needs),
             lock_due(db, needs, cursors, now),
         )?;
         let mut tasks = BTreeSet::new();
-        for row in named.iter().chain(&hot).chain(&cold).chain(&declined).chain(&due) {
+        let named_and_found = named.iter().chain(&hot).chain(&cold).chain(&declined);
+        for row in named_and_found.chain(&kept).chain(&due) {
             tasks.insert(row.try_get::<_, Uuid>(0)?);
         }
         for row in hot.iter().chain(&cold) {
@@ -209,13 +211,15 @@ pub(super) async fn more_waits(
     let (mut hot, mut cold) = (Hot::of(needs, cursors), Cold::of(needs, cursors));
     hot.wanted.fill(room);
     cold.wanted.fill(room);
-    let (hot, cold) = futures::try_join!(
+    let agents: Vec<_> = needs.seekers.iter().map(AgentId::as_str).collect();
+    let (hot, cold, kept) = futures::try_join!(
         async { db.run(&MORE, &[&hot.targets, &hot.haste, &hot.marks, &hot.wanted, &ours]).await },
         async {
             db.run(&MORE_COLD, &[&cold.targets, &cold.first, &cold.last, &cold.wanted, &ours]).await
         },
+        async { db.run(&MORE_KEPT, &[&agents, &locked.tasks]).await },
     )?;
-    Ok(!hot.is_empty() || !cold.is_empty())
+    Ok(!hot.is_empty() || !cold.is_empty() || !kept.is_empty())
 }
 
 /// What waits and was declined by some, but not by everybody who asks now.
@@ -228,6 +232,15 @@ async fn lock_declined(db: &Db, needs: &Needs) -> Result<Vec<Row>, Fault> {
     db.run(&CLAIM_DECLINED, &[&targets, &agents]).await
 }
 
+/// Answers that are kept for those who ask for work now.
+async fn lock_kept(db: &Db, needs: &Needs) -> Result<Vec<Row>, Fault> {
+    if needs.wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let agents: Vec<_> = needs.seekers.iter().map(AgentId::as_str).collect();
+    db.run(&CLAIM_KEPT, &[&agents]).await
+}
+
 async fn lock_due(
     db: &Db,
     needs: &Needs,
@@ -238,7 +251,8 @@ async fn lock_due(
         return Ok(Vec::new());
     }
     let max = i64::try_from(needs.sweep).unwrap_or(i64::MAX);
-    db.run(&LOCK_DUE, &[&now.0, &cursors.due_mark(), &max]).await
+    let until = needs.sweep_until.map_or(now, |until| until.min(now));
+    db.run(&LOCK_DUE, &[&until.0, &cursors.due_mark(), &max]).await
 }
 
 impl Loaded {
@@ -314,7 +328,7 @@ impl Loaded {
         for handoff in self.handoffs.values() {
             let makers =
                 handoff.counters.iter().map(|counter| Target::Agent(counter.agent.clone()));
-            let others = handoff.contract.fallbacks.iter().chain(&needs.elsewhere).cloned();
+            let others = handoff.contract.routing.fallbacks.iter().chain(&needs.elsewhere).cloned();
             for to in makers.chain(others).chain([handoff.to.clone()]) {
                 entrances.insert(entrance(&Queue::of(&to, handoff.priority), &handoff.from));
             }
@@ -390,7 +404,7 @@ impl Loaded {
         let mut members = needs.lines.clone();
         for handoff in self.handoffs.values() {
             if let Some(key) = &handoff.ordering_key {
-                let others = handoff.contract.fallbacks.iter().chain(&needs.elsewhere);
+                let others = handoff.contract.routing.fallbacks.iter().chain(&needs.elsewhere);
                 for to in std::iter::once(&handoff.to).chain(others) {
                     let line = (target_text(to), key.as_str().to_owned());
                     *members.entry(line).or_insert(1) += 1;
@@ -480,6 +494,11 @@ impl View for Loaded {
         waiting.retain(|id| !self.others.contains(id));
         waiting.truncate(max);
         waiting
+    }
+    fn kept(&self, agent: &AgentId) -> Vec<HandoffId> {
+        let mut kept = self.live.kept(agent);
+        kept.retain(|id| !self.others.contains(id));
+        kept
     }
     fn ahead_of(&self, handoff: &Handoff) -> Option<HandoffId> {
         self.live.ahead_of(handoff)

@@ -32,6 +32,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
 use ed25519_dalek::SigningKey;
+use tasuki_core::cursor::Epochs;
 use tasuki_core::document::ranking::{Candidates, Question};
 use tasuki_core::ids::TenantId;
 use tasuki_core::quota::Usage;
@@ -52,13 +53,15 @@ use crate::clock::{Clock, Stopwatch};
 use crate::nonces::{Nonce, Spent};
 use crate::workers::{Until, Workers};
 use crate::{
-    COMMANDS_MAX, Checkpoint, Committed, DocumentFilter, Entry, Error, HandoffFilter, KeptDocument,
-    Needs, QUEUE_MAX, Reply, Sight, Stats, Store, TaskFilter,
+    COMMANDS_MAX, Checkpoint, Committed, Counts, DocumentFilter, Entry, Error, HandoffFilter,
+    KeptDocument, Needs, QUEUE_MAX, Reply, Sight, Stats, Store, TaskFilter,
 };
 
 pub use clock::DatabaseClock;
 pub use copy::{CopyError, from_sqlite, to_sqlite};
-pub use open::{PostgresError, PostgresOptions, Server, inspect, without_password};
+pub use open::{
+    PostgresError, PostgresOptions, Server, inspect, password_in, with_password, without_password,
+};
 
 /// How many commands one transaction takes at most.
 const BATCH_MAX: usize = 1024;
@@ -72,7 +75,7 @@ const COMMITTED_KEPT_MAX: usize = 1024;
 /// How often the log is sealed, marks are raised and the clock is set.
 const UPKEEP: Duration = Duration::from_secs(1);
 /// How often old history is looked for.
-const RETENTION: Duration = Duration::from_secs(60 * 60);
+const RETENTION_US: u64 = 60 * 60 * 1_000_000;
 
 /// Every statement of a transaction that appends.
 const OFTEN: &[&db::Often] = &[
@@ -81,9 +84,11 @@ const OFTEN: &[&db::Often] = &[
     &sql::CLAIM,
     &sql::CLAIM_COLD,
     &sql::CLAIM_DECLINED,
+    &sql::CLAIM_KEPT,
     &sql::MORE,
     &sql::TURNS,
     &sql::MORE_COLD,
+    &sql::MORE_KEPT,
     &sql::LOCK_DUE,
     &sql::READ_TASKS,
     &sql::READ_HANDOFFS,
@@ -351,9 +356,9 @@ async fn run(node: &Node, batch: Vec<Job>) {
 
 /// Seals the log, raises marks, sets the clock by the database's, and drops old history.
 async fn upkeep(node: Arc<Node>, retain: Option<Duration>) {
-    let mut last = tokio::time::Instant::now();
+    let mut last = Stopwatch::start();
     loop {
-        tokio::time::sleep(UPKEEP).await;
+        crate::clock::pause(UPKEEP).await;
         let kept = async {
             let db = node.db().await?;
             let end = reading::end(db.client()).await?;
@@ -374,8 +379,8 @@ async fn upkeep(node: Arc<Node>, retain: Option<Duration>) {
         if let Err(fault) = kept.await {
             tracing::debug!(error = %fault, "upkeep has to wait");
         }
-        if let Some(retain) = retain.filter(|_| last.elapsed() >= RETENTION) {
-            last = tokio::time::Instant::now();
+        if let Some(retain) = retain.filter(|_| last.us() >= RETENTION_US) {
+            last = Stopwatch::start();
             if let Err(fault) = drop_old(&node, retain).await {
                 tracing::warn!(error = %fault, "old history could not be dropped");
             }
@@ -465,6 +470,11 @@ impl Store for Postgres {
         self.node.chain(task).await.map_err(|fault| fault.during("read a task's events"))
     }
 
+    async fn epochs(&self) -> Result<Epochs, Error> {
+        self.check_open()?;
+        self.node.epochs().await.map_err(|fault| fault.during("read the epochs"))
+    }
+
     async fn checkpoints(&self, after: Position, max: usize) -> Result<Vec<Checkpoint>, Error> {
         self.check_open()?;
         self.node.checkpoints(after, max).await.map_err(|fault| fault.during("read checkpoints"))
@@ -487,6 +497,11 @@ impl Store for Postgres {
     async fn waiting(&self, targets: Vec<Target>) -> Result<Vec<u64>, Error> {
         self.check_open()?;
         self.node.waiting(&targets).await.map_err(|fault| fault.during("count what waits"))
+    }
+
+    async fn counts(&self, tenant: Option<TenantId>) -> Result<Counts, Error> {
+        self.check_open()?;
+        self.node.counts(tenant.as_ref()).await.map_err(|fault| fault.during("count by state"))
     }
 
     async fn usage(&self, tenant: TenantId) -> Result<Usage, Error> {
@@ -519,9 +534,9 @@ impl Store for Postgres {
             .map_err(|fault| fault.during("note that leases are looked after"))
     }
 
-    async fn manifest(&self, agent: &AgentId) -> Result<Option<Body>, Error> {
+    async fn manifests(&self, agents: Vec<AgentId>) -> Result<Vec<Option<Body>>, Error> {
         self.check_open()?;
-        self.node.manifest(agent).await.map_err(|fault| fault.during("read a manifest"))
+        self.node.manifests(&agents).await.map_err(|fault| fault.during("read manifests"))
     }
 
     fn subscribe(&self) -> broadcast::Receiver<Arc<Committed>> {

@@ -8,7 +8,7 @@ use tasuki_core::commands::{Command, Footprint, HeldBy, Returns, Seeks, targets}
 use tasuki_core::ids::{IdempotencyKey, RequestId};
 use tasuki_core::registry::Registry;
 use tasuki_core::turn::Queue;
-use tasuki_core::{AgentId, DocumentId, HandoffId, Position, Target, TaskId};
+use tasuki_core::{AgentId, DocumentId, HandoffId, Position, Target, TaskId, Timestamp};
 
 use super::rows::target_text;
 
@@ -37,6 +37,8 @@ pub(super) struct Needs {
     /// Other targets that handoffs which are read may be sent to.
     pub(super) elsewhere: BTreeSet<Target>,
     pub(super) sweep: usize,
+    /// By when it is due, if not by now.
+    pub(super) sweep_until: Option<Timestamp>,
     /// Whose claims are needed: these agents', or, if there are none here, everybody's.
     pub(super) held: Option<BTreeSet<AgentId>>,
     /// Whether who is known must be read as it is at this very moment.
@@ -64,12 +66,15 @@ impl Needs {
     }
 
     fn add(&mut self, footprint: &Footprint<'_>) {
-        self.tasks.extend(footprint.tasks);
+        self.tasks.extend(footprint.all_tasks());
         self.tasks.extend(footprint.store.then_some(TaskId::STORE));
         self.handoffs.extend(footprint.handoffs);
         self.documents.extend(footprint.documents.iter().copied().cloned());
         self.bodies.extend(footprint.bodies);
         self.sweep += footprint.due;
+        if let Some(until) = footprint.due_until {
+            self.sweep_until = Some(self.sweep_until.map_or(until, |known| known.min(until)));
+        }
         for (queue, from) in footprint.entrances() {
             self.queues.insert(entrance(&queue, from));
         }
@@ -115,5 +120,5 @@ impl Needs {
 }
 
 pub(super) fn entrance(queue: &Queue, from: &AgentId) -> Entrance {
-    (target_text(&queue.to), i16::from(queue.haste), from.as_str().to_owned())
+    (target_text(&queue.to), i16::from(queue.urgency_rank), from.as_str().to_owned())
 }

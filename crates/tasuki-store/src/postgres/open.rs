@@ -17,7 +17,7 @@ use super::db::query;
 use super::error::{Fault, root};
 
 /// What the schema of this binary is. Each migration runs once, in order.
-const MIGRATIONS: [&str; 8] = [
+const MIGRATIONS: [&str; 10] = [
     include_str!("migrations/001_foundation.sql"),
     include_str!("migrations/002_registry.sql"),
     include_str!("migrations/003_turns.sql"),
@@ -26,6 +26,8 @@ const MIGRATIONS: [&str; 8] = [
     include_str!("migrations/006_patterns.sql"),
     include_str!("migrations/007_chains.sql"),
     include_str!("migrations/008_lists.sql"),
+    include_str!("migrations/009_talk.sql"),
+    include_str!("migrations/010_correlation.sql"),
 ];
 /// The number that brokers which migrate at the same time agree on; any would do.
 const MIGRATION_LOCK: i64 = 0x7461_7375_6b69;
@@ -133,6 +135,25 @@ pub fn without_password(url: &str) -> String {
     }
 }
 
+/// The password in a URL, if there is one.
+#[must_use]
+pub fn password_in(url: &str) -> Option<&str> {
+    let (user, _) = url.split_once("://")?.1.rsplit_once('@')?;
+    Some(user.split_once(':')?.1).filter(|password| !password.is_empty())
+}
+
+/// A URL with a password, which may hold any characters, where it had none.
+#[must_use]
+pub fn with_password(url: &str, password: &str) -> String {
+    let parts = url.split_once("://").and_then(|(scheme, rest)| {
+        let (user, place) = rest.rsplit_once('@')?;
+        (!user.contains(':')).then_some((scheme, user, place))
+    });
+    let Some((scheme, user, place)) = parts else { return url.to_owned() };
+    let escaped: String = password.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    format!("{scheme}://{user}:{escaped}@{place}")
+}
+
 fn config(url: &str) -> Result<Config, PostgresError> {
     let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
         // The text of the URL may hold a password.
@@ -222,6 +243,7 @@ async fn show(db: &Client, setting: &str) -> Result<String, PostgresError> {
 pub async fn inspect(url: &str, ca: Option<&Path>) -> Result<Server, PostgresError> {
     let unreachable = |error: tokio_postgres::Error| PostgresError::Unreachable(root(&error));
     let (db, connection) = Way::to(url, ca)?.connect().await.map_err(unreachable)?;
+    // Not watched: it lasts as long as this look.
     let connection = tokio::spawn(connection);
     let found = async {
         let server = check(&db).await?;

@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tasuki_core::ids::TenantId;
+use tasuki_core::cursor::Epochs;
+use tasuki_core::ids::{Epoch, TenantId};
 use tasuki_core::quota::Usage;
 use tasuki_core::registry::Registry;
 use tasuki_core::{AgentId, Body, Position, Target, TaskId, Timestamp};
@@ -17,8 +18,9 @@ use super::db::{Often, Value, query};
 use super::error::Fault;
 use super::rows::{self, sql_position};
 use super::sql::{LOOK, READ_BODIES, READ_NEWS};
+use crate::clock::{self, Patience};
 use crate::live::KEY_MS_MAX;
-use crate::{Checkpoint, Committed, Entry, Needs, Sight};
+use crate::{Checkpoint, Committed, EPOCH, Entry, Needs, Sight};
 
 /// How long a question is asked again.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -81,25 +83,25 @@ pub(super) fn keys_since(now: Timestamp) -> Timestamp {
 
 /// Asks again while the database is away: reading twice does no harm, and a pool full of dead
 /// connections has to be gone through first.
-struct Patience(Instant);
+struct Again(Patience);
 
-impl Patience {
+impl Again {
     fn new() -> Self {
-        Self(Instant::now() + PATIENCE)
+        Self(Patience::of(PATIENCE))
     }
 
     async fn with(&mut self, fault: Fault) -> Result<(), Fault> {
-        if !fault.is_passing() || Instant::now() + PAUSE > self.0 {
+        if !fault.is_passing() || self.0.ends_within(PAUSE) {
             return Err(fault);
         }
-        tokio::time::sleep(PAUSE).await;
+        clock::pause(PAUSE).await;
         Ok(())
     }
 }
 
 impl Node {
     pub(super) async fn ask(&self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, Fault> {
-        let mut patience = Patience::new();
+        let mut patience = Again::new();
         loop {
             let asked = async {
                 let db = self.pool.get().await?;
@@ -118,7 +120,7 @@ impl Node {
         often: &Often,
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, Fault> {
-        let mut patience = Patience::new();
+        let mut patience = Again::new();
         loop {
             let asked = async { self.db().await?.run(often, values).await };
             match asked.await {
@@ -154,7 +156,7 @@ impl Node {
         registry: &mut Arc<Registry>,
     ) -> Result<(), Fault> {
         let sql = "SELECT kind, at, data FROM registry WHERE at > $1";
-        let found = query(db, sql, &[(&sql_position(registry.at), Type::INT8)]).await?;
+        let found = query(db, sql, &[(&sql_position(registry.last_pos), Type::INT8)]).await?;
         for row in &found {
             let (kind, data): (&str, &str) = (row.try_get(0)?, row.try_get(2)?);
             let at = rows::position(row.try_get(1)?);
@@ -183,6 +185,17 @@ impl Node {
         let found = self.ask(sql, &[(&name, Type::TEXT)]).await?;
         let read = |row: &Row| Ok((rows::position(row.try_get(0)?), row.try_get(1)?));
         found.first().map(read).transpose()
+    }
+
+    pub(super) async fn epochs(&self) -> Result<Epochs, Fault> {
+        let sql = "SELECT name, at FROM kept WHERE starts_with(name, $1)";
+        let found = self.ask(sql, &[(&EPOCH, Type::TEXT)]).await?;
+        let read = |row: &Row| -> Result<_, Fault> {
+            let epoch = row.try_get::<_, &str>(0)?.strip_prefix(EPOCH);
+            let epoch = epoch.and_then(|epoch| epoch.parse().ok()).unwrap_or(1);
+            Ok((Epoch(epoch), rows::position(row.try_get(1)?)))
+        };
+        Ok(Epochs::new(found.iter().map(read).collect::<Result<_, _>>()?))
     }
 
     pub(super) async fn waiting(&self, targets: &[Target]) -> Result<Vec<u64>, Fault> {
@@ -228,12 +241,14 @@ impl Node {
         Ok(others)
     }
 
-    pub(super) async fn manifest(&self, agent: &AgentId) -> Result<Option<Body>, Fault> {
-        let db = self.db().await?;
-        let sql = "SELECT body FROM registry WHERE kind = 'agent' AND name = $1";
-        let found = query(db.client(), sql, &[(&agent.as_str(), Type::TEXT)]).await?;
-        let body: Option<String> = found.first().map(|row| row.try_get(0)).transpose()?.flatten();
-        Ok(body.and_then(Body::stored))
+    pub(super) async fn manifests(&self, agents: &[AgentId]) -> Result<Vec<Option<Body>>, Fault> {
+        let names: Vec<_> = agents.iter().map(AgentId::as_str).collect();
+        let sql = "
+            SELECT r.body FROM unnest($1::text[]) WITH ORDINALITY AS a (name, place)
+            LEFT JOIN registry r ON r.kind = 'agent' AND r.name = a.name ORDER BY a.place";
+        let found = self.ask(sql, &[(&names, Type::TEXT_ARRAY)]).await?;
+        let body = |row: &Row| Ok(row.try_get::<_, Option<String>>(0)?.and_then(Body::stored));
+        found.iter().map(body).collect()
     }
 
     pub(super) async fn bodies(&self, at: &[Position]) -> Result<Vec<Option<Body>>, Fault> {

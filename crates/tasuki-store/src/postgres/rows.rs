@@ -7,8 +7,9 @@ use std::sync::Arc;
 use tasuki_core::decide::Replay;
 use tasuki_core::event::{Record, Sealed};
 use tasuki_core::ids::{IdempotencyKey, Malformed};
+use tasuki_core::tree::Tree;
 use tasuki_core::{
-    AgentId, Handoff, HandoffId, Hash, Position, State, Target, Task, TaskId, Timestamp,
+    AgentId, Event, Handoff, HandoffId, Hash, Position, State, Target, Task, TaskId, Timestamp,
 };
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
@@ -17,7 +18,7 @@ use uuid::Uuid;
 use super::db::{Db, Often, Value, query};
 use super::error::Fault;
 use crate::live::Appended;
-use crate::{Checkpoint, Entry, codec, registry};
+use crate::{Checkpoint, EPOCH, Entry, codec, registry};
 
 type Result<T> = std::result::Result<T, Fault>;
 
@@ -93,20 +94,22 @@ pub(super) fn task_of(row: &Row) -> Result<Task> {
         parent_task_id: uuid(4)?.map(|id| TaskId(id.as_u128())),
         correlation_id: correlation.map(|_| parsed(row, 5)).transpose()?,
         intent: hash(row, 6)?,
-        intent_at: position(row.try_get(7)?),
+        intent_pos: position(row.try_get(7)?),
         opened_at: Timestamp(row.try_get(8)?),
         ended_at: row.try_get::<_, Option<i64>>(9)?.map(Timestamp),
         live: uuid(10)?.map(|id| HandoffId(id.as_u128())),
         envelope: envelope.zip(hop.map(|hop| u32::try_from(hop).unwrap_or(0))),
         events: u32::try_from(row.try_get::<_, i64>(13)?).unwrap_or(u32::MAX),
         head: hash(row, 14)?,
-        at: position(row.try_get(15)?),
+        last_pos: position(row.try_get(15)?),
         channel: channel.map(|_| parsed(row, 17)).transpose()?,
         project: project.map(|_| parsed(row, 16)).transpose()?,
         coordinator: None,
         taints: Vec::new(),
         past: None,
         last: None,
+        result_pos: None,
+        tree: Tree::default(),
     };
     codec::decode_more(&mut task, row.try_get(18)?)
         .map_err(|error| malformed(&error.to_string()))?;
@@ -151,13 +154,13 @@ pub(super) async fn put_registered(
             ON CONFLICT (kind, name) DO UPDATE
             SET at = excluded.at, data = excluded.data,
                 body = coalesce(excluded.body, registry.body)";
-        let body_at = row.body_at.map(sql_position);
+        let body_pos = row.body_pos.map(sql_position);
         let values: [Value<'_>; 5] = [
             (&row.kind, Type::TEXT),
             (&row.name, Type::TEXT),
             (&at, Type::INT8),
             (&row.data, Type::TEXT),
-            (&body_at, Type::INT8),
+            (&body_pos, Type::INT8),
         ];
         query(db, sql, &values).await?;
     }
@@ -179,7 +182,7 @@ pub(super) async fn put_tasks(db: &Db, tasks: &[(Arc<Task>, Option<Position>)]) 
     let correlations: Vec<_> =
         all().map(|task| task.correlation_id.as_ref().map(|id| id.as_str())).collect();
     let intents: Vec<_> = all().map(|task| &task.intent.0[..]).collect();
-    let intents_at: Vec<_> = all().map(|task| sql_position(task.intent_at)).collect();
+    let intents_at: Vec<_> = all().map(|task| sql_position(task.intent_pos)).collect();
     let opened: Vec<_> = all().map(|task| task.opened_at.0).collect();
     let ended: Vec<_> = all().map(|task| task.ended_at.map(|at| at.0)).collect();
     let live: Vec<_> = all().map(|task| task.live.map(handoff_uuid)).collect();
@@ -188,7 +191,7 @@ pub(super) async fn put_tasks(db: &Db, tasks: &[(Arc<Task>, Option<Position>)]) 
     let hops: Vec<_> = all().map(|task| task.envelope.map(|(_, hop)| i64::from(hop))).collect();
     let events: Vec<_> = all().map(|task| i64::from(task.events)).collect();
     let heads: Vec<_> = all().map(|task| &task.head.0[..]).collect();
-    let at: Vec<_> = all().map(|task| sql_position(task.at)).collect();
+    let at: Vec<_> = all().map(|task| sql_position(task.last_pos)).collect();
     let known: Vec<_> = tasks.iter().map(|(_, known)| known.map(sql_position)).collect();
     let projects: Vec<_> =
         all().map(|task| task.project.as_ref().map(|project| project.as_str())).collect();
@@ -289,21 +292,21 @@ pub(super) async fn put_handoffs(
         all().map(|h| matches!(&h.state, State::DeadLettered { review: Some(_), .. })).collect();
     let from: Vec<_> = all().map(|h| h.from.as_str()).collect();
     let targets: Vec<_> = all().map(|h| target_text(&h.to)).collect();
-    let haste: Vec<_> = all().map(|h| h.rank().map(|rank| i16::from(rank.haste))).collect();
+    let haste: Vec<_> = all().map(|h| h.rank().map(|rank| i16::from(rank.urgency_rank))).collect();
     let ready: Vec<_> = all().map(|h| h.rank().map(|rank| sql_position(rank.ready))).collect();
     let turns: Vec<_> = all().map(|h| h.rank().map(|rank| sql_position(rank.turn))).collect();
-    let offered: Vec<_> = all().map(|h| sql_position(h.offered)).collect();
+    let offered: Vec<_> = all().map(|h| sql_position(h.offered_pos)).collect();
     let keys: Vec<_> = all().map(|h| h.ordering_key.as_ref().map(|key| key.as_str())).collect();
     // An array of arrays would have to be rectangular, so each list travels as one text.
     let declined: Vec<_> = all()
         .map(|h| h.declined_by.iter().map(AgentId::as_str).collect::<Vec<_>>().join("\n"))
         .collect();
-    let holders: Vec<_> = all().map(|h| h.state.claim().map(|c| c.agent.as_str())).collect();
+    let holders: Vec<_> = all().map(|h| h.state.worker().map(AgentId::as_str)).collect();
     let requests: Vec<_> = all()
         .map(|h| h.state.claim().and_then(|c| c.request_id.as_ref()).map(|id| id.as_str()))
         .collect();
     let due: Vec<_> = all().map(|h| h.due_at().map(|at| at.0)).collect();
-    let at: Vec<_> = all().map(|h| sql_position(h.at)).collect();
+    let at: Vec<_> = all().map(|h| sql_position(h.last_pos)).collect();
     let data: Vec<_> = all().map(|h| codec::encode(h)).collect();
     let known: Vec<_> = handoffs.iter().map(|(_, known)| known.map(sql_position)).collect();
     let values: [&(dyn ToSql + Sync); 19] = [
@@ -491,6 +494,21 @@ pub(super) async fn put_checkpoint(db: &Client, checkpoint: &Checkpoint) -> Resu
         (&&checkpoint.signature[..], Type::BYTEA),
     ];
     query(db, sql, &values).await.map(drop)
+}
+
+/// Notes the epochs that were raised, and where they begin.
+pub(super) async fn put_epochs(db: &Client, batch: &[Appended]) -> Result<()> {
+    for Sealed { position, record, .. } in batch.iter().map(|appended| &appended.sealed) {
+        if let Event::EpochRaised { epoch } = &record.event {
+            let sql = "INSERT INTO kept VALUES ($1, $2, '')
+                ON CONFLICT (name) DO UPDATE SET at = $2";
+            let name = format!("{EPOCH}{epoch}");
+            let values: [Value<'_>; 2] =
+                [(&name, Type::TEXT), (&sql_position(*position), Type::INT8)];
+            query(db, sql, &values).await?;
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn checkpoint_of(row: &Row) -> Result<Checkpoint> {

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::Node;
 use super::db::{Value, query};
 use super::error::Fault;
+use crate::clock;
 use crate::nonces::{Nonce, Spent};
 
 /// How many are spent with one statement.
@@ -29,8 +30,8 @@ pub(super) struct Spend {
 pub(super) async fn spender(node: Arc<Node>, mut queue: mpsc::Receiver<Spend>) {
     let mut waiting = Vec::new();
     while queue.recv_many(&mut waiting, AT_ONCE).await > 0 {
-        let asked = tokio::time::timeout(PATIENCE, spend(&node, &waiting)).await;
-        let found = asked.unwrap_or_else(|_| Err(Fault::Lost("no answer in time".into())));
+        let asked = clock::in_time(PATIENCE, spend(&node, &waiting)).await;
+        let found = asked.unwrap_or_else(|| Err(Fault::Lost("no answer in time".into())));
         match found {
             Ok(mut fresh) => {
                 for Spend { nonce, reply } in waiting.drain(..) {

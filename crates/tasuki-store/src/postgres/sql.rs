@@ -28,7 +28,8 @@ pub(super) const LOCK_HELD: Often = Often {
         UNION SELECT h.task_id FROM unnest($3::text[], $4::text[]) AS g (agent, request)
             JOIN handoff h ON h.holder = g.agent AND h.request_id = g.request
                 AND h.request_id IS NOT NULL
-        UNION SELECT task_id FROM handoff WHERE NOT ended AND state IN ('claimed', 'in_progress')
+        UNION SELECT task_id FROM handoff
+            WHERE NOT ended AND state IN ('claimed', 'in_progress', 'input_required', 'answered')
             AND (cardinality($5::text[]) = 0 OR holder = ANY ($5)))
     ORDER BY id FOR NO KEY UPDATE",
     types: &[
@@ -125,6 +126,12 @@ pub(super) const MORE_COLD: Often = Often {
     ],
 };
 
+pub(super) const MORE_KEPT: Often = Often {
+    sql: "SELECT 1 FROM handoff WHERE state = 'answered' AND holder = ANY ($1)
+        AND task_id <> ALL ($2) LIMIT 1",
+    types: &[Type::TEXT_ARRAY, Type::UUID_ARRAY],
+};
+
 /// What waits and was declined by some. There is little of it.
 pub(super) const CLAIM_DECLINED: Often = Often {
     sql: "
@@ -137,6 +144,15 @@ pub(super) const CLAIM_DECLINED: Often = Often {
                 AND e.offered < h.offered))
     ORDER BY h.haste, h.turn, h.ready LIMIT 1000 FOR NO KEY UPDATE OF t SKIP LOCKED",
     types: &[Type::TEXT_ARRAY, Type::TEXT_ARRAY],
+};
+
+/// Answers that are kept for the agents that asked.
+pub(super) const CLAIM_KEPT: Often = Often {
+    sql: "
+    SELECT h.task_id FROM handoff h JOIN task t ON t.id = h.task_id
+    WHERE h.state = 'answered' AND h.holder = ANY ($1)
+    ORDER BY h.at LIMIT 1000 FOR NO KEY UPDATE OF t SKIP LOCKED",
+    types: &[Type::TEXT_ARRAY],
 };
 
 pub(super) const LOCK_DUE: Often = Often {

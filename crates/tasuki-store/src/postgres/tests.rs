@@ -52,6 +52,7 @@ impl Broker {
                 coordinator: None,
                 project: None,
                 branch_of: None,
+                on_parent_end: tasuki_core::tree::OnParentEnd::Cancel,
             },
             from: "planner".parse().unwrap(),
             to: Target::Capability("review".parse().unwrap()),
@@ -64,6 +65,7 @@ impl Broker {
             contract: tasuki_core::contract::Contract::default(),
             after: None,
             lifted: Vec::new(),
+            above: Vec::new(),
             dead_end: None,
             expires_at: self.clock.now().plus_ms(DAY),
             not_before: None,
@@ -161,18 +163,14 @@ async fn the_mark_of_what_is_due_never_passes_what_will_be() {
     assert_eq!(broker.store.node.cursors.due_mark(), BEGIN.0, "no later than the log's time");
     broker.clock.advance_ms(60_000);
     assert_eq!(
-        broker.run(Command::of_broker(commands::Sweep { max: 10 })).await,
+        broker.run(Command::of_broker(commands::Sweep::now(10))).await,
         [id],
         "a lost lease"
     );
     broker.raise().await;
     assert_eq!(broker.store.node.cursors.due_mark(), BEGIN.plus_ms(60_000).0);
     broker.clock.advance_ms(DAY);
-    assert_eq!(
-        broker.run(Command::of_broker(commands::Sweep { max: 10 })).await,
-        [id],
-        "its expiry"
-    );
+    assert_eq!(broker.run(Command::of_broker(commands::Sweep::now(10))).await, [id], "its expiry");
 }
 
 #[tokio::test]
@@ -191,6 +189,7 @@ async fn old_history_is_dropped_in_partitions_and_the_rest_still_verifies() {
                 commands::CancelTask {
                     task: broker.store.handoff(next).await.unwrap().unwrap().task_id,
                     reason: None,
+                    letter: None,
                 },
             ))
             .await;

@@ -15,6 +15,7 @@ use tasuki_core::search::Statistics;
 use tasuki_core::{Body, DocumentId, Event, Position};
 
 use super::rows::{self, bad, sql_position};
+use crate::codec;
 use crate::documents::{Change, DocumentFilter, Index, KeptDocument, Reindex};
 
 type Result<T> = rusqlite::Result<T>;
@@ -83,7 +84,7 @@ fn put_document(db: &Connection, document: &Document) -> Result<()> {
                ON CONFLICT (id) DO UPDATE SET scope_kind = ?4, scope_name = ?5, pinned = ?6, \
                superseded = ?7, deleted = ?8, at = ?9, data = ?10";
     let (scope_kind, scope_name) = document.scope.parts();
-    let data = serde_json::to_string(document).expect("a document has string keys only");
+    let data = codec::text(document);
     db.prepare_cached(sql)?.execute(params![
         document.id.as_str(),
         document.id.tenant(),
@@ -93,16 +94,16 @@ fn put_document(db: &Connection, document: &Document) -> Result<()> {
         document.pinned,
         document.superseded_by.is_some(),
         document.deleted.is_some(),
-        sql_position(document.at),
+        sql_position(document.last_pos),
         data,
     ])?;
     Ok(())
 }
 
 fn put_revision(db: &Connection, id: &DocumentId, revision: &Revision) -> Result<()> {
-    let data = serde_json::to_string(revision).expect("a revision has string keys only");
+    let data = codec::text(revision);
     db.prepare_cached("INSERT OR REPLACE INTO document_revision VALUES (?, ?, ?, 0, ?)")?
-        .execute(params![id.as_str(), revision.number, sql_position(revision.at), data])?;
+        .execute(params![id.as_str(), revision.number, sql_position(revision.body_pos), data])?;
     Ok(())
 }
 
@@ -140,7 +141,7 @@ fn remove_index(db: &Connection, id: &DocumentId) -> Result<()> {
 }
 
 fn read<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<T> {
-    serde_json::from_str(row.get_ref(column)?.as_str()?).map_err(bad(column))
+    codec::read(row.get_ref(column)?.as_str()?).map_err(bad(column))
 }
 
 pub(super) fn document(db: &Connection, id: &DocumentId) -> Result<Option<Document>> {

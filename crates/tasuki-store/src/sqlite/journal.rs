@@ -134,8 +134,7 @@ impl SqliteJournal {
                     appended.body.as_ref().map(tasuki_core::Body::text),
                 ])?;
                 if let Event::EpochRaised { epoch } = sealed.record.event {
-                    let epoch = i64::try_from(epoch).unwrap_or(i64::MAX);
-                    rows::put_meta(&self.db, "epoch", epoch)?;
+                    rows::raise_epoch(&self.db, epoch, sealed.position)?;
                 }
                 log.hash = audit::extend(log.hash, sealed.hash);
                 log.position = sealed.position;
@@ -148,7 +147,7 @@ impl SqliteJournal {
             rows::add_usage(&self.db, tenant, bytes)?;
         }
         for row in registry::changed(live) {
-            rows::put_registered(&self.db, &row, live.registry.at)?;
+            rows::put_registered(&self.db, &row, live.registry.last_pos)?;
         }
         if log.unsealed() >= UNSEALED_MAX || (seal && log.unsealed() > 0) {
             let checkpoint = Checkpoint::sign(log.position, log.hash, now, &self.key);
@@ -329,12 +328,12 @@ impl Journal for SqliteJournal {
         rows::save_fold(&self.db, name, at, text).map_err(super::failed("save a fold"))
     }
 
-    fn has_room(&mut self) -> bool {
-        self.space.has_room()
+    fn has_room(&mut self, now: Timestamp) -> bool {
+        self.space.has_room(now)
     }
 
-    fn free_reserve(&mut self) {
-        self.space.free_reserve();
+    fn free_reserve(&mut self, now: Timestamp) {
+        self.space.free_reserve(now);
     }
 
     fn lag(&self) -> usize {

@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, Result, Row, params_from_iter};
+use rusqlite::{Connection, OptionalExtension, Result, Row, params_from_iter};
+use tasuki_core::handoff::StateName;
 use tasuki_core::ids::TenantId;
-use tasuki_core::{Handoff, HandoffId, Task, TaskId};
+use tasuki_core::{Handoff, HandoffId, Task, TaskId, Timestamp};
 
 use super::rows::{self, sql_position};
 use crate::listing::{HandoffList, TaskList, handoff_words, task_words, tenant_begins};
-use crate::{HandoffFilter, TaskFilter};
+use crate::{Counts, HandoffFilter, TaskFilter};
 
 /// The word that a handoff is filed under, as the indexes spell it.
 pub(super) const HANDOFF_WORD: &str = "(CASE WHEN reviewed THEN 'reviewed' ELSE state END)";
@@ -53,7 +54,7 @@ fn handoff_query(filter: &HandoffFilter) -> Option<Query> {
 /// handoff would pay for.
 fn handoffs_of(db: &Connection, id: TaskId, filter: &HandoffFilter) -> Result<Vec<Arc<Handoff>>> {
     let Some(task) = rows::task(db, id)? else { return Ok(Vec::new()) };
-    let chain = rows::chain(db, task.at)?;
+    let chain = rows::chain(db, task.last_pos)?;
     let named: BTreeSet<HandoffId> =
         chain.iter().filter_map(|entry| entry.sealed.record.handoff_id).collect();
     let mut found = Vec::new();
@@ -79,12 +80,46 @@ fn task_query(filter: &TaskFilter) -> Query {
     query.and_maybe("owner =", filter.owner.as_ref().map(ToString::to_string));
     query.and_maybe("parent_task_id =", filter.parent.map(|id| id.to_string()));
     query.and_maybe("project =", filter.project.as_ref().map(ToString::to_string));
+    let correlation = filter.correlation.as_ref();
+    query.and_maybe("correlation_id =", correlation.map(ToString::to_string));
     query.and_maybe("channel =", filter.channel.as_ref().map(ToString::to_string));
     query.and_maybe("id <", filter.before.map(|id| id.to_string()));
     query.and_maybe("intent_at >", filter.after.map(sql_position));
     query.filed_under("state", &task_words(filter), list.has_words());
     query.limit(if filter.after.is_some() { "intent_at" } else { "id DESC" }, filter.max);
     query
+}
+
+/// Adds what a tenant has on disk: dead letters that nobody has decided on, and tasks.
+pub(super) fn count(db: &Connection, tenant: &str, counts: &mut Counts) -> Result<()> {
+    let begins = tenant_begins(&tenant.parse().unwrap_or_default());
+    let oldest = |sql: &str, id: Option<String>| -> Result<Option<Timestamp>> {
+        let Some(id) = id else { return Ok(None) };
+        db.prepare_cached(sql)?.query_row([id], |row| row.get(0).map(Timestamp)).optional()
+    };
+    let dead = StateName::DeadLettered;
+    if let Some(count) = counts.handoffs_in(dead) {
+        let sql = format!(
+            "SELECT count(*), min(id) FROM handoff INDEXED BY handoff_tenant \
+             WHERE substr(from_agent, 1, instr(from_agent, '/')) = ?1 AND {HANDOFF_WORD} = ?2"
+        );
+        let mut find = db.prepare_cached(&sql)?;
+        let (found, first) = find.query_row([&begins, dead.as_str()], counted)?;
+        count.add(found, oldest("SELECT offered_at FROM handoff WHERE id = ?", first)?);
+    }
+    for count in &mut counts.tasks {
+        let sql = "SELECT count(*), min(id) FROM task INDEXED BY task_tenant \
+                   WHERE substr(owner, 1, instr(owner, '/')) = ?1 AND state = ?2 AND id <> ?3";
+        let mut find = db.prepare_cached(sql)?;
+        let values = [&begins, count.state.as_str(), &TaskId::STORE.to_string()];
+        let (found, first) = find.query_row(values, counted)?;
+        count.add(found, oldest("SELECT opened_at FROM task WHERE id = ?", first)?);
+    }
+    Ok(())
+}
+
+fn counted(row: &Row<'_>) -> Result<(u64, Option<String>)> {
+    Ok((u64::try_from(row.get::<_, i64>(0)?).unwrap_or(0), row.get(1)?))
 }
 
 /// Every task, the store's own included.

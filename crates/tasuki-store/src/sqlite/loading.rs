@@ -145,8 +145,10 @@ impl Names {
     }
 
     fn share_of_handoff(&mut self, handoff: &mut Handoff) {
-        self.share(&mut handoff.from);
-        match &mut handoff.to {
+        // Nobody else has it yet, so nothing is copied.
+        let facts = Arc::make_mut(&mut handoff.facts);
+        self.share(&mut facts.from);
+        match &mut facts.to {
             Target::Agent(agent) => share(&mut self.agents, agent),
             Target::Capability(capability) => share(&mut self.capabilities, capability),
         }

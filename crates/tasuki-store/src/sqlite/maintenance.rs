@@ -14,6 +14,7 @@ use super::{Sync, documents, listing, rows};
 use crate::audit::{self, Finding, Mark, Raw, Verdict, Verifier};
 use crate::clock::Clock;
 use crate::machine::{CatchUp, Journal};
+use crate::private;
 
 /// Called with how many entries are done.
 pub type Progress<'p> = &'p mut dyn FnMut(u64);
@@ -47,11 +48,13 @@ pub fn export(dir: &Path, to: &mut dyn Write, progress: Progress<'_>) -> Result<
         written.is_ok()
     };
     let snapshot = db.unchecked_transaction().map_err(sql("read the log of"))?;
+    let epochs = rows::epochs(&db).map_err(sql("read the log of"))?;
     each_entry(&db, Position(0), progress, &mut |raw| {
         let line = match raw {
-            Raw::Event(event) => {
-                event.into_entry().map(|(entry, body)| audit::event_line(&entry, body.as_deref()))
-            }
+            Raw::Event(event) => event.into_entry().map(|(entry, body)| {
+                let cursor = epochs.cursor(entry.sealed.position);
+                audit::event_line(&entry, body.as_deref(), cursor)
+            }),
             Raw::Checkpoint(checkpoint) => Ok(audit::checkpoint_line(&checkpoint)),
             Raw::Unreadable(finding) => Err(finding),
         };
@@ -189,7 +192,7 @@ fn copy(db: &Connection, part: &Path) -> Result<(), OpenError> {
 
 /// Puts a backup into an empty data directory. The first start raises the fence epoch.
 pub fn restore(from: &Path, dir: &Path, progress: Progress<'_>) -> Result<Verdict, OpenError> {
-    std::fs::create_dir_all(dir).map_err(io("make a directory", dir))?;
+    private::directory(dir).map_err(io("make a directory", dir))?;
     let _lock = open::lock(dir)?;
     let to = dir.join(FILE);
     if to.exists() {
@@ -324,7 +327,7 @@ pub(crate) struct LogWriter {
 
 impl LogWriter {
     pub(crate) fn create(dir: &Path) -> Result<Self, OpenError> {
-        std::fs::create_dir_all(dir).map_err(io("make a directory", dir))?;
+        private::directory(dir).map_err(io("make a directory", dir))?;
         let lock = open::lock(dir)?;
         let path = dir.join(FILE);
         if path.exists() {
@@ -355,8 +358,7 @@ impl LogWriter {
                     body.as_ref().map(Body::text),
                 ])?;
                 if let tasuki_core::Event::EpochRaised { epoch } = sealed.record.event {
-                    let epoch = i64::try_from(epoch).unwrap_or(i64::MAX);
-                    rows::put_meta(&transaction, "epoch", epoch)?;
+                    rows::raise_epoch(&transaction, epoch, sealed.position)?;
                 }
             }
             for seal in seals {

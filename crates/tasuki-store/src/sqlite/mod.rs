@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use ed25519_dalek::SigningKey;
 use rusqlite::Connection;
+use tasuki_core::cursor::Epochs;
 use tasuki_core::document::ranking::{Candidates, Question};
 use tasuki_core::ids::TenantId;
 use tasuki_core::quota::Usage;
@@ -39,8 +40,8 @@ use crate::sight::Missing;
 use crate::workers::Workers;
 use crate::writer::Handle;
 use crate::{
-    Checkpoint, Committed, DocumentFilter, Entry, Error, HandoffFilter, KeptDocument, Needs, Reply,
-    Sight, Stats, Store, TaskFilter,
+    Checkpoint, Committed, Counts, DocumentFilter, Entry, Error, HandoffFilter, KeptDocument,
+    Needs, Reply, Sight, Stats, Store, TaskFilter,
 };
 
 /// Large pages: a batch's events and bodies lie together, so fewer pages are written for it.
@@ -201,6 +202,9 @@ impl Store for Sqlite {
     }
 
     async fn list_handoffs(&self, filter: HandoffFilter) -> Result<Vec<Arc<Handoff>>, Error> {
+        if let Some(page) = self.writer.shared.images()?.list(&filter) {
+            return Ok(page);
+        }
         self.writer.catch_up().await?;
         self.readers.read("list handoffs", move |db| listing::handoffs(db, &filter)).await
     }
@@ -256,7 +260,11 @@ impl Store for Sqlite {
 
     async fn chain(&self, task: TaskId) -> Result<Vec<Entry>, Error> {
         let Some(task) = self.task(task).await? else { return Ok(Vec::new()) };
-        self.readers.read("read a task's events", move |db| rows::chain(db, task.at)).await
+        self.readers.read("read a task's events", move |db| rows::chain(db, task.last_pos)).await
+    }
+
+    async fn epochs(&self) -> Result<Epochs, Error> {
+        self.readers.read("read the epochs", rows::epochs).await
     }
 
     async fn checkpoints(&self, after: Position, max: usize) -> Result<Vec<Checkpoint>, Error> {
@@ -280,6 +288,23 @@ impl Store for Sqlite {
         Ok(targets.iter().map(|target| shown.waiting(target)).collect())
     }
 
+    async fn counts(&self, tenant: Option<TenantId>) -> Result<Counts, Error> {
+        self.writer.catch_up().await?;
+        let (mut counts, tenants) = {
+            let shown = self.writer.shared.images()?;
+            let tenants =
+                tenant.as_ref().map_or_else(|| shown.tenants(), |it| vec![it.to_string()]);
+            (shown.count(tenant.as_ref()), tenants)
+        };
+        let read = move |db: &Connection| {
+            for tenant in &tenants {
+                listing::count(db, tenant, &mut counts)?;
+            }
+            Ok(counts)
+        };
+        self.readers.read("count by state", read).await
+    }
+
     async fn usage(&self, tenant: TenantId) -> Result<Usage, Error> {
         Ok(self.writer.shared.images()?.usage(&tenant))
     }
@@ -298,10 +323,12 @@ impl Store for Sqlite {
         Ok(self.nonces.spend(&nonce, self.clock.now()))
     }
 
-    async fn manifest(&self, agent: &AgentId) -> Result<Option<Body>, Error> {
-        let agent = agent.clone();
-        let found = self.readers.read("read a manifest", move |db| rows::manifest(db, &agent));
-        Ok(found.await?.and_then(Body::stored))
+    async fn manifests(&self, agents: Vec<AgentId>) -> Result<Vec<Option<Body>>, Error> {
+        let read = move |db: &Connection| {
+            agents.iter().map(|agent| rows::manifest(db, agent)).collect::<rusqlite::Result<_>>()
+        };
+        let found: Vec<Option<String>> = self.readers.read("read manifests", read).await?;
+        Ok(found.into_iter().map(|text| text.and_then(Body::stored)).collect())
     }
 
     fn subscribe(&self) -> broadcast::Receiver<Arc<Committed>> {

@@ -22,6 +22,7 @@ use crate::cache::BodyCache;
 use crate::clock::Clock;
 use crate::live::Live;
 use crate::machine::{CatchUp, Fault, Journal};
+use crate::private;
 use crate::workers::Workers;
 use crate::writer::Handle;
 
@@ -36,6 +37,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/005_patterns.sql"),
     include_str!("migrations/006_chains.sql"),
     include_str!("migrations/007_lists.sql"),
+    include_str!("migrations/008_correlation.sql"),
 ];
 
 /// The database's name in the data directory.
@@ -96,9 +98,12 @@ impl Sqlite {
 
     fn load(options: &SqliteOptions, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
         let dir = &options.dir;
-        std::fs::create_dir_all(dir).map_err(io("make a directory", dir))?;
+        private::directory(dir).map_err(io("make a directory", dir))?;
         let lock = lock(dir)?;
         let path = dir.join(FILE);
+        for name in [FILE, "tasuki.db-wal", "tasuki.db-shm", LOCK, INSTANCE] {
+            private::file(&dir.join(name)).map_err(io("close the files", dir))?;
+        }
         let db = connect(&path, options.sync).map_err(sql("open"))?;
         migrate(&db)?;
         let origin = origin(dir, &db)?;

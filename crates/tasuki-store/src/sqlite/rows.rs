@@ -3,15 +3,17 @@
 
 use rusqlite::types::{ToSql, Type};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, params};
+use tasuki_core::cursor::Epochs;
 use tasuki_core::decide::Replay;
-use tasuki_core::ids::IdempotencyKey;
+use tasuki_core::ids::{Epoch, IdempotencyKey};
 use tasuki_core::registry::Registry;
+use tasuki_core::tree::Tree;
 use tasuki_core::{
     AgentId, Handoff, HandoffId, Hash, Position, State, Target, Task, TaskId, Timestamp,
 };
 
 use crate::audit::RawEvent;
-use crate::{Checkpoint, Entry, codec, registry};
+use crate::{Checkpoint, EPOCH, Entry, codec, registry};
 
 type Result<T> = rusqlite::Result<T>;
 
@@ -59,20 +61,22 @@ pub(super) fn task_of(row: &Row<'_>) -> Result<Task> {
         parent_task_id: parsed_maybe(row, 4)?,
         correlation_id: parsed_maybe(row, 5)?,
         intent: Hash(row.get(6)?),
-        intent_at: position(row, 7)?,
+        intent_pos: position(row, 7)?,
         opened_at: Timestamp(row.get(8)?),
         ended_at: row.get::<_, Option<i64>>(9)?.map(Timestamp),
         live: parsed_maybe(row, 10)?,
         envelope: envelope.map(Hash).zip(hop),
         events: row.get(13)?,
         head: Hash(row.get(14)?),
-        at: position(row, 15)?,
+        last_pos: position(row, 15)?,
         channel: parsed_maybe(row, 17)?,
         project: parsed_maybe(row, 16)?,
         coordinator: None,
         taints: Vec::new(),
         past: None,
         last: None,
+        result_pos: None,
+        tree: Tree::default(),
     };
     codec::decode_more(&mut task, more.as_deref()).map_err(bad(18))?;
     Ok(task)
@@ -89,7 +93,7 @@ pub(super) fn put_task(db: &Connection, task: &Task) -> Result<()> {
         task.parent_task_id.map(|id| id.to_string()),
         task.correlation_id.as_ref().map(|id| id.as_str()),
         task.intent.0,
-        sql_position(task.intent_at),
+        sql_position(task.intent_pos),
         task.opened_at.0,
         task.ended_at.map(|time| time.0),
         task.live.map(|id| id.to_string()),
@@ -97,7 +101,7 @@ pub(super) fn put_task(db: &Connection, task: &Task) -> Result<()> {
         task.envelope.map(|(_, hop)| hop),
         task.events,
         task.head.0,
-        sql_position(task.at),
+        sql_position(task.last_pos),
         task.project.as_ref().map(|project| project.as_str()),
         task.channel.as_ref().map(|channel| channel.as_str()),
         codec::encode_more(task),
@@ -283,8 +287,8 @@ pub(super) fn checkpoints(db: &Connection, after: Position, max: usize) -> Resul
 pub(super) fn put_registered(db: &Connection, row: &registry::Row, at: Position) -> Result<()> {
     let sql = "INSERT OR REPLACE INTO registry \
                VALUES (?, ?, ?, ?, (SELECT body FROM event WHERE position = ?))";
-    let body_at = row.body_at.map(sql_position);
-    let values = params![row.kind, row.name, sql_position(at), row.data, body_at];
+    let body_pos = row.body_pos.map(sql_position);
+    let values = params![row.kind, row.name, sql_position(at), row.data, body_pos];
     db.prepare_cached(sql)?.execute(values).map(drop)
 }
 
@@ -328,6 +332,21 @@ pub(super) fn save_fold(db: &Connection, name: &str, at: Position, text: &str) -
 pub(super) fn load_fold(db: &Connection, name: &str) -> Result<Option<(Position, String)>> {
     let mut find = db.prepare_cached("SELECT at, data FROM kept WHERE name = ?")?;
     find.query_row([name], |row| Ok((position(row, 0)?, row.get(1)?))).optional()
+}
+
+/// Notes an epoch and where it begins.
+pub(super) fn raise_epoch(db: &Connection, epoch: u64, at: Position) -> Result<()> {
+    put_meta(db, "epoch", i64::try_from(epoch).unwrap_or(i64::MAX))?;
+    save_fold(db, &format!("{EPOCH}{epoch}"), at, "")
+}
+
+pub(super) fn epochs(db: &Connection) -> Result<Epochs> {
+    let mut find = db.prepare_cached("SELECT name, at FROM kept WHERE name GLOB ?1 || '*'")?;
+    let found = find.query_map([EPOCH], |row| {
+        let epoch = row.get::<_, String>(0)?.strip_prefix(EPOCH).and_then(|it| it.parse().ok());
+        Ok((Epoch(epoch.unwrap_or(1)), position(row, 1)?))
+    });
+    Ok(Epochs::new(found?.collect::<Result<_>>()?))
 }
 
 pub(super) fn meta<T: rusqlite::types::FromSql>(db: &Connection, name: &str) -> Result<Option<T>> {

@@ -4,23 +4,23 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
+use tasuki_core::Timestamp;
 
 /// What is set aside for heartbeats, completions and the like.
 const RESERVE_BYTES: u64 = 16 * 1024 * 1024;
 /// Below this much free space, new work is refused.
 const LOW_BYTES: u64 = 8 * 1024 * 1024;
 /// How old a measurement of the free space may be.
-const MEASURED_EVERY: Duration = Duration::from_millis(500);
+const MEASURED_EVERY_MS: u64 = 500;
 
 pub(crate) struct Space {
     reserve: PathBuf,
     dir: PathBuf,
     reserved: bool,
     room: bool,
-    measured: Option<Instant>,
+    measured: Option<Timestamp>,
     free_bytes: fn(&Path) -> u64,
 }
 
@@ -40,16 +40,20 @@ impl Space {
             measured: None,
             free_bytes,
         };
-        space.has_room();
+        space.measure();
         space
     }
 
     /// Whether there is room for new work.
-    pub(crate) fn has_room(&mut self) -> bool {
-        if self.measured.is_some_and(|at| at.elapsed() < MEASURED_EVERY) {
+    pub(crate) fn has_room(&mut self, now: Timestamp) -> bool {
+        if self.measured.is_some_and(|at| now.ms_after(at) < MEASURED_EVERY_MS) {
             return self.room;
         }
-        self.measured = Some(Instant::now());
+        self.measured = Some(now);
+        self.measure()
+    }
+
+    fn measure(&mut self) -> bool {
         let free = (self.free_bytes)(&self.dir);
         if !self.reserved && free >= RESERVE_BYTES + 2 * LOW_BYTES {
             self.reserved = set_aside(&self.reserve).is_ok();
@@ -63,9 +67,9 @@ impl Space {
         room
     }
 
-    pub(crate) fn free_reserve(&mut self) {
+    pub(crate) fn free_reserve(&mut self, now: Timestamp) {
         self.room = false;
-        self.measured = Some(Instant::now());
+        self.measured = Some(now);
         if std::mem::take(&mut self.reserved) {
             tracing::warn!("the disk is full: giving up the reserve so that work can be finished");
             // If it cannot be removed there was nothing to gain from it.
@@ -96,6 +100,7 @@ fn set_aside(path: &Path) -> std::io::Result<()> {
 mod tests {
     use super::*;
 
+    const NOW: Timestamp = Timestamp(0);
     const PLENTY: fn(&Path) -> u64 = |_| 1 << 40;
     const LITTLE: fn(&Path) -> u64 = |_| LOW_BYTES - 1;
 
@@ -103,14 +108,14 @@ mod tests {
     fn space_is_set_aside_while_there_is_plenty() {
         let dir = tempfile::tempdir().unwrap();
         let mut space = Space::measured_by(PLENTY, dir.path());
-        assert!(space.has_room());
+        assert!(space.has_room(NOW));
         assert_eq!(std::fs::metadata(dir.path().join("reserve")).unwrap().len(), RESERVE_BYTES);
     }
 
     #[test]
     fn new_work_is_refused_while_little_is_free() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(!Space::measured_by(LITTLE, dir.path()).has_room());
+        assert!(!Space::measured_by(LITTLE, dir.path()).has_room(NOW));
         assert!(!dir.path().join("reserve").exists(), "nothing is taken from the little there is");
     }
 
@@ -119,8 +124,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         drop(Space::measured_by(PLENTY, dir.path()));
         let mut space = Space::measured_by(LITTLE, dir.path());
-        assert!(!space.has_room());
-        space.free_reserve();
+        assert!(!space.has_room(NOW));
+        space.free_reserve(NOW);
         assert!(!dir.path().join("reserve").exists());
     }
 
@@ -128,10 +133,9 @@ mod tests {
     fn without_its_reserve_the_store_is_full_until_the_reserve_is_back() {
         let dir = tempfile::tempdir().unwrap();
         let mut space = Space::measured_by(PLENTY, dir.path());
-        space.free_reserve();
-        assert!(!space.has_room(), "not before the space is measured again");
-        space.measured = None;
-        assert!(space.has_room());
+        space.free_reserve(NOW);
+        assert!(!space.has_room(NOW), "not before the space is measured again");
+        assert!(space.has_room(NOW.plus_ms(MEASURED_EVERY_MS)));
         assert!(dir.path().join("reserve").exists());
     }
 }

@@ -67,10 +67,10 @@ impl Journal for Told {
     fn save_fold(&mut self, _: &str, _: Position, _: &str) -> Result<(), Error> {
         Ok(())
     }
-    fn has_room(&mut self) -> bool {
+    fn has_room(&mut self, _: Timestamp) -> bool {
         self.room
     }
-    fn free_reserve(&mut self) {
+    fn free_reserve(&mut self, _: Timestamp) {
         self.room = false;
     }
     fn lag(&self) -> usize {
@@ -159,6 +159,7 @@ pub(crate) fn offer(id: u128, key: Option<&str>) -> Command {
             branch_of: None,
             parent: None,
             coordinator: None,
+            on_parent_end: tasuki_core::tree::OnParentEnd::Cancel,
         },
         from: "planner".parse().unwrap(),
         to: Target::Agent("coder".parse().unwrap()),
@@ -171,6 +172,7 @@ pub(crate) fn offer(id: u128, key: Option<&str>) -> Command {
         contract: tasuki_core::contract::Contract::default(),
         after: None,
         lifted: Vec::new(),
+        above: Vec::new(),
         dead_end: None,
         expires_at: Timestamp(1_000_000),
         not_before: None,
@@ -236,7 +238,7 @@ async fn a_batch_that_found_the_file_busy_is_taken_back_whole() {
     stage.say(Ok(()));
     let again = only(stage.send(offer(3, Some("k-1"))).await.unwrap()).unwrap();
     assert!(!again.outcome.repeated);
-    assert_eq!(again.handoffs[0].at, Position(2));
+    assert_eq!(again.handoffs[0].last_pos, Position(2));
     only(stage.send(claim(1)).await.unwrap()).unwrap();
 }
 
@@ -318,7 +320,7 @@ async fn a_full_queue_refuses_at_once() {
         let (reply, answer) = oneshot::channel();
         let sent = stage
             .handle
-            .send(Message::Execute(vec![Command::of_broker(commands::Sweep { max: 1 })], reply));
+            .send(Message::Execute(vec![Command::of_broker(commands::Sweep::now(1))], reply));
         sent.map(|()| answer)
     };
     let waiting: Vec<_> = (0..QUEUE_MAX).map(|_| sweep().unwrap()).collect();

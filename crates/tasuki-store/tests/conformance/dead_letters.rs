@@ -48,7 +48,7 @@ pub(crate) async fn redriving_makes_a_new_handoff_with_the_old_envelope(stage: S
     stage.kill(dead).await;
     let new = stage.redrive(dead).await.unwrap().outcome.handoffs[0];
     let (old, fresh) = (stage.handoff(dead).await, stage.handoff(new).await);
-    assert_eq!((fresh.envelope, fresh.envelope_at), (old.envelope, old.envelope_at));
+    assert_eq!((fresh.envelope, fresh.envelope_pos), (old.envelope, old.envelope_pos));
     assert_eq!(fresh.redrive_of, Some(dead));
     let State::DeadLettered { review, .. } = &old.state else { panic!("{old:?}") };
     assert_eq!(*review, Some(Review::Redriven { to: new, changed: None }));
@@ -74,11 +74,11 @@ pub(crate) async fn discarding_keeps_the_reason_and_ends_the_task(stage: Stage) 
     stage.run(discard()).await.unwrap();
     assert!(stage.run(discard()).await.unwrap().outcome.repeated);
     let old = stage.handoff(dead).await;
-    let State::DeadLettered { review: Some(Review::Discarded { reason_at }), .. } = old.state
+    let State::DeadLettered { review: Some(Review::Discarded { reason_pos }), .. } = old.state
     else {
         panic!("{old:?}");
     };
-    assert_eq!(stage.store.bodies(vec![reason_at]).await.unwrap(), [Some(body("pointless"))]);
+    assert_eq!(stage.store.bodies(vec![reason_pos]).await.unwrap(), [Some(body("pointless"))]);
     assert_eq!(stage.task_of(dead).await.state, TaskState::Failed);
     assert_eq!(code(stage.redrive(dead).await), "already_reviewed");
 }

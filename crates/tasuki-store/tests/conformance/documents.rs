@@ -93,7 +93,7 @@ impl Stage {
     }
 
     async fn erase_revision(&self, name: &str, revision: u32) -> Result<Done, Error> {
-        let at = self.kept(name, Some(revision)).await.unwrap().revision.at;
+        let at = self.kept(name, Some(revision)).await.unwrap().revision.body_pos;
         self.erase(Erasable::Revision { id: id(name), revision, at }).await
     }
 
@@ -103,13 +103,13 @@ impl Stage {
         let proof = self.claim(handoff, "coder").await;
         let done = self.act(handoff, proof, complete("done")).await.unwrap();
         let handoff = &done.handoffs[0];
-        (handoff.id, vec![handoff.envelope_at, handoff.at])
+        (handoff.id, vec![handoff.envelope_pos, handoff.last_pos])
     }
 
     async fn quota(&self, bytes: u64) {
         let quotas = Quotas { stored_bytes: Some(bytes), ..Quotas::default() };
         let wish = RegistryWish::SetTenant(Tenant { id: "default".parse().unwrap(), quotas });
-        self.run(Command::registry(Actor::Broker, wish)).await.unwrap();
+        self.run(Command::registry(Actor::Broker, None, wish)).await.unwrap();
     }
 }
 
@@ -194,12 +194,12 @@ pub(crate) async fn marks_and_tombstones_show_in_listings(stage: Stage) {
     assert_eq!(stage.listed(all()).await, ["ms-2"]);
     let both = DocumentFilter { superseded: true, deleted: true, ..all() };
     assert_eq!(stage.listed(both).await, ["ms-1", "ms-3", "ms-2"]);
-    let before = stage.kept("ms-3", None).await.unwrap().document.at;
+    let before = stage.kept("ms-3", None).await.unwrap().document.last_pos;
     let page = DocumentFilter { superseded: true, before: Some(before), ..all() };
     assert_eq!(stage.listed(page).await, ["ms-2"]);
     let tombstone = stage.kept("ms-1", None).await.unwrap();
     let deleted = tombstone.document.deleted.clone().unwrap();
-    let reason = stage.store.bodies(vec![deleted.reason_at]).await.unwrap();
+    let reason = stage.store.bodies(vec![deleted.reason_pos]).await.unwrap();
     assert_eq!(reason, [Some(body("wrong"))]);
     assert_eq!(code(stage.edit("ms-1", "x").await), "memory_deleted");
     assert_eq!(code(stage.edit("ms-3", "x").await), "memory_superseded");

@@ -9,7 +9,7 @@ use tasuki_core::commands::{Command, OpenTask};
 use tasuki_core::handoff::StateName;
 use tasuki_core::ids::{ChannelId, Project};
 use tasuki_core::{Handoff, Position, Target, Task, TaskId, TaskState};
-use tasuki_store::{HandoffFilter, TaskFilter};
+use tasuki_store::{Counts, HandoffFilter, TaskFilter};
 
 use crate::reading::{handoffs, populate, tasks};
 use crate::stage::{Backend, Stage};
@@ -56,11 +56,12 @@ fn open(
     let open = OpenTask {
         task: TaskId(stage.next_id()),
         intent: body("do it"),
-        correlation_id: None,
+        correlation_id: project.as_ref().map(|_| "order-7".parse().unwrap()),
         project,
         parent: None,
         coordinator: None,
         channel,
+        on_parent_end: tasuki_core::tree::OnParentEnd::Cancel,
     };
     Command::by(agent(owner), open)
 }
@@ -107,7 +108,11 @@ pub(crate) async fn handoffs_are_listed_by_any_filters_together(mut stage: Stage
     let targets: Vec<Option<Target>> =
         maybe([to("coder"), to_any("review"), to("acme/coder"), to_any("acme/review"), to("x")]);
     for turn in 0..6 {
-        let (all, _) = everything(&stage).await;
+        let (all, tasks) = everything(&stage).await;
+        for tenant in &tenants {
+            let counts = stage.store.counts(tenant.clone()).await.unwrap();
+            assert_eq!(counts, Counts::of(tenant.as_ref(), &all, &tasks), "{tenant:?}");
+        }
         for _ in 0..60 {
             let before = chances.of(&[None, None, Some(chances_id(&all, &mut Chances(turn + 3)))]);
             let filter = HandoffFilter {
@@ -124,8 +129,8 @@ pub(crate) async fn handoffs_are_listed_by_any_filters_together(mut stage: Stage
             let page = chances.of(&[2, 1000]);
             let listed = handoffs(&*stage.store, &filter, page).await;
             let (listed, expected): (Vec<_>, Vec<_>) = (
-                listed.iter().map(|h| (h.id, h.at)).collect(),
-                expected.iter().map(|h| (h.id, h.at)).collect(),
+                listed.iter().map(|h| (h.id, h.last_pos)).collect(),
+                expected.iter().map(|h| (h.id, h.last_pos)).collect(),
             );
             assert_eq!(listed, expected, "{filter:?} by {page}");
         }
@@ -157,6 +162,7 @@ pub(crate) async fn tasks_are_listed_by_any_filters_together(mut stage: Stage) {
                 channel: chances.of(&[None, None, None, Some("news".parse().unwrap())]),
                 after: None,
                 project: chances.of(&projects),
+                correlation: chances.of(&[None, None, Some("order-7".parse().unwrap())]),
                 before: chances.of(&[None, None, Some(some.id)]),
                 max: 0,
             };
@@ -166,10 +172,10 @@ pub(crate) async fn tasks_are_listed_by_any_filters_together(mut stage: Stage) {
             assert!(listed.iter().eq(expected), "{filter:?} by {page}");
 
             // From a position on they come in the order in which they were opened.
-            let after = Some(chances.of(&[Position(0), some.intent_at]));
+            let after = Some(chances.of(&[Position(0), some.intent_pos]));
             let filter = TaskFilter { after, max: 3, ..filter };
             let mut expected: Vec<_> = all.iter().filter(|t| filter.lets_through(t)).collect();
-            expected.sort_by_key(|task| task.intent_at);
+            expected.sort_by_key(|task| task.intent_pos);
             expected.truncate(3);
             let listed = stage.store.list_tasks(filter.clone()).await.unwrap();
             assert!(listed.iter().eq(expected), "{filter:?}");

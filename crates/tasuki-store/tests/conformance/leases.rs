@@ -5,6 +5,7 @@ use tasuki_core::commands::{self, Act, Command, Proof};
 use tasuki_core::event::FailureClass;
 use tasuki_core::handoff::AttemptEnd;
 use tasuki_core::{ClaimId, Event, Fence, State, Terms};
+use tasuki_store::Clock;
 
 use crate::stage::{Stage, code, proof_of};
 use crate::support::{HOUR, SECOND, agent, body, complete, fail, to, to_any};
@@ -162,7 +163,7 @@ pub(crate) async fn one_sweep_takes_no_more_than_it_was_told(stage: Stage) {
     }
     stage.clock.advance_ms(LEASE);
     let swept =
-        stage.run(Command::of_broker(commands::Sweep { max: 3 })).await.unwrap().outcome.handoffs;
+        stage.run(Command::of_broker(commands::Sweep::now(3))).await.unwrap().outcome.handoffs;
     assert_eq!(swept, claimed[..3], "the longest due first");
     assert_eq!(stage.sweep().await, claimed[3..]);
 }
@@ -182,4 +183,24 @@ pub(crate) async fn raising_the_epoch_makes_every_claim_stale(stage: Stage) {
     assert_eq!(stage.handoff(id).await.losses, 0, "a restore counts against nobody");
     stage.act(id, new, fail(FailureClass::Unknown)).await.unwrap();
     stage.verified().await;
+}
+
+/// As when a process is stopped while the sweep waits in its queue.
+pub(crate) async fn a_sweep_judges_by_the_time_at_which_it_was_asked_for(stage: Stage) {
+    let id = stage.offered().await;
+    let proof = stage.claim(id, "coder").await;
+    let asked = stage.clock.now();
+    stage.clock.advance_ms(60 * 60 * 1000);
+    let sweep = |until| Command::of_broker(commands::Sweep { max: 10, until });
+    let swept = stage.run(sweep(asked)).await.unwrap();
+    assert_eq!(swept.outcome.handoffs, []);
+    assert!(stage.handoff(id).await.state.claim().is_some());
+    let due = *stage.store.next_due().borrow();
+    assert!(due.is_some_and(|due| due <= stage.clock.now()), "it is not forgotten: {due:?}");
+    stage.act(id, proof, complete("done")).await.unwrap();
+    let id = stage.offered().await;
+    stage.claim(id, "coder").await;
+    stage.clock.advance_ms(60 * 60 * 1000);
+    let swept = stage.run(sweep(stage.clock.now())).await.unwrap();
+    assert_eq!(swept.outcome.handoffs, [id]);
 }

@@ -23,11 +23,11 @@ pub(crate) async fn offered_work_is_claimed_started_and_completed(stage: Stage) 
 
     stage.act(id, proof, complete("done")).await.unwrap();
     let handoff = stage.handoff(id).await;
-    let State::Completed { result, result_at, fence, .. } = handoff.state else {
+    let State::Completed { result, result_pos, fence, .. } = handoff.state else {
         panic!("{handoff:?}");
     };
     assert_eq!((result, fence), (body("done").hash, proof.fence));
-    let stored = stage.store.bodies(vec![result_at]).await.unwrap();
+    let stored = stage.store.bodies(vec![result_pos]).await.unwrap();
     assert_eq!(stored, [Some(body("done"))]);
     let task = stage.task_of(id).await;
     assert_eq!((task.state, task.live), (TaskState::Completed, None));
@@ -130,10 +130,12 @@ pub(crate) async fn a_task_without_a_handoff_is_opened_and_cancelled(stage: Stag
         parent: None,
         coordinator: None,
         channel: None,
+        on_parent_end: tasuki_core::tree::OnParentEnd::Cancel,
     };
     let done = stage.run(Command::by(agent("planner"), open)).await.unwrap();
     assert_eq!(done.task.unwrap().state, TaskState::Open);
-    let cancel = Command::by(agent("planner"), commands::CancelTask { task, reason: None });
+    let cancel =
+        Command::by(agent("planner"), commands::CancelTask { task, reason: None, letter: None });
     let done = stage.run(cancel).await.unwrap();
     assert_eq!(done.task.unwrap().state, TaskState::Cancelled);
     assert_eq!(stage.store.task(task).await.unwrap().unwrap().state, TaskState::Cancelled);
@@ -145,14 +147,15 @@ pub(crate) async fn what_was_never_there_is_not_found(stage: Stage) {
     assert_eq!(stage.store.handoff(handoff).await.unwrap(), None);
     assert!(stage.store.chain(task).await.unwrap().is_empty());
     assert_eq!(code(stage.try_claim(handoff, "coder").await), "handoff_not_found");
-    let cancel = Command::by(agent("planner"), commands::CancelTask { task, reason: None });
+    let cancel =
+        Command::by(agent("planner"), commands::CancelTask { task, reason: None, letter: None });
     assert_eq!(code(stage.run(cancel).await), "task_not_found");
 }
 
 pub(crate) async fn a_closed_store_takes_nothing_more(stage: Stage) {
     let id = stage.offered().await;
     stage.store.close().await;
-    let sweep = || vec![Command::of_broker(commands::Sweep { max: 1 })];
+    let sweep = || vec![Command::of_broker(commands::Sweep::now(1))];
     assert!(matches!(stage.store.execute(sweep()).await, Err(Error::Closed)));
     assert!(matches!(stage.store.handoff(id).await, Err(Error::Closed)));
     assert!(matches!(stage.store.task(TaskId(1)).await, Err(Error::Closed)));

@@ -2,6 +2,7 @@
 //! One suite that every backend passes. A behaviour is a story told on a [`stage::Stage`]; the
 //! list below plays each of them on each backend, and a new backend is one more line at the end.
 #![cfg(test)]
+#![allow(clippy::disallowed_methods, reason = "a wait by the real clock is a safety net")]
 
 mod claims;
 mod dead_letters;
@@ -9,6 +10,7 @@ mod documents;
 mod filters;
 mod leases;
 mod lifecycle;
+mod lifts;
 mod model;
 mod news;
 mod patterns;
@@ -16,7 +18,6 @@ mod races;
 mod reading;
 mod registry;
 mod repeats;
-mod sash;
 #[allow(dead_code, reason = "the tests of SQLite alone use the rest")]
 mod stage;
 
@@ -98,6 +99,7 @@ macro_rules! conforms {
                 a_key_is_remembered_for_a_day_and_not_longer
                 opening_a_task_takes_a_key_too;
             leases:
+                a_sweep_judges_by_the_time_at_which_it_was_asked_for
                 silence_past_the_lease_gives_the_work_to_another
                 a_claim_is_shown_by_both_of_its_halves
                 a_late_completion_is_refused_and_recorded_once
@@ -135,7 +137,7 @@ macro_rules! conforms {
                 a_resource_has_one_holder_until_its_claim_ends
                 what_is_built_on_a_retracted_result_is_held_back
                 a_dead_letter_is_taken_for_review_and_amended_once;
-            sash:
+            lifts:
                 what_is_lifted_must_be_known_to_the_next_hop
                 an_offer_of_what_came_back_knows_what_was_lifted_meanwhile
                 a_fetch_of_what_was_trimmed_is_counted_once_for_each_memory;

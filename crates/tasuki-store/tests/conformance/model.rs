@@ -142,11 +142,11 @@ impl Pair {
         let filter = HandoffFilter { max: usize::MAX, ..Default::default() };
         let listed = self.store.list_handoffs(filter).await.unwrap();
         assert!(
-            listed.iter().map(|h| (h.id, h.at)).eq(world
+            listed.iter().map(|h| (h.id, h.last_pos)).eq(world
                 .handoffs
                 .values()
                 .rev()
-                .map(|h| (h.id, h.at)))
+                .map(|h| (h.id, h.last_pos)))
         );
         let new = self.store.verify_new().await.unwrap();
         let verdict = self.store.verify().await.unwrap();

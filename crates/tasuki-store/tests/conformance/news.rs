@@ -59,7 +59,10 @@ pub(crate) async fn subscribers_see_what_an_event_led_to(stage: Stage) {
     while let Ok(committed) = news.try_recv() {
         for change in &committed.changes {
             let (handoff, task) = (change.handoff.as_ref().unwrap(), change.task.as_ref().unwrap());
-            assert_eq!((handoff.at, task.at), (change.sealed.position, change.sealed.position));
+            assert_eq!(
+                (handoff.last_pos, task.last_pos),
+                (change.sealed.position, change.sealed.position)
+            );
             states.push((handoff.state.name().as_str(), task.state.as_str()));
         }
     }
@@ -170,6 +173,6 @@ pub(crate) async fn one_call_is_one_commit(stage: Stage) {
     assert_eq!((stats.commits, stats.events), (1, COMMANDS_MAX as u64));
 
     let too_many =
-        (0..=COMMANDS_MAX).map(|_| Command::of_broker(commands::Sweep { max: 1 })).collect();
+        (0..=COMMANDS_MAX).map(|_| Command::of_broker(commands::Sweep::now(1))).collect();
     assert!(matches!(stage.store.execute(too_many).await, Err(Error::Overloaded)));
 }

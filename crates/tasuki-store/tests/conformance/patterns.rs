@@ -4,7 +4,7 @@
 
 use tasuki_core::breaker::BreakerState;
 use tasuki_core::commands::{self, Act, Offer, OfferTask, OpenTask, Proof, Publish};
-use tasuki_core::contract::{After, Contract};
+use tasuki_core::contract::After;
 use tasuki_core::event::{FailureClass, TaintPolicy};
 use tasuki_core::{Command, HandoffId, Position, TaskId, Terms};
 use tasuki_store::TaskFilter;
@@ -30,7 +30,7 @@ async fn exhaust(stage: &Stage, name: &str) -> HandoffId {
 
 fn breaker(stage: &Stage, name: &str) -> BreakerState {
     let registry = stage.store.registry().borrow().clone();
-    let known = registry.breakers.get(&to(name)).cloned();
+    let known = registry.guards.breakers.get(&to(name)).cloned();
     known.map_or(BreakerState::Closed, |known| known.state(stage.now()))
 }
 
@@ -47,7 +47,8 @@ pub(crate) async fn a_breaker_opens_outlives_a_restart_and_closes(stage: Stage) 
     let stage = again(stage).await;
     assert_eq!(code(stage.send(stage.offer(to("flaky"))).await), "target_unavailable");
     stage.clock.advance_ms(60_000);
-    assert_eq!(breaker(&stage, "flaky"), BreakerState::HalfOpen);
+    let half_open = BreakerState::HalfOpen { claimed: false, until: None };
+    assert_eq!(breaker(&stage, "flaky"), half_open);
     let probe = stage.offer_to(to("flaky"), |_| {}).await;
     assert_eq!(code(stage.send(stage.offer(to("flaky"))).await), "target_unavailable");
     let proof = stage.claim(probe, "flaky").await;
@@ -65,8 +66,7 @@ pub(crate) async fn what_is_not_claimed_in_time_goes_from_one_to_the_next(stage:
         .offer_to(to("first"), |offer| {
             offer.terms.ack_ms = Some(15_000);
             offer.ordering_key = Some("one".parse().unwrap());
-            offer.contract =
-                Contract { fallbacks: vec![to("second"), to_any("review")], ..Contract::default() };
+            offer.contract.routing.fallbacks = vec![to("second"), to_any("review")];
         })
         .await;
     assert!(stage.wait_and_sweep(14_999).await.is_empty());
@@ -95,6 +95,7 @@ fn below(stage: &Stage, parent: TaskId, receiver: &str) -> Offer {
         coordinator: None,
         project: None,
         branch_of: None,
+        on_parent_end: tasuki_core::tree::OnParentEnd::Cancel,
     };
     Offer { task, control: tasuki_core::envelope::Control::Awaited, ..stage.offer(to(receiver)) }
 }
@@ -109,6 +110,7 @@ fn publication(stage: &Stage, receivers: usize) -> (TaskId, Publish) {
         project: None,
         coordinator: None,
         channel: Some("news".parse().unwrap()),
+        on_parent_end: tasuki_core::tree::OnParentEnd::Cancel,
     };
     let offers = (0..receivers).map(|number| below(stage, task, &format!("agent-{number}")));
     let offers = offers.collect();
@@ -171,9 +173,9 @@ pub(crate) async fn a_resource_has_one_holder_until_its_claim_ends(stage: Stage)
     stage.act(one, first, Act::Release).await.unwrap();
     stage.act(two, second, reserve("src/a.rs")).await.unwrap();
     stage.wait_and_sweep(60_000).await;
-    assert!(stage.store.registry().borrow().reservations.is_empty(), "its lease was lost");
+    assert!(stage.store.registry().borrow().guards.reservations.is_empty(), "its lease was lost");
     let stage = again(stage).await;
-    assert!(stage.store.registry().borrow().reservations.is_empty());
+    assert!(stage.store.registry().borrow().guards.reservations.is_empty());
     stage.verified().await;
 }
 
@@ -194,7 +196,7 @@ pub(crate) async fn what_is_built_on_a_retracted_result_is_held_back(stage: Stag
     let policy = TaintPolicy::Block;
     let retract = Command::by(
         agent("coder"),
-        commands::Retract { handoff: id, reason: body("wrong"), policy },
+        commands::Retract { handoff: id, reason: body("wrong"), policy, above: None },
     );
     stage.run(retract.clone()).await.unwrap();
     assert!(stage.run(retract).await.unwrap().outcome.repeated);

@@ -57,6 +57,7 @@ pub(crate) async fn populate(stage: &Stage) {
             parent,
             coordinator: None,
             channel: None,
+            on_parent_end: tasuki_core::tree::OnParentEnd::Cancel,
         };
         stage.run(Command::by(agent("planner"), open)).await.unwrap();
         parent = Some(task);
@@ -281,7 +282,7 @@ pub(crate) async fn one_look_shows_everything_that_was_named(stage: Stage) {
             assert_eq!(sight.envelope(handoff).unwrap().hash, handoff.envelope, "{moment}");
         }
         // An offer that opens its task brings the intent with its envelope.
-        assert_eq!(open.intent_at, under_way.envelope_at);
+        assert_eq!(open.intent_pos, under_way.envelope_pos);
         assert!(sight.intent(open).is_some(), "{moment}");
         // A listing lets rows catch up, so what has ended leaves the RAM.
         stage.store.list_handoffs(HandoffFilter { max: 1, ..Default::default() }).await.unwrap();

@@ -23,7 +23,7 @@ const SECRET: Hash = Hash([7; 32]);
 
 impl Stage {
     async fn change(&self, wish: RegistryWish) -> Result<Done, Error> {
-        self.run(Command::registry(Actor::Agent(agent("admin")), wish)).await
+        self.run(Command::registry(Actor::Broker, None, wish)).await
     }
 
     async fn publish(&self, name: &str, text: &str) {
@@ -48,6 +48,8 @@ impl Stage {
             issued_at: self.now(),
             expires_at: None,
             ended_at: None,
+            made_by: None,
+            made_from: None,
         };
         self.change(RegistryWish::IssueToken(token)).await.unwrap();
     }
@@ -79,15 +81,16 @@ pub(crate) async fn what_is_known_outlives_a_restart(stage: Stage) {
     stage.change(drain).await.unwrap();
     let before = stage.store.registry().borrow().clone();
     assert_eq!(before.agents[&agent("coder")].manifest.as_ref().unwrap().version, 2);
-    assert_eq!(stage.store.manifest(&agent("coder")).await.unwrap(), Some(body("second")));
-    assert_eq!(stage.store.manifest(&agent("nobody")).await.unwrap(), None);
+    assert_eq!(stage.store.manifests(vec![agent("coder")]).await.unwrap(), [Some(body("second"))]);
+    let both = vec![agent("nobody"), agent("coder")];
+    assert_eq!(stage.store.manifests(both).await.unwrap(), [None, Some(body("second"))]);
     if stage.backend == Backend::Volatile {
         return;
     }
     let stage = stage.restart().await;
     let after = stage.store.registry().borrow().clone();
     assert_eq!(after, before);
-    assert_eq!(stage.store.manifest(&agent("coder")).await.unwrap(), Some(body("second")));
+    assert_eq!(stage.store.manifests(vec![agent("coder")]).await.unwrap(), [Some(body("second"))]);
     stage.verified().await;
 }
 
@@ -238,6 +241,7 @@ pub(crate) async fn tasks_are_listed_by_their_project_before_and_after_a_restart
             project: project.map(|project| project.parse().unwrap()),
             coordinator: None,
             channel: None,
+            on_parent_end: tasuki_core::tree::OnParentEnd::Cancel,
         };
         stage.run(Command::by(agent("planner"), open)).await.unwrap();
         task
@@ -259,7 +263,10 @@ pub(crate) async fn tasks_are_listed_by_their_project_before_and_after_a_restart
     let task = stage.store.task(web).await.unwrap().unwrap();
     assert_eq!(task.project.as_ref().map(|project| project.as_str()), Some("web"));
     // A change of the task keeps it where it is.
-    let cancel = Command::by(agent("planner"), commands::CancelTask { task: web, reason: None });
+    let cancel = Command::by(
+        agent("planner"),
+        commands::CancelTask { task: web, reason: None, letter: None },
+    );
     stage.run(cancel).await.unwrap();
     assert_eq!(listed(&stage).await, [again, web]);
 }

@@ -63,6 +63,7 @@ pub(crate) async fn opening_a_task_takes_a_key_too(stage: Stage) {
             parent: None,
             coordinator: None,
             channel: None,
+            on_parent_end: tasuki_core::tree::OnParentEnd::Cancel,
         };
         stage.run(Command::by(agent("planner"), open).with_key(key("k-1", request)))
     };

@@ -109,7 +109,7 @@ impl Stage {
     }
 
     pub(crate) async fn sweep(&self) -> Vec<HandoffId> {
-        self.run(Command::of_broker(commands::Sweep { max: 100 })).await.unwrap().outcome.handoffs
+        self.run(Command::of_broker(commands::Sweep::now(100))).await.unwrap().outcome.handoffs
     }
 
     pub(crate) async fn wait_and_sweep(&self, ms: u64) -> Vec<HandoffId> {
@@ -127,6 +127,7 @@ impl Stage {
             coordinator: None,
             project: None,
             branch_of: None,
+            on_parent_end: tasuki_core::tree::OnParentEnd::Cancel,
         }
     }
 
@@ -147,6 +148,7 @@ impl Stage {
             contract: tasuki_core::contract::Contract::default(),
             after: None,
             lifted: Vec::new(),
+            above: Vec::new(),
             dead_end: None,
             expires_at: self.now().plus_ms(DAY),
             not_before: None,
@@ -204,7 +206,11 @@ impl Stage {
 
     pub(crate) async fn redrive(&self, handoff: HandoffId) -> Result<Done, Error> {
         let new = HandoffId(self.next_id());
-        self.run(Command::by(agent("person"), commands::Redrive { handoff, new, to: None })).await
+        self.run(Command::by(
+            agent("person"),
+            commands::Redrive { handoff, new, to: None, expires_in_ms: None },
+        ))
+        .await
     }
 
     /// Makes a dead letter of a handoff that the coder could claim.

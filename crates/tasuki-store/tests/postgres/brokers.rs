@@ -129,7 +129,7 @@ async fn sweepers_at_every_broker_do_what_is_due_once() {
     assert_eq!(brokers[1].claim_next("coder", 30).await.len(), 30);
     brokers[0].clock.advance_ms(60_000);
     let sweeps =
-        brokers.iter().map(|stage| stage.run(Command::of_broker(commands::Sweep { max: 100 })));
+        brokers.iter().map(|stage| stage.run(Command::of_broker(commands::Sweep::now(100))));
     let swept = join_all(sweeps).await.into_iter().map(|done| done.unwrap().outcome.handoffs.len());
     assert_eq!(swept.sum::<usize>(), 30);
     for id in ids {

@@ -58,7 +58,7 @@ async fn remembered(stage: &Stage) {
             .unwrap();
     }
     let first = stage.store.documents(vec![(id.clone(), Some(1))]).await.unwrap().pop().unwrap();
-    let what = Erasable::Revision { id, revision: 1, at: first.unwrap().revision.at };
+    let what = Erasable::Revision { id, revision: 1, at: first.unwrap().revision.body_pos };
     let erase = Erase { what, reason: body("by request") };
     stage.run(Command::by(agent("admin"), erase)).await.unwrap();
 }

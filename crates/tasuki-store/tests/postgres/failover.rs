@@ -49,7 +49,7 @@ async fn after_a_failover_that_lost_writes_fences_rise_and_the_old_holder_is_ref
     // Positions are given a second time: what stood there before the failover is forgotten.
     for _ in 0..5 {
         let new = stage.offered().await;
-        let at = stage.handoff(new).await.envelope_at;
+        let at = stage.handoff(new).await.envelope_pos;
         let envelope = stage.store.bodies(vec![at]).await.unwrap().pop().unwrap().unwrap();
         assert_eq!(envelope.text(), body(&format!("envelope {new}")).text());
         while !heard(&news.recv().await.unwrap(), new) {}

@@ -2,6 +2,7 @@
 //! What only a store that several brokers share can show: brokers that race, a database that goes
 //! away and comes back, a failover. What every backend does is in the conformance suite.
 #![cfg(test)]
+#![allow(clippy::disallowed_methods, reason = "a wait by the real clock is a safety net")]
 
 mod alive;
 mod brokers;

@@ -50,6 +50,7 @@ async fn an_idle_store_seals_what_it_has() {
             if checkpoints.last().is_some_and(|last| last.position == stage.store.head()) {
                 return checkpoints;
             }
+            stage.clock.advance_ms(20);
             tokio::task::yield_now().await;
         }
     };

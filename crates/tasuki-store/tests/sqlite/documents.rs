@@ -39,7 +39,7 @@ impl Stage {
     async fn erase_first(&self, name: &str) {
         let id: tasuki_core::DocumentId = name.parse().unwrap();
         let kept = self.store.documents(vec![(id.clone(), Some(1))]).await.unwrap();
-        let at = kept[0].as_ref().unwrap().revision.at;
+        let at = kept[0].as_ref().unwrap().revision.body_pos;
         self.erase(Erasable::Revision { id, revision: 1, at }).await;
     }
 
@@ -53,7 +53,7 @@ impl Stage {
         let handoff = self.offered().await;
         let proof = self.claim(handoff, "coder").await;
         let done = self.act(handoff, proof, complete("done")).await.unwrap();
-        let at = vec![done.handoffs[0].envelope_at];
+        let at = vec![done.handoffs[0].envelope_pos];
         self.erase(Erasable::Handoff { id: handoff, at }).await;
     }
 }
@@ -122,7 +122,7 @@ async fn a_body_that_is_missing_without_a_word_is_damage() {
     let stage = open().await;
     stage.lived_in().await;
     let kept = stage.store.documents(vec![("ms-1".parse().unwrap(), None)]).await.unwrap();
-    let at = kept[0].as_ref().unwrap().revision.at;
+    let at = kept[0].as_ref().unwrap().revision.body_pos;
     stage.store.close().await;
     let db = database(&stage.dir);
     db.execute("UPDATE event SET body = NULL WHERE position = ?", [at.0 as i64]).unwrap();

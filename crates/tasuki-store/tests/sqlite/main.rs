@@ -2,6 +2,7 @@
 //! What only a store that keeps files can show: restarts, crashes, backups, tampering. What every
 //! backend does is in the conformance suite.
 #![cfg(test)]
+#![allow(clippy::disallowed_methods, reason = "a wait by the real clock is a safety net")]
 
 mod checkpointing;
 mod documents;

@@ -110,6 +110,7 @@ async fn a_crash_while_rows_catch_up_loses_nothing() {
     for behind in [5000, 3000, 1500, 1] {
         let caught_up = async {
             while stage.store.stats().projection_lag > behind {
+                stage.clock.advance_ms(20);
                 tokio::task::yield_now().await;
             }
         };

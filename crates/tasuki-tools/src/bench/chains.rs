@@ -89,6 +89,7 @@ impl Chains {
                     payload: "x".repeat(self.payload),
                     course: course.clone(),
                 };
+                // Not watched: it is joined below, and a measurement without it fails.
                 clients.push(tokio::spawn(worker.work()));
             }
             stages.push(clients);

@@ -72,6 +72,7 @@ impl Claims {
             let turns = self.claims / self.clients.max(1);
             let offer = offer(&format!("bench-{number}"), "bench", self.payload).to_string();
             let claim = claim(&format!("bench-{number}"), "bench", 1).to_string();
+            // Not watched: it is joined below, and a measurement without it fails.
             clients.push(tokio::spawn(async move {
                 let mut times = histogram();
                 for _ in 0..turns {
@@ -111,6 +112,7 @@ impl Claims {
             let one = offer(&name, capability, self.payload);
             let offers = json!({ "offers": vec![one; FILL_BATCH] }).to_string();
             let claim = claim(&name, capability, FILL_BATCH).to_string();
+            // Not watched: it is joined below, and a measurement without it fails.
             clients.push(tokio::spawn(async move {
                 for _ in 0..batches {
                     http.post("/v1/handoffs/batch", offers.clone().into()).await?;

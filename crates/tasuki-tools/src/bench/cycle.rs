@@ -47,6 +47,7 @@ impl Cycle {
         let mut workers = Vec::new();
         for number in 0..self.clients {
             let worker = Worker::connect(&host, number, self.payload, self.batch).await?;
+            // Not watched: it is joined below, and a measurement without it fails.
             workers.push(tokio::spawn(worker.run(start, end)));
         }
         let mut total = Measured::new();

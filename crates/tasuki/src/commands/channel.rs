@@ -3,7 +3,7 @@
 
 use clap::{Args, Subcommand};
 use tasuki_core::ids::{ChannelId, IdempotencyKey};
-use tasuki_core::{AgentId, Position};
+use tasuki_core::{AgentId, Cursor};
 use tasuki_protocol as wire;
 
 use crate::args::{json, millis};
@@ -72,9 +72,9 @@ struct Publish {
 #[derive(Args)]
 struct Messages {
     channel: ChannelId,
-    /// Only what was told after this position
-    #[arg(long, value_name = "POSITION", default_value_t = 0)]
-    after: u64,
+    /// Only what was told after the message at this position
+    #[arg(long, value_name = "POSITION")]
+    after: Option<Cursor>,
     /// How many at most, up to 1000
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: usize,
@@ -105,7 +105,7 @@ fn subscribers(channel: &wire::Channel) -> String {
     if channel.subscribers.is_empty() {
         return format!("nobody subscribes to {}", channel.channel);
     }
-    let rows = channel.subscribers.iter().map(|it| [it.agent.to_string(), it.since.0.to_string()]);
+    let rows = channel.subscribers.iter().map(|it| [it.agent.to_string(), it.since.to_string()]);
     table(["subscriber", "since"], rows)
 }
 
@@ -139,7 +139,7 @@ impl Publish {
                 .with("task", told.task_id)
                 .with("receivers", told.handoffs.len())
                 .maybe("listening", absent)
-                .with("position", told.position.0)
+                .with("position", told.position)
                 .with("next", client.command(&format!("task join {}", told.task_id)))
                 .text()
         })
@@ -148,26 +148,31 @@ impl Publish {
 
 impl Messages {
     async fn run(self, client: &Client, output: Output) -> anyhow::Result<()> {
-        let query =
-            [("after", Some(self.after.to_string())), ("limit", Some(self.limit.to_string()))];
+        let query = [
+            ("after", self.after.map(|after| after.to_string())),
+            ("limit", Some(self.limit.to_string())),
+        ];
         let reply = client.get(&path(&self.channel, "/messages"), &query).await?;
         output.reply(&reply, |page: wire::Messages| {
             if page.messages.is_empty() {
                 return "nothing was told".to_owned();
             }
             let rows = page.messages.iter().map(|it| {
-                let Position(at) = it.position;
                 [
-                    at.to_string(),
+                    it.position.to_string(),
                     it.from_agent.to_string(),
                     it.task_id.to_string(),
                     it.intent.clone(),
                 ]
             });
+            let missed = match page.missed {
+                Some(_) => "messages before these may be missing: the broker lost the log's end\n",
+                None => "",
+            };
             format!(
-                "{}more with --after {}\n",
+                "{missed}{}more with --after {}\n",
                 table(["position", "from", "task", "intent"], rows),
-                page.next.0
+                page.next
             )
         })
     }

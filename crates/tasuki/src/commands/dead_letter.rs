@@ -29,7 +29,7 @@ enum Verb {
     /// Show a dead letter with its envelope and what its attempts reported
     Show(Show),
     /// Send a dead letter on its way again, as a new linked handoff
-    Redrive(On),
+    Redrive(Redrive),
     /// Put a dead letter away, with a reason
     Discard(Discard),
     /// Show dead letters by what they died of
@@ -75,6 +75,23 @@ struct On {
     by: AgentId,
 }
 
+/// How long what goes on may take this time.
+#[derive(Args)]
+struct Anew {
+    /// How long it may take this time, such as 2h; as long as before without it, and at least the
+    /// broker's own span if it expired
+    #[arg(long, value_name = "SPAN", value_parser = millis)]
+    expires_in: Option<u64>,
+}
+
+#[derive(Args)]
+struct Redrive {
+    #[command(flatten)]
+    on: On,
+    #[command(flatten)]
+    anew: Anew,
+}
+
 #[derive(Args)]
 struct Discard {
     #[command(flatten)]
@@ -91,23 +108,25 @@ impl DeadLetter {
             Verb::List(list) => list.run(client, output).await?,
             Verb::Show(show) => show.run(client, output).await?,
             Verb::Groups => groups(client, output).await?,
-            Verb::Decide(decide) => decide.run(client, output).await?,
-            Verb::Redrive(On { handoff, by }) => {
-                again(client, output, handoff, "redrive", &wire::Approve { by }).await?;
+            Verb::Decide(decide) => return decide.run(client, output).await,
+            Verb::Redrive(Redrive { on, anew }) => {
+                let body = wire::RedriveLetter { by: on.by, expires_in_ms: anew.expires_in };
+                again(client, output, on.handoff, "redrive", &body).await?;
             }
-            Verb::Reroute(Reroute { on, to, to_capability }) => {
+            Verb::Reroute(Reroute { on, anew, to, to_capability }) => {
                 let to = to.map(Target::Agent).or(to_capability.map(Target::Capability));
                 let to = to.expect("one of them is required");
-                let body = wire::Reroute { by: on.by, to };
+                let body = wire::Reroute { by: on.by, to, expires_in_ms: anew.expires_in };
                 again(client, output, on.handoff, "reroute", &body).await?;
             }
             Verb::Amend(amend) => {
                 let handoff = amend.on.handoff;
                 again(client, output, handoff, "amend", &amend.body()?).await?;
             }
-            Verb::Answer(Answer { on, decision, about, why }) => {
+            Verb::Answer(Answer { on, anew, decision, about, why }) => {
                 let decision = json!({ "key": about, "decision": decision, "why": why });
-                let body = json!({ "by": on.by, "decision": decision });
+                let span = anew.expires_in;
+                let body = json!({ "by": on.by, "decision": decision, "expires_in_ms": span });
                 again(client, output, on.handoff, "answer", &body).await?;
             }
             Verb::Discard(Discard { on, reason }) => {
@@ -177,6 +196,7 @@ fn listed(letters: &[wire::Handoff]) -> String {
         let decided = dead.map_or("", |dead| match dead.redriven_to {
             Some(_) => "redriven",
             None if dead.discarded => "discarded",
+            None if dead.closed.is_some() => "closed",
             None => "waiting",
         });
         [
@@ -199,6 +219,7 @@ struct Letter {
     envelope_content: Option<Value>,
     reports: Vec<Value>,
     discarded_because: Option<String>,
+    rejected_because: Option<String>,
 }
 
 impl Show {
@@ -206,11 +227,9 @@ impl Show {
         let reply = client.get(&format!("/v1/dead-letters/{}", self.handoff), &[]).await?;
         output.reply(&reply, |letter: Letter| {
             let id = letter.handoff.handoff_id;
-            let open = letter
-                .handoff
-                .dead_letter
-                .as_ref()
-                .is_some_and(|dead| dead.redriven_to.is_none() && !dead.discarded);
+            let open = letter.handoff.dead_letter.as_ref().is_some_and(|dead| {
+                dead.redriven_to.is_none() && !dead.discarded && dead.closed.is_none()
+            });
             let redrive =
                 open.then(|| client.command(&format!("dead-letter redrive {id} --by AGENT")));
             let discard = open.then(|| {
@@ -218,6 +237,7 @@ impl Show {
             });
             let facts = details(&letter.handoff)
                 .maybe("discarded because", letter.discarded_because)
+                .maybe("rejected because", letter.rejected_because)
                 .maybe("envelope", letter.envelope_content.as_ref().map(pretty))
                 .maybe("redrive", redrive)
                 .maybe("discard", discard);
@@ -238,6 +258,8 @@ impl Show {
 struct Reroute {
     #[command(flatten)]
     on: On,
+    #[command(flatten)]
+    anew: Anew,
     /// The agent that gets it
     #[arg(long, value_name = "AGENT", required_unless_present = "to_capability")]
     to: Option<AgentId>,
@@ -250,6 +272,8 @@ struct Reroute {
 struct Amend {
     #[command(flatten)]
     on: On,
+    #[command(flatten)]
+    anew: Anew,
     /// Another receiver
     #[arg(long, value_name = "AGENT")]
     to: Option<AgentId>,
@@ -268,6 +292,8 @@ struct Amend {
 struct Answer {
     #[command(flatten)]
     on: On,
+    #[command(flatten)]
+    anew: Anew,
     /// What is decided
     #[arg(long, value_name = "TEXT")]
     decision: String,
@@ -308,6 +334,8 @@ struct Decide {
     /// Put them away, for this reason
     #[arg(long, value_name = "REASON")]
     abort: Option<String>,
+    #[command(flatten)]
+    anew: Anew,
     /// Only say which ones it would be
     #[arg(long)]
     dry_run: bool,
@@ -344,6 +372,7 @@ impl Amend {
             to: self.to.map(Target::Agent),
             payload: self.payload.map(|text| args::json("--payload", &text)).transpose()?,
             terms: None,
+            expires_in_ms: self.anew.expires_in,
             said,
             more: Default::default(),
         })
@@ -351,7 +380,8 @@ impl Amend {
 }
 
 impl Decide {
-    async fn run(self, client: &Client, output: Output) -> anyhow::Result<()> {
+    /// Fails if one of them was refused, after telling of all of them.
+    async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
         let decision = match (self.to, self.abort) {
             (Some(agent), _) => wire::Ruling::Reroute(Target::Agent(agent)),
             (None, Some(reason)) => wire::Ruling::Abort(reason),
@@ -360,11 +390,14 @@ impl Decide {
         let body = wire::DecideMany {
             by: self.by,
             decision,
+            expires_in_ms: self.anew.expires_in,
             handoffs: self.handoffs,
             fingerprint: self.fingerprint,
             dry_run: self.dry_run,
         };
         let reply = client.post("/v1/dead-letters/decide", &body).await?;
+        let decided: wire::DecidedMany = serde_json::from_str(&reply)?;
+        let refused = decided.results.iter().any(|one| one.error.is_some());
         output.reply(&reply, |decided: wire::DecidedMany| {
             let rows = decided.results.iter().map(|one| {
                 let became = match (&one.error, one.to_handoff) {
@@ -376,6 +409,7 @@ impl Decide {
                 [one.handoff_id.to_string(), became]
             });
             table(["dead letter", "became"], rows)
-        })
+        })?;
+        Ok(if refused { Exit::Refused } else { Exit::Done })
     }
 }

@@ -9,6 +9,7 @@ use tasuki_store::postgres::{self, CopyError, DatabaseClock};
 use tasuki_store::{FILE, PostgresOptions, SystemClock, maintenance};
 
 use super::serve::own_key;
+use crate::config::store_url;
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, progress};
 
@@ -37,7 +38,7 @@ struct Migrated {
 impl Migrate {
     fn options(&self, url: &str, dir: &Path) -> anyhow::Result<PostgresOptions> {
         let ca = self.store_ca.clone();
-        Ok(PostgresOptions { ca, ..PostgresOptions::new(url, own_key(dir)?) })
+        Ok(PostgresOptions { ca, ..PostgresOptions::new(store_url(url), own_key(dir)?) })
     }
 
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<Exit> {

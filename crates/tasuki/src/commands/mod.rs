@@ -20,6 +20,7 @@ pub(crate) mod memory;
 pub(crate) mod migrate;
 pub(crate) mod moved;
 pub(crate) mod pipeline;
+pub(crate) mod question;
 pub(crate) mod ready;
 pub(crate) mod rebuild;
 pub(crate) mod reference;

@@ -90,7 +90,7 @@ impl Serve {
 }
 
 async fn open(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
-    let Some(url) = &config.store else {
+    let Some(url) = config.store_url() else {
         let options = SqliteOptions { dir: config.data.clone(), sync: config.sync };
         return Ok(Arc::new(Sqlite::open(options, SystemClock::start()).await?));
     };
@@ -132,7 +132,7 @@ async fn follow(engine: std::sync::Weak<Engine>, file: PathBuf) {
 
 /// The key that signs checkpoints is the broker's own, wherever its work is kept.
 pub(crate) fn own_key(dir: &Path) -> anyhow::Result<SigningKey> {
-    let made = std::fs::create_dir_all(dir).and_then(|()| tasuki_store::key::load(dir));
+    let made = tasuki_store::private::directory(dir).and_then(|()| tasuki_store::key::load(dir));
     made.with_context(|| format!("cannot read or make the broker's key in {}", dir.display()))
 }
 
@@ -240,7 +240,8 @@ async fn identify(engine: &Engine, config: &Config) -> anyhow::Result<Option<Pat
     engine.wait_for_next_second().await;
     let Some(token) = engine.first_administrator().await? else { return Ok(None) };
     let path = config.data.join(ADMINISTRATOR);
-    let written = std::fs::create_dir_all(&config.data).and_then(|()| private(&path, &token));
+    let written =
+        tasuki_store::private::directory(&config.data).and_then(|()| private(&path, &token));
     written
         .with_context(|| format!("cannot write the administrator's token to {}", path.display()))?;
     Ok(Some(path))
@@ -361,6 +362,7 @@ impl Signals {
 /// Tells when there is no more input. A thread of its own waits, because nothing can end a read.
 fn end_of_input() -> oneshot::Receiver<()> {
     let (tell, ended) = oneshot::channel();
+    // Not watched: it ends the process, and does nothing else.
     std::thread::spawn(move || {
         // However it ends, nobody holds it open any more.
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());

@@ -6,12 +6,14 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use serde_json::Value;
+use tasuki_core::canonical::Object;
 use tasuki_core::ids::{CorrelationId, IdempotencyKey, Project};
+use tasuki_core::tree::OnParentEnd;
 use tasuki_core::{AgentId, Capability, HandoffId, Hash, Target, TaskId, TaskState};
 use tasuki_protocol as wire;
 
 use super::{audit, chain, envelope, handoff};
-use crate::args::{millis, words};
+use crate::args::{json, millis, words};
 use crate::client::{Client, Connect};
 use crate::exit::Exit;
 use crate::output::{Facts, Output, print, table};
@@ -34,6 +36,8 @@ enum Verb {
     List(List),
     /// Cancel a task and the handoff under way
     Cancel(Cancel),
+    /// End a task that is one's own with a result, while nobody else works on it
+    Complete(Complete),
     /// Lift a constraint of a task, from its next envelope on, whoever holds the task
     Lift(Lift),
     /// Show everything that happened to a task
@@ -83,6 +87,21 @@ struct Branch {
 }
 
 #[derive(Args)]
+struct Complete {
+    /// The task's id
+    task: TaskId,
+    /// Its owner
+    #[arg(long, value_name = "AGENT")]
+    by: AgentId,
+    /// The result: a JSON object with a `type`, in place, as @FILE, or - for stdin
+    #[arg(long, value_name = "JSON")]
+    payload: String,
+    /// Let tasks below it go on by themselves, instead of refusing while one is open
+    #[arg(long)]
+    let_go: bool,
+}
+
+#[derive(Args)]
 struct Named {
     /// The task's id
     task: TaskId,
@@ -111,12 +130,15 @@ struct Open {
     /// Who opens the task and owns it until somebody claims it
     #[arg(long, value_name = "AGENT")]
     from: AgentId,
-    /// The user's own words
-    #[arg(long, value_name = "TEXT")]
-    intent: String,
+    /// The user's own words; below another task they are that one's
+    #[arg(long, value_name = "TEXT", required_unless_present = "parent")]
+    intent: Option<String>,
     /// The task this one is part of
     #[arg(long, value_name = "TASK")]
     parent: Option<TaskId>,
+    /// What becomes of it when that one ends without a result: cancel (the default) or let_go
+    #[arg(long, value_name = "POLICY", requires = "parent")]
+    on_parent_end: Option<OnParentEnd>,
     /// Links everything that belongs to one request of the outside world
     #[arg(long, value_name = "ID")]
     correlation_id: Option<CorrelationId>,
@@ -145,6 +167,9 @@ struct List {
     /// Only tasks of this project
     #[arg(long, value_name = "PROJECT")]
     project: Option<Project>,
+    /// Only tasks with this name of their sender's
+    #[arg(long, value_name = "ID")]
+    correlation_id: Option<CorrelationId>,
     /// Only tasks before this one: where the page before ended
     #[arg(long, value_name = "TASK")]
     before: Option<TaskId>,
@@ -296,6 +321,7 @@ impl Task {
             Verb::Show(wish) => show(client, output, wish.task).await,
             Verb::List(list) => list.run(client, output).await,
             Verb::Cancel(cancel) => cancel.run(client, output).await,
+            Verb::Complete(complete) => complete.run(client, output).await,
             Verb::Lift(lift) => lift.run(client, output).await,
             Verb::Bisect(wish) => envelope::bisect(client, output, wish.task, &wish.fact).await,
             Verb::Events(named) => events(client, output, named.task).await,
@@ -333,6 +359,7 @@ impl Open {
         let body = wire::OpenTask {
             from_agent: self.from,
             intent: self.intent,
+            on_parent_end: self.on_parent_end,
             correlation_id: self.correlation_id,
             parent_task_id: self.parent,
             coordinator: self.coordinator.map(wire::Coordinator::Agent),
@@ -393,6 +420,7 @@ impl List {
             ("owner", self.owner.map(|agent| agent.to_string())),
             ("parent", self.parent.map(|task| task.to_string())),
             ("project", self.project.map(|project| project.to_string())),
+            ("correlation_id", self.correlation_id.map(|id| id.to_string())),
             ("before", self.before.map(|task| task.to_string())),
             ("limit", Some(self.limit.to_string())),
         ];
@@ -410,6 +438,17 @@ impl Cancel {
     async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
         let body = wire::Decide { by: self.by, reason: self.reason };
         let reply = client.post(&format!("/v1/tasks/{}/cancel", self.task), &body).await?;
+        output.reply(&reply, |task: wire::Task| details(&task).text())?;
+        Ok(Exit::Done)
+    }
+}
+
+impl Complete {
+    async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let below = if self.let_go { wire::Below::LetGo } else { wire::Below::Refuse };
+        let payload = json("--payload", &self.payload)?;
+        let body = wire::CompleteTask { by: self.by, payload, metadata: Object::default(), below };
+        let reply = client.post(&format!("/v1/tasks/{}/complete", self.task), &body).await?;
         output.reply(&reply, |task: wire::Task| details(&task).text())?;
         Ok(Exit::Done)
     }

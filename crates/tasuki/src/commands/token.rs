@@ -4,7 +4,7 @@
 use clap::{Args, Subcommand};
 use tasuki_core::AgentId;
 use tasuki_core::ids::TokenId;
-use tasuki_core::registry::Purpose;
+use tasuki_core::registry::{Origin, Purpose};
 use tasuki_protocol as wire;
 
 use crate::args::millis;
@@ -97,9 +97,10 @@ async fn list(client: &Client, output: Output) -> anyhow::Result<()> {
                 token.issued_at.to_string(),
                 time(token.expires_at),
                 time(token.ended_at),
+                made(token),
             ]
         });
-        table(["token", "purpose", "agent", "issued", "expires", "ended"], rows)
+        table(["token", "purpose", "agent", "issued", "expires", "ended", "made by"], rows)
     })
 }
 
@@ -120,4 +121,15 @@ pub(super) fn details(token: &wire::TokenInfo) -> Facts {
         .with("issued", token.issued_at)
         .maybe("expires", token.expires_at)
         .maybe("ended", token.ended_at)
+        .with("made by", made(token))
+}
+
+/// Who made a token, and from what.
+fn made(token: &wire::TokenInfo) -> String {
+    let by = token.made_by.as_ref().map_or_else(|| "the broker".into(), ToString::to_string);
+    match token.made_from {
+        Some(Origin::Token(from)) => format!("{by}, from {from}"),
+        Some(Origin::Key(key)) => format!("{by}, with key {key}"),
+        None => by,
+    }
 }

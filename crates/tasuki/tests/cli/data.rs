@@ -155,6 +155,6 @@ fn a_follower_sees_events_as_they_happen_and_learns_how_to_go_on() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(69));
     let said = String::from_utf8(output.stderr).unwrap();
-    let next = format!("next:  tasuki audit log --after 2 --handoff {handoff}");
+    let next = format!("next:  tasuki audit log --after 1-2 --handoff {handoff}");
     assert!(said.contains(&next) && said.contains(&url), "{said}");
 }

@@ -16,4 +16,5 @@ mod memory;
 mod old_data;
 mod pages;
 mod postgres;
+mod private;
 mod serve;

@@ -11,4 +11,5 @@ mod disk;
 mod kill;
 mod nodes;
 mod power;
+mod workers;
 mod zombie;

@@ -43,6 +43,13 @@ class Heart:
         self._lease_end = now + claim.lease_left_ms / 1000
         self._work_end = now + claim.work_left_ms / 1000
         self._stop = threading.Event()
+        #: Whether the claim was given up for an answer: there is no lease to keep.
+        self._asking = False
+        #: Messages that came and were not handed to the program yet, and the last one that was.
+        self._messages: list[m.HolderMessage] = list(claim.messages or [])
+        self._heard = max((message.number for message in self._messages), default=0)
+        self._acknowledge: int | None = None
+        self._hearers: list[Callable[[m.HolderMessage], None]] = []
         self._told: list[Callable[[], None]] = []
         self._lock = threading.Lock()
         self._done = False
@@ -58,6 +65,57 @@ class Heart:
         """Begins to beat."""
         if not self._thread.ident:
             self._thread.start()
+
+    def pause(self, asking: bool) -> None:
+        """Whether the claim was given up for an answer: nothing is to be kept, and nothing can be
+        lost."""
+        with self._lock:
+            self._asking = asking
+
+    def resume(self, claim: m.ClaimReply) -> None:
+        """The answer brought a new claim."""
+        with self._lock:
+            self._body = {"claim_id": claim.claim_id, "fence": claim.fence}
+            self._lease = claim.lease_ms / 1000
+            now = time.monotonic()
+            self._lease_end = now + claim.lease_left_ms / 1000
+            self._work_end = now + claim.work_left_ms / 1000
+            self._asking = False
+        self._hear(list(claim.messages or []))
+
+    def messages(self) -> list[m.HolderMessage]:
+        """Messages that came since this was asked last. Asking acknowledges them."""
+        with self._lock:
+            new, self._messages = self._messages, []
+            if new:
+                self._acknowledge = new[-1].number
+        return new
+
+    def hear(self, tell: Callable[[m.HolderMessage], None]) -> None:
+        """Calls something with each message, those that are there already first."""
+        with self._lock:
+            self._hearers.append(tell)
+        self._pass_on()
+
+    def _hear(self, messages: list[m.HolderMessage]) -> None:
+        with self._lock:
+            for message in messages:
+                if message.number > self._heard:
+                    self._heard = message.number
+                    self._messages.append(message)
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        with self._lock:
+            hearers = list(self._hearers)
+        if not hearers:
+            return
+        for message in self.messages():
+            for tell in hearers:
+                try:
+                    tell(message)
+                except Exception:
+                    log.exception("a message to %s was not taken", self._path["id"])
 
     def finish(self) -> None:
         """The claim was reported on: what a beat on its way hears now means nothing."""
@@ -124,6 +182,9 @@ class Heart:
         # The first beat comes early enough for a lease of which a part is gone already.
         pause = min(self._lease, max(0.0, self._lease_end - time.monotonic())) / 3
         while not self._stop.wait(pause):
+            if self._asking:
+                pause = min(self._lease / 3, 1.0)
+                continue
             if time.monotonic() > self._work_end:
                 self.lose(errors.TasukiError("the time for this attempt is over"))
                 return
@@ -136,13 +197,22 @@ class Heart:
     def _beat(self, began: float) -> float:
         """Beats once. Returns how long to wait before the next one."""
         route = routes.HANDOFF_HEARTBEAT
-        request = self._core.request(route, path=self._path, query={}, body=self._body, wait=0)
+        with self._lock:
+            body, acknowledge = self._body, self._acknowledge
+        if acknowledge is not None:
+            body = {**body, "acknowledge": acknowledge}
+        request = self._core.request(route, path=self._path, query={}, body=body, wait=0)
         patience = max(0.2, min(self._core.timeout, self._lease / 3))
         request.extensions["timeout"] = httpx.Timeout(patience).as_dict()
         response = self._http().send(request)
         if not response.is_success:
             raise refusal_of(response, self._core.base_url)
         beat = decode(route, response.content)
+        with self._lock:
+            # A later one may have been taken meanwhile.
+            if self._acknowledge == acknowledge:
+                self._acknowledge = None
+        self._hear(list(beat.messages or []))
         # Counted from before the request: by the broker's clock the lease began no earlier.
         self._lease_end = began + beat.lease_left_ms / 1000
         self._work_end = began + beat.work_left_ms / 1000
@@ -151,6 +221,9 @@ class Heart:
     def _unheard(self, error: Exception) -> float:
         """After a beat that was not taken. Only the broker's own word ends a claim: whatever else
         happens on the way there may have passed by the next beat."""
+        if self._asking:
+            # A beat that was on its way when the claim was given up.
+            return min(self._lease / 3, 1.0)
         if isinstance(error, errors.Refused) and not error.retryable:
             if error.code in _OVER:
                 self.lose(error)

@@ -90,6 +90,10 @@ class Hop(Said, total=False):
     terms: m.TermsPatch | JsonObject | None
     #: How many tokens the work may use.
     budget_tokens: int | None
+    #: What the task, with everything below it, may spend from here on: `tokens`, `cost`.
+    budget: m.Budget | JsonObject | None
+    #: Of a call: what becomes of it when the caller's own work ends without a result.
+    on_parent_end: m.OnParentEnd | None
     #: What `assemble` answered: all that it put together goes along.
     assembled: m.AssembleReply | None
     #: Whether somebody other than the sender must let it go ahead first.

@@ -17,6 +17,7 @@ import httpx
 from pydantic import BaseModel
 
 from . import errors
+from . import models as m
 from ._canonical import address, canonical
 from ._wire import encode, milliseconds, plain
 
@@ -215,8 +216,17 @@ def result_address(handoff_id: str, said: Mapping[str, Any]) -> str:
         "metadata": said.get("metadata") or {},
         "declared": [_told(plain(one)) for one in said.get("criteria") or ()] or None,
         "gaps": said.get("gaps") or None,
+        "usage": said.get("usage"),
     }
     return address(_told(told))
+
+
+def used(usage: m.WorkUsage | Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """What an attempt used, in the words that the broker keeps."""
+    if usage is None:
+        return None
+    given = {name: value for name, value in plain(usage).items() if value is not None}
+    return {"input_tokens": 0, "output_tokens": 0, **given}
 
 
 def failure_address(handoff_id: str, said: Mapping[str, Any]) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Made by tools/generate.py from api/openapi.json. Do not edit.
+# Made by tools/generate.py from api/operations.json. Do not edit.
 
 """Where each operation of the API is, what it takes, and what it gives."""
 
@@ -47,6 +47,9 @@ AGENT_SEARCH: Route[m.Agents] = Route(
         "version",
     ),
 )
+AGENT_SET_BREAKER: Route[m.TargetHealth] = Route(
+    "POST", "/v1/agents/{id}/breaker", m.TargetHealth, query=(), body=("limits",)
+)
 AGENT_SET_RULES: Route[m.Agent] = Route(
     "POST", "/v1/agents/{id}/rules", m.Agent, query=(), body=("rules",)
 )
@@ -91,7 +94,9 @@ ASSEMBLE: Route[m.AssembleReply] = Route(
     ),
 )
 AUDIT_EXPORT: Route[object] = Route("GET", "/v1/audit/export", object, query=("after",), body=())
-AUDIT_VERIFY: Route[m.Verdict] = Route("GET", "/v1/audit/verify", m.Verdict, query=(), body=())
+AUDIT_VERIFY: Route[m.Verdict] = Route(
+    "GET", "/v1/audit/verify", m.Verdict, query=("full",), body=()
+)
 CHAIN_IMPORT: Route[m.ImportedChain] = Route(
     "POST", "/v1/chains", m.ImportedChain, query=(), body=("by", "file", "project")
 )
@@ -112,6 +117,7 @@ CHANNEL_PUBLISH: Route[m.Published] = Route(
     body=(
         "action",
         "add_constraints",
+        "approvers",
         "ask",
         "assumptions",
         "constraints",
@@ -185,6 +191,7 @@ DEAD_LETTER_AMEND: Route[m.OfferReply] = Route(
         "context_manifest",
         "decisions",
         "expected_output",
+        "expires_in_ms",
         "gaps",
         "history",
         "lift_constraints",
@@ -201,14 +208,18 @@ DEAD_LETTER_AMEND: Route[m.OfferReply] = Route(
     ),
 )
 DEAD_LETTER_ANSWER: Route[m.OfferReply] = Route(
-    "POST", "/v1/dead-letters/{id}/answer", m.OfferReply, query=(), body=("by", "decision")
+    "POST",
+    "/v1/dead-letters/{id}/answer",
+    m.OfferReply,
+    query=(),
+    body=("by", "decision", "expires_in_ms"),
 )
 DEAD_LETTER_DECIDE_MANY: Route[m.DecidedMany] = Route(
     "POST",
     "/v1/dead-letters/decide",
     m.DecidedMany,
     query=(),
-    body=("by", "decision", "dry_run", "fingerprint", "handoffs"),
+    body=("by", "decision", "dry_run", "expires_in_ms", "fingerprint", "handoffs"),
 )
 DEAD_LETTER_DISCARD: Route[m.Moved] = Route(
     "POST", "/v1/dead-letters/{id}/discard", m.Moved, query=(), body=("by", "reason")
@@ -220,10 +231,14 @@ DEAD_LETTER_LIST: Route[m.Handoffs] = Route(
     "GET", "/v1/dead-letters", m.Handoffs, query=("all", "before", "limit"), body=()
 )
 DEAD_LETTER_REDRIVE: Route[m.OfferReply] = Route(
-    "POST", "/v1/dead-letters/{id}/redrive", m.OfferReply, query=(), body=("by",)
+    "POST", "/v1/dead-letters/{id}/redrive", m.OfferReply, query=(), body=("by", "expires_in_ms")
 )
 DEAD_LETTER_REROUTE: Route[m.OfferReply] = Route(
-    "POST", "/v1/dead-letters/{id}/reroute", m.OfferReply, query=(), body=("by", "to")
+    "POST",
+    "/v1/dead-letters/{id}/reroute",
+    m.OfferReply,
+    query=(),
+    body=("by", "expires_in_ms", "to"),
 )
 DEAD_LETTER_SHOW: Route[m.DeadLetter] = Route(
     "GET", "/v1/dead-letters/{id}", m.DeadLetter, query=(), body=()
@@ -240,6 +255,34 @@ HANDOFF_ABORT: Route[m.Moved] = Route(
 HANDOFF_APPROVE: Route[m.Moved] = Route(
     "POST", "/v1/handoffs/{id}/approve", m.Moved, query=(), body=("by",)
 )
+HANDOFF_ARTIFACTS: Route[m.Artifacts] = Route(
+    "GET", "/v1/handoffs/{id}/artifacts", m.Artifacts, query=("name",), body=()
+)
+HANDOFF_ASK: Route[m.AskReply] = Route(
+    "POST",
+    "/v1/handoffs/{id}/ask",
+    m.AskReply,
+    query=(),
+    body=(
+        "answer_ms",
+        "by_id",
+        "claim_id",
+        "default",
+        "details",
+        "fence",
+        "keep_ms",
+        "kind",
+        "schema",
+        "text",
+    ),
+)
+HANDOFF_ATTACH: Route[m.Moved] = Route(
+    "POST",
+    "/v1/handoffs/{id}/artifacts",
+    m.Moved,
+    query=(),
+    body=("claim_id", "content", "fence", "name", "type"),
+)
 HANDOFF_CANCEL: Route[m.Moved] = Route(
     "POST", "/v1/handoffs/{id}/cancel", m.Moved, query=(), body=("by", "reason")
 )
@@ -255,7 +298,7 @@ HANDOFF_CLAIM_ONE: Route[m.ClaimReply] = Route(
     "/v1/handoffs/{id}/claim",
     m.ClaimReply,
     query=(),
-    body=("agent", "capabilities", "lease_ms", "majors", "request_id"),
+    body=("agent", "capabilities", "lease_ms", "majors", "request_id", "wait_ms"),
 )
 HANDOFF_COMPLETE: Route[m.Moved] = Route(
     "POST",
@@ -272,6 +315,7 @@ HANDOFF_COMPLETE: Route[m.Moved] = Route(
         "metadata",
         "payload",
         "signed",
+        "usage",
     ),
 )
 HANDOFF_COMPLETE_BATCH: Route[m.BatchOfMoved] = Route(
@@ -315,10 +359,15 @@ HANDOFF_FAIL: Route[m.Moved] = Route(
         "retry_after_ms",
         "signed",
         "type",
+        "usage",
     ),
 )
 HANDOFF_HEARTBEAT: Route[m.Beat] = Route(
-    "POST", "/v1/handoffs/{id}/heartbeat", m.Beat, query=(), body=("claim_id", "fence")
+    "POST",
+    "/v1/handoffs/{id}/heartbeat",
+    m.Beat,
+    query=(),
+    body=("acknowledge", "claim_id", "fence"),
 )
 HANDOFF_LIST: Route[m.Handoffs] = Route(
     "GET",
@@ -326,6 +375,12 @@ HANDOFF_LIST: Route[m.Handoffs] = Route(
     m.Handoffs,
     query=("before", "from_agent", "limit", "state", "task", "to_agent", "to_capability"),
     body=(),
+)
+HANDOFF_MESSAGE: Route[m.HolderMessages] = Route(
+    "POST", "/v1/handoffs/{id}/messages", m.HolderMessages, query=(), body=("by", "details", "text")
+)
+HANDOFF_MESSAGES: Route[m.HolderMessages] = Route(
+    "GET", "/v1/handoffs/{id}/messages", m.HolderMessages, query=(), body=()
 )
 HANDOFF_OFFER: Route[m.OfferReply] = Route(
     "POST",
@@ -336,8 +391,10 @@ HANDOFF_OFFER: Route[m.OfferReply] = Route(
         "action",
         "add_constraints",
         "after",
+        "approvers",
         "ask",
         "assumptions",
+        "budget",
         "budget_tokens",
         "capability",
         "constraints",
@@ -362,6 +419,7 @@ HANDOFF_OFFER: Route[m.OfferReply] = Route(
         "memory_refs",
         "metadata",
         "needs_approval",
+        "on_parent_end",
         "open_decisions",
         "ordering_key",
         "output_schema",
@@ -397,8 +455,22 @@ HANDOFF_PROGRESS: Route[m.Moved] = Route(
 HANDOFF_PROMPT: Route[m.Prompt] = Route(
     "GET", "/v1/handoffs/{id}/prompt", m.Prompt, query=("max_tokens", "tokenizer"), body=()
 )
+HANDOFF_PUT_BACK: Route[m.Moved] = Route(
+    "POST",
+    "/v1/handoffs/{id}/put-back",
+    m.Moved,
+    query=(),
+    body=("claim_id", "fence", "for_ms", "reason", "until"),
+)
+HANDOFF_READY: Route[m.ReadyView] = Route(
+    "GET",
+    "/v1/ready",
+    m.ReadyView,
+    query=("from_agent", "limit", "to_agent", "to_capability"),
+    body=(),
+)
 HANDOFF_REJECT: Route[m.Moved] = Route(
-    "POST", "/v1/handoffs/{id}/reject", m.Moved, query=(), body=("by",)
+    "POST", "/v1/handoffs/{id}/reject", m.Moved, query=(), body=("by", "reason")
 )
 HANDOFF_RELEASE: Route[m.Moved] = Route(
     "POST", "/v1/handoffs/{id}/release", m.Moved, query=(), body=("claim_id", "fence")
@@ -422,8 +494,10 @@ HANDOFF_SEND: Route[m.Sent] = Route(
         "action",
         "add_constraints",
         "after",
+        "approvers",
         "ask",
         "assumptions",
+        "budget",
         "budget_tokens",
         "capability",
         "constraints",
@@ -448,6 +522,7 @@ HANDOFF_SEND: Route[m.Sent] = Route(
         "memory_refs",
         "metadata",
         "needs_approval",
+        "on_parent_end",
         "open_decisions",
         "ordering_key",
         "output_schema",
@@ -610,6 +685,16 @@ PIPELINE_START: Route[m.OfferReply] = Route(
         "tried",
     ),
 )
+QUESTION_ANSWER: Route[m.Moved] = Route(
+    "POST", "/v1/handoffs/{id}/answer", m.Moved, query=(), body=("answer", "by", "question")
+)
+QUESTION_LIST: Route[m.Questions] = Route(
+    "GET",
+    "/v1/questions",
+    m.Questions,
+    query=("before", "from_agent", "kind", "limit", "task"),
+    body=(),
+)
 READY: Route[m.Health] = Route("GET", "/readyz", m.Health, query=(), body=())
 RESERVATION_LIST: Route[m.Reservations] = Route(
     "GET", "/v1/reservations", m.Reservations, query=(), body=()
@@ -629,6 +714,9 @@ TASK_CANCEL: Route[m.Task] = Route(
 TASK_CLEAR_TAINT: Route[m.Task] = Route(
     "POST", "/v1/tasks/{id}/clear-taint", m.Task, query=(), body=("by", "reason", "source")
 )
+TASK_COMPLETE: Route[m.Task] = Route(
+    "POST", "/v1/tasks/{id}/complete", m.Task, query=(), body=("below", "by", "metadata", "payload")
+)
 TASK_EVENTS: Route[m.Events] = Route("GET", "/v1/tasks/{id}/events", m.Events, query=(), body=())
 TASK_EXPORT: Route[m.ChainFile] = Route(
     "GET", "/v1/tasks/{id}/export", m.ChainFile, query=(), body=()
@@ -643,7 +731,7 @@ TASK_LIST: Route[m.Tasks] = Route(
     "GET",
     "/v1/tasks",
     m.Tasks,
-    query=("before", "limit", "owner", "parent", "project", "state"),
+    query=("before", "correlation_id", "limit", "owner", "parent", "project", "state"),
     body=(),
 )
 TASK_OPEN: Route[m.Task] = Route(
@@ -657,6 +745,7 @@ TASK_OPEN: Route[m.Task] = Route(
         "from_agent",
         "idempotency_key",
         "intent",
+        "on_parent_end",
         "parent_task_id",
         "project",
     ),

@@ -203,15 +203,12 @@ class MemorySpine:
         return handoff
 
     def _park(self, envelope: AssembledHandoff, handoff_id: str, target: str, reason: str) -> None:
-        """Makes a dead letter of an offer: it is declined in the name of the one who is not there.
-        Where one agent may not speak for another, the sender claims it from itself and fails."""
+        """Makes a dead letter of an offer. Nobody speaks for the one who is not there: the sender
+        takes its own offer back, claims the work from itself, and says why it came to nothing."""
         try:
-            self.client.handoffs.decline(handoff_id, agent=target, reason=reason)
-            return
+            self.client.handoffs.cancel(handoff_id, reason=reason)
         except errors.Conflict:
             return  # Somebody took it after all.
-        except (errors.NotPermitted, errors.NotFound):
-            self.client.handoffs.cancel(handoff_id, reason=reason)
         own = self._offer(envelope, self._agent)
         with self.client.claim_handoff(own.id, agent=self._agent) as claim:
             hint = f"deliver it to {target} once it is there"

@@ -129,7 +129,7 @@ class EventsMissed(TasukiError):
     `resume_after` has to be read again; `events(after=resume_after)` goes on from there."""
 
     code = "events_missed"
-    resume_after: int = 0
+    resume_after: str = ""
 
     @classmethod
     def told(cls, data: str) -> EventsMissed:

@@ -21,6 +21,8 @@ class Model(BaseModel):
 Action: TypeAlias = Literal[
     "request", "completed", "failed", "needs_review", "changes_requested", "escalated"
 ]
+Below: TypeAlias = Literal["refuse", "let_go"]
+Closed: TypeAlias = Literal["task_cancelled", "task_completed", "task_offered_anew"]
 ConstraintKind: TypeAlias = Literal[
     "must", "must_not", "budget", "format", "security", "preference"
 ]
@@ -35,6 +37,7 @@ DeadReason: TypeAlias = Literal[
     "unacknowledged",
     "hop_limit",
     "cycle",
+    "budget_exhausted",
 ]
 Detail: TypeAlias = Literal["full", "stub", "summary"]
 Effect: TypeAlias = Literal["allow", "deny"]
@@ -45,6 +48,7 @@ Freshness: TypeAlias = Literal["pinned", "latest", "both"]
 Kind: TypeAlias = Literal["memory", "context", "chain"]
 LossCause: TypeAlias = Literal["silence", "hard_deadline", "restored", "revoked"]
 Mode: TypeAlias = Literal["all", "any"]
+OnParentEnd: TypeAlias = Literal["cancel", "let_go"]
 Permission: TypeAlias = Literal[
     "write_memory",
     "write_shared_context",
@@ -59,12 +63,13 @@ Permission: TypeAlias = Literal[
 Policy: TypeAlias = Literal["any", "least_loaded", "most_reliable", "round_robin", "sticky"]
 Priority: TypeAlias = Literal["high", "normal", "low"]
 Purpose: TypeAlias = Literal["bearer", "join"]
+QuestionKind: TypeAlias = Literal["input", "authorization"]
 Reason: TypeAlias = Literal["only_choice", "best", "turn", "key", "no_key", "last_resort"]
 Rung: TypeAlias = Literal["full", "listed", "stub", "summary"]
 Standing: TypeAlias = Literal["active", "deregistered", "draining"]
 Strategy: TypeAlias = Literal["full", "lazy", "summary_refs", "priority"]
 TaintPolicy: TypeAlias = Literal["flag", "block"]
-Until: TypeAlias = Literal["claimed", "settled"]
+Until: TypeAlias = Literal["claimed", "input_required", "settled"]
 WarningCode: TypeAlias = Literal[
     "raw_log", "finished_reasoning", "copy_of_source", "large_base", "inexact_count"
 ]
@@ -74,10 +79,13 @@ AgentId: TypeAlias = str
 AnyEnvelope: TypeAlias = "Envelope | Flat"
 AnyFollowUp: TypeAlias = "FollowUp | Flat"
 AnyOffer: TypeAlias = "Offer | Flat"
+ArtifactName: TypeAlias = str
 Capability: TypeAlias = str
 ChannelId: TypeAlias = str
 ClaimId: TypeAlias = str
 CorrelationId: TypeAlias = str
+Cost: TypeAlias = float
+Cursor: TypeAlias = str
 DecisionKey: TypeAlias = str
 DocumentId: TypeAlias = str
 Fence: TypeAlias = int
@@ -181,6 +189,9 @@ class Amend(Model):
     """Decisions that are new."""
     expected_output: ExpectedOutput | None = None
     """What is wanted back; a result that does not fit is refused."""
+    expires_in_ms: int | None = None
+    """How long it may take this time. Without it as long as before, and what expired gets at
+    least the broker's own span."""
     gaps: list[str | NewGap] = Field(default_factory=list)
     """References that could not be resolved."""
     history: list[NewStep] = Field(default_factory=list)
@@ -216,12 +227,114 @@ class Answer(Model):
     by: AgentId
     decision: SaidDecision
     """What was decided."""
+    expires_in_ms: int | None = None
+    """How long it may take this time. Without it as long as before, and what expired gets at
+    least the broker's own span."""
+
+
+class AnswerQuestion(Model):
+    """Answers the question that a handoff waits with."""
+
+    answer: Any
+    """Any JSON that fits what the question asks for."""
+    by: AgentId
+    question: Hash | None = None
+    """The address of the question that is answered; without it, the one that is open."""
 
 
 class Approve(Model):
     """Who decides."""
 
     by: AgentId
+
+
+class Artifact(Model):
+    """A piece of work that was attached while the work went on."""
+
+    artifact: Hash
+    """The address of it."""
+    at: Timestamp
+    attempt: int
+    """The attempt in which it was attached."""
+    by: AgentId
+    bytes: int
+    content: Any = None
+    """The piece itself, where there is room for it."""
+    name: ArtifactName
+    type: str
+    """What it is, such as `text/markdown`."""
+    version: int
+    """Which one of its name it is, from 1."""
+
+
+class Artifacts(Model):
+    artifacts: list[Artifact]
+
+
+class Ask(Model):
+    """Asks a question and waits for the answer without holding the claim."""
+
+    answer_ms: int | None = None
+    """How long it may wait for its answer; without it, until the hard deadline of the attempt."""
+    by_id: bool | None = None
+    """The asker comes for the answer by the handoff's id only (`POST
+    /v1/handoffs/{id}/claim`), so that no other process of the same name takes it along with
+    other work."""
+    claim_id: ClaimId
+    default: Any = None
+    """The answer that holds if nobody gives one within `answer_ms`. Without it the attempt
+    fails then."""
+    details: dict[str, Any] = Field(default_factory=dict)
+    """More about it, for programs."""
+    fence: Fence
+    keep_ms: int | None = None
+    """For how long the answer is kept for the asker alone; without it, for as long as its
+    lease was."""
+    kind: QuestionKind | str = "input"
+    """`input`: something that the asker must know. `authorization`: leave to do something."""
+    schema_: Any = Field(default=None, alias="schema")
+    """The JSON Schema that the answer must fit. Without one, an answer to `authorization` is
+    an object with a boolean `granted`, and an answer to `input` is any JSON."""
+    text: str
+    """The question, for whoever reads it."""
+
+
+class AskReply(Model):
+    """Where a handoff is after its holder asked."""
+
+    handoff_id: HandoffId
+    question: Hash
+    """The address of the question."""
+    state: str
+    status: str
+    task_id: TaskId
+
+
+class Asked(Model):
+    """What a holder asked, and on which terms."""
+
+    answer_by: Timestamp | None = None
+    """By when it must be answered; without it, until the hard deadline."""
+    by_id: bool | None = None
+    """Whether the asker comes for the answer by the handoff's id only."""
+    fence: Fence
+    has_default: bool | None = None
+    """Whether the question says what holds if nobody answers in time."""
+    keep_ms: int
+    """For how long the answer is kept for the asker alone."""
+    question: Hash
+    question_kind: QuestionKind | str
+
+
+class Asks(Model):
+    """That a holder asks something. `GET /v1/questions` has the question itself."""
+
+    answer_left_ms: int
+    """How much time is left to answer."""
+    asked_by: AgentId
+    kind: QuestionKind | str
+    question: Hash
+    """The address of the question."""
 
 
 class Assemble(Model):
@@ -314,6 +427,32 @@ class AssembleReply(Model):
     """How many tokens the prompt is."""
 
 
+class Attach(Model):
+    """Attaches a piece of work that is there already."""
+
+    claim_id: ClaimId
+    content: Any
+    """The piece itself: any JSON."""
+    fence: Fence
+    name: ArtifactName
+    """What it is called; another one of the same name takes its place."""
+    type: str
+    """What it is, such as `text/markdown`."""
+
+
+class Attached(Model):
+    """A piece of work that is there before the result is."""
+
+    artifact: Hash
+    bytes: int
+    fence: Fence
+    name: ArtifactName
+    type: str
+    """What it is, such as `text/markdown`."""
+    version: int
+    """Which one of its name it is, from 1."""
+
+
 class Attempt(Model):
     agent: AgentId
     claimed_at: Timestamp
@@ -350,6 +489,13 @@ class BatchOfOfferReply(Model):
 class Beat(Model):
     handoff_id: HandoffId
     lease_left_ms: int
+    messages: list[HolderMessage] = Field(default_factory=list)
+    """Messages to the holder that it has not acknowledged yet."""
+    on_hold: HandoffId | None = None
+    """The dead letter above it that somebody has to decide on before anything more comes of
+    this work. A result is kept."""
+    taints: list[HandoffId] = Field(default_factory=list)
+    """What the task is built on and no longer holds."""
     work_left_ms: int
 
 
@@ -373,6 +519,15 @@ class BranchOf(Model):
     """The envelope of that hop."""
     hop: int
     task_id: TaskId
+
+
+class Budget(Model):
+    """What a task and everything below it may still spend."""
+
+    cost: Cost | None = None
+    """Money."""
+    tokens: int | None = None
+    """Tokens that models read and write."""
 
 
 class Catalogue(Model):
@@ -469,15 +624,21 @@ class Change(Model):
     expires_at: Timestamp | None = None
     id: TokenId | None = None
     issued_at: Timestamp | None = None
+    made_by: AgentId | None = None
+    """Who made it; absent if the broker did."""
+    made_from: Origin | None = None
+    """What its maker showed. What was made with something ends with it."""
     purpose: Purpose | str | None = None
     secret: Hash | None = None
     """The hash of the secret."""
     quotas: Quotas | None = None
+    limits: Limits | None = None
+    target: Target | None = None
     channel: ChannelId | None = None
     code: str | None = None
     """The error's code."""
     operation: str | None = None
-    """The request, such as `POST /v1/handoffs`."""
+    """What it tried: an operation, and what that was about. Up to 0.1 a method and a path."""
 
 
 class Channel(Model):
@@ -517,16 +678,26 @@ class ClaimOne(Model):
     """Which majors of the envelope the agent takes; without any, what its manifest says."""
     request_id: RequestId | None = None
     """Makes the claim safe to repeat."""
+    wait_ms: int = 0
+    """How long to wait for the answer to a question that this agent asked; at most 60 seconds."""
 
 
 class ClaimReply(Model):
     """A claim: show `claim_id` and `fence` with every later call."""
 
+    artifacts: list[Artifact] = Field(default_factory=list)
+    """Pieces of work that are there already."""
     attempt: int
     """Which attempt this is, from 1."""
+    budget: Budget | None = None
+    """What the task, with everything below it, may still spend, if that is bounded."""
     claim_id: ClaimId
+    correlation_id: CorrelationId | None = None
     delivery: Delivery | None = None
     """The broker's word that it gave this to its holder."""
+    earlier_attempts: list[EarlierAttempt] = Field(default_factory=list)
+    """What attempts before this one said and why they ended, the last one last. It is data
+    that others wrote, as the envelope is."""
     envelope: AnyEnvelope
     """The envelope, exactly as it was stored."""
     envelope_hash: Hash
@@ -536,6 +707,12 @@ class ClaimReply(Model):
     lease_left_ms: int
     """How much of the lease is left, counted from before the request was sent."""
     lease_ms: int
+    left_out: int | None = None
+    """How many of these texts there was no room for."""
+    messages: list[HolderMessage] = Field(default_factory=list)
+    """Messages that no holder has taken note of yet."""
+    questions: list[HolderQuestion] = Field(default_factory=list)
+    """Questions that holders of this work asked, with their answers, the last one last."""
     taints: list[HandoffId] = Field(default_factory=list)
     """What the task is built on and no longer holds, also if that came out after the envelope
     was made."""
@@ -553,6 +730,8 @@ class Claimed(Model):
     hard_until: Timestamp
     """No heartbeat moves the claim past this."""
     lease_ms: int
+    probes: Target | None = None
+    """The agent that it is let through for, to see how it fares."""
     request_id: RequestId | None = None
 
 
@@ -588,6 +767,8 @@ class Complete(Model):
     """What came of it: an object with a `type`."""
     signed: Signed | None = None
     """The holder's signature over its result."""
+    usage: WorkUsage | None = None
+    """What the attempt used. It makes the budget of its task, and of those above it, less."""
 
 
 class CompleteBatch(Model):
@@ -615,6 +796,21 @@ class CompleteOf(Model):
     """What came of it: an object with a `type`."""
     signed: Signed | None = None
     """The holder's signature over its result."""
+    usage: WorkUsage | None = None
+    """What the attempt used. It makes the budget of its task, and of those above it, less."""
+
+
+class CompleteTask(Model):
+    """Ends a task with a result, while nobody else works on it. Its owner does so."""
+
+    below: Below | str = "refuse"
+    """What becomes of tasks below it that are not at their end."""
+    by: AgentId
+    """Its owner."""
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    """For monitoring only."""
+    payload: dict[str, Any]
+    """What came of it: an object with a `type`."""
 
 
 class Constraint(Model):
@@ -641,10 +837,16 @@ class ContextItem(Model):
 class Contract(Model):
     after: After | None = None
     """What must be done before it can be claimed."""
+    approvers: list[AgentId] = Field(default_factory=list)
+    """Who may approve it, if it waits for that; without names, whoever is permitted to."""
+    budget: Budget | None = None
+    """What the task may spend from here on, it and everything below it."""
     budget_tokens: int | None = None
     """How many tokens the work may use."""
     capability: Capability | None = None
     """What is to be done. The receiver's manifest says what goes in and what comes out."""
+    correlation_id: CorrelationId | None = None
+    """The name by which the sender finds everything that belongs together."""
     diverted_from: Target | None = None
     """Whom the sender asked, if nothing is sent there at present."""
     expected_output: Hash | None = None
@@ -716,10 +918,14 @@ class CriterionReport(Model):
 class DeadLetter(Model):
     ack_left_ms: int | None = None
     """How much time is left for somebody to claim it."""
+    artifacts: list[ArtifactName] = Field(default_factory=list)
+    """Pieces of work that are there before the result is."""
     attempts: list[Attempt]
     contract: Contract | None = None
     """What was agreed besides the terms."""
     control: Control | str
+    correlation_id: CorrelationId | None = None
+    """The name by which the sender finds everything that belongs together."""
     counters: list[CounterOffer] = Field(default_factory=list)
     """On which other terms agents would take it."""
     dead_letter: DeadLetterReason | None = None
@@ -740,6 +946,8 @@ class DeadLetter(Model):
     handoff_id: HandoffId
     holder: Holder | None = None
     hop: int
+    kept_for: KeptFor | None = None
+    """For whom an answer is kept."""
     lifted: list[LiftedConstraint] = Field(default_factory=list)
     """Constraints that were lifted since the envelope was made; they do not bind the next one."""
     losses: int
@@ -747,7 +955,11 @@ class DeadLetter(Model):
     offered_at: Timestamp
     ordering_key: OrderingKey | None = None
     priority: int
+    question: Asks | None = None
+    """What its holder asks and waits for."""
     redrive_of: HandoffId | None = None
+    rejected_because: str | None = None
+    """Why an approver said no."""
     reports: list[Report]
     """What the attempts reported."""
     result: Hash | None = None
@@ -758,7 +970,8 @@ class DeadLetter(Model):
     """Who decides on this dead letter just now."""
     state: str
     status: str
-    """`stored`, `delivered`, `claimed`, `in_progress` or `done`: what the sender may rely on."""
+    """What the sender may rely on: `stored`, `delivered`, `claimed`, `in_progress`, `done`,
+    `failed`, `cancelled`, `rejected` or `dead_lettered`. Only what has a result is `done`."""
     task_id: TaskId
     terms: Terms
     to: Target
@@ -782,6 +995,9 @@ class DeadLetterGroup(Model):
 
 
 class DeadLetterReason(Model):
+    closed: str | None = None
+    """Why nobody has to decide on it any more: `task_offered_anew`, `task_cancelled` or
+    `task_completed`."""
     discarded: bool | None = None
     reason: str
     redriven_to: HandoffId | None = None
@@ -803,6 +1019,9 @@ class DecideMany(Model):
     """What was decided."""
     dry_run: bool | None = None
     """Only say which ones it would be."""
+    expires_in_ms: int | None = None
+    """How long those that go on may take this time. Without it as long as before, and what
+    expired gets at least the broker's own span."""
     fingerprint: Hash | None = None
     """Which ones, by what they died of."""
     handoffs: list[HandoffId] = Field(default_factory=list)
@@ -889,6 +1108,21 @@ class Dropped(Model):
     """How many tokens it is in full."""
 
 
+class EarlierAttempt(Model):
+    """An earlier attempt, and what it left behind."""
+
+    agent: AgentId
+    attempt: int
+    claimed_at: Timestamp
+    ended: str | None = None
+    """How it ended, such as `failed_retryable` or `lost_silence`."""
+    ended_at: Timestamp | None = None
+    failure: FailureReport | None = None
+    """Why it failed, in its own words."""
+    notes: list[ProgressNote] = Field(default_factory=list)
+    """What it said of its progress, the last one last."""
+
+
 class EditMemory(Model):
     """Makes a new revision of a memory. What is not given stays as it is."""
 
@@ -938,6 +1172,8 @@ class Envelope(Model):
     asked_to: Target | None = None
     """Whom the sender asked for, where the broker chose the receiver."""
     assumptions: list[str] = Field(default_factory=list)
+    budget: Budget | None = None
+    """What the task, with everything below it, could still spend when this was made."""
     constraints: list[Constraint] = Field(default_factory=list)
     """Binds every agent of the chain. Inherited."""
     context: list[ContextItem] = Field(default_factory=list)
@@ -978,6 +1214,8 @@ class Envelope(Model):
     payload: dict[str, Any]
     previous: Hash | None = None
     """The address of the envelope before this one."""
+    prompt_tokens: int | None = None
+    """How many tokens what a receiver reads may have. Inherited."""
     signed: Signed | None = None
     """The sender's signature over what is its own in here."""
     state: TaskProgress | None = None
@@ -1015,6 +1253,8 @@ class EnvelopePreview(Model):
     """Memories to read, not copied."""
     open_decisions: list[OpenDecision] = Field(default_factory=list)
     """Questions that nobody has decided yet. Inherited until somebody does."""
+    prompt_tokens: int | None = None
+    """How many tokens what a receiver reads may have. Inherited."""
     state: TaskProgress | None = None
     summary: str | None = None
     """What the task is about now, in a few sentences."""
@@ -1056,7 +1296,8 @@ class Event(Model):
 
     body: dict[str, Any] | None = Field(default_factory=dict)
     hash: Hash
-    position: Position
+    position: Cursor
+    """Where it stands."""
     record: Record
 
 
@@ -1101,6 +1342,31 @@ class Fail(Model):
     """The holder's signature over its failure."""
     type: str
     """A short name for the kind of error, such as `rate_limited`."""
+    usage: WorkUsage | None = None
+    """What the attempt used. It makes the budget of its task, and of those above it, less."""
+
+
+class FailureReport(Model):
+    """Why an attempt failed."""
+
+    action: Action | str
+    attempted: str | None = None
+    """What was attempted when it failed."""
+    attempts: int | None = None
+    """How often the agent tried before it gave up."""
+    causes: list[str] = Field(default_factory=list)
+    """What led to it, the nearest cause first."""
+    class_: FailureClass | str = Field(alias="class")
+    details: dict[str, Any] = Field(default_factory=dict)
+    handoff_id: HandoffId
+    hint: str | None = None
+    """What might fix it."""
+    message: str
+    retry_after_ms: int | None = None
+    type: str
+    """A short name for the kind of error, such as `rate_limited`."""
+    usage: WorkUsage | None = None
+    """What the attempt used."""
 
 
 class Fill(Model):
@@ -1113,6 +1379,7 @@ class Fill(Model):
 
 class Finding(Model):
     position: Position
+    """The number of the entry, counted from the first of the log."""
     problem: str
     task_id: TaskId | None = None
 
@@ -1143,10 +1410,17 @@ class FollowUp(Model):
     """Adds to what binds, as a list or a map."""
     after: After | None = None
     """Tasks that must have a result before this can be claimed."""
+    approvers: list[AgentId] = Field(default_factory=list)
+    """Who may approve it: nobody else then, and each of them is told that it waits. Neither
+    the sender nor the receiver."""
     ask: str | None = None
     """What this receiver must do."""
     assumptions: list[str] = Field(default_factory=list)
     """What was taken for granted and not checked."""
+    budget: Budget | None = None
+    """What the task, with everything below it, may spend from here on. Every result and
+    failure that reports its usage makes it less; a task with nothing left takes no more
+    hops."""
     budget_tokens: int | None = None
     """How many tokens the work may use."""
     capability: Capability | None = None
@@ -1190,6 +1464,9 @@ class FollowUp(Model):
     """For monitoring only."""
     needs_approval: bool | None = None
     """Hold it back until somebody other than the sender approves."""
+    on_parent_end: OnParentEnd | str | None = None
+    """Of a call: what becomes of it when the caller's own work ends without a result. `cancel`
+    by default; with `let_go` it goes on."""
     open_decisions: list[str | Question] = Field(default_factory=list)
     """Questions that are new and that somebody must decide."""
     ordering_key: OrderingKey | None = None
@@ -1222,6 +1499,16 @@ class FollowUp(Model):
     """What was tried and did not work, so that nobody tries it again."""
 
 
+class Follows(Model):
+    """The envelope that the first one of a task follows, where the task was opened below
+    another."""
+
+    envelope: Hash
+    handoff: HandoffId
+    """The handoff that it came with."""
+    hop: int
+
+
 class Gap(Model):
     by: AgentId
     hop: int
@@ -1245,13 +1532,18 @@ class Gather(Model):
 
 class Gathered(Model):
     completed: int
+    correlation_id: CorrelationId | None = None
     failed: int
     """Ended without a result."""
     members: list[GatheredMember]
     need: int
+    """As was asked for; never fewer because there are not so many."""
     next: TaskId | None = None
     open: int
     """Neither: still under way."""
+    reachable: bool
+    """Whether as many as needed can still have a result. A quorum above the number of
+    receivers, or of those that are left, cannot."""
     receivers: int
     satisfied: bool
     """Whether as many as needed have a result."""
@@ -1276,10 +1568,14 @@ class Groups(Model):
 class Handoff(Model):
     ack_left_ms: int | None = None
     """How much time is left for somebody to claim it."""
+    artifacts: list[ArtifactName] = Field(default_factory=list)
+    """Pieces of work that are there before the result is."""
     attempts: list[Attempt]
     contract: Contract | None = None
     """What was agreed besides the terms."""
     control: Control | str
+    correlation_id: CorrelationId | None = None
+    """The name by which the sender finds everything that belongs together."""
     counters: list[CounterOffer] = Field(default_factory=list)
     """On which other terms agents would take it."""
     dead_letter: DeadLetterReason | None = None
@@ -1296,6 +1592,8 @@ class Handoff(Model):
     handoff_id: HandoffId
     holder: Holder | None = None
     hop: int
+    kept_for: KeptFor | None = None
+    """For whom an answer is kept."""
     lifted: list[LiftedConstraint] = Field(default_factory=list)
     """Constraints that were lifted since the envelope was made; they do not bind the next one."""
     losses: int
@@ -1303,6 +1601,8 @@ class Handoff(Model):
     offered_at: Timestamp
     ordering_key: OrderingKey | None = None
     priority: int
+    question: Asks | None = None
+    """What its holder asks and waits for."""
     redrive_of: HandoffId | None = None
     result: Hash | None = None
     """The address of the result."""
@@ -1312,7 +1612,8 @@ class Handoff(Model):
     """Who decides on this dead letter just now."""
     state: str
     status: str
-    """`stored`, `delivered`, `claimed`, `in_progress` or `done`: what the sender may rely on."""
+    """What the sender may rely on: `stored`, `delivered`, `claimed`, `in_progress`, `done`,
+    `failed`, `cancelled`, `rejected` or `dead_lettered`. Only what has a result is `done`."""
     task_id: TaskId
     terms: Terms
     to: Target
@@ -1328,10 +1629,14 @@ class HandoffWithResult(Model):
 
     ack_left_ms: int | None = None
     """How much time is left for somebody to claim it."""
+    artifacts: list[ArtifactName] = Field(default_factory=list)
+    """Pieces of work that are there before the result is."""
     attempts: list[Attempt]
     contract: Contract | None = None
     """What was agreed besides the terms."""
     control: Control | str
+    correlation_id: CorrelationId | None = None
+    """The name by which the sender finds everything that belongs together."""
     counters: list[CounterOffer] = Field(default_factory=list)
     """On which other terms agents would take it."""
     dead_letter: DeadLetterReason | None = None
@@ -1348,6 +1653,8 @@ class HandoffWithResult(Model):
     handoff_id: HandoffId
     holder: Holder | None = None
     hop: int
+    kept_for: KeptFor | None = None
+    """For whom an answer is kept."""
     lifted: list[LiftedConstraint] = Field(default_factory=list)
     """Constraints that were lifted since the envelope was made; they do not bind the next one."""
     losses: int
@@ -1358,6 +1665,8 @@ class HandoffWithResult(Model):
     """The result itself. Where many would be too much for one reply, the later ones are left
     out: `result` is there without it, and the handoff by itself shows it."""
     priority: int
+    question: Asks | None = None
+    """What its holder asks and waits for."""
     redrive_of: HandoffId | None = None
     result: Hash | None = None
     """The address of the result."""
@@ -1367,7 +1676,8 @@ class HandoffWithResult(Model):
     """Who decides on this dead letter just now."""
     state: str
     status: str
-    """`stored`, `delivered`, `claimed`, `in_progress` or `done`: what the sender may rely on."""
+    """What the sender may rely on: `stored`, `delivered`, `claimed`, `in_progress`, `done`,
+    `failed`, `cancelled`, `rejected` or `dead_lettered`. Only what has a result is `done`."""
     task_id: TaskId
     terms: Terms
     to: Target
@@ -1376,6 +1686,8 @@ class HandoffWithResult(Model):
     trim_regret: list[DocumentId] = Field(default_factory=list)
     """Memories that the receiver fetched because the envelope had passed less of them: what
     was trimmed and missed."""
+    waits_for: list[WaitsFor] = Field(default_factory=list)
+    """What it waits for, and why; shown for one handoff by itself."""
 
 
 class Handoffs(Model):
@@ -1384,9 +1696,33 @@ class Handoffs(Model):
     """Give this as `before` to get the next page."""
 
 
+class Hangs(Model):
+    """What a task hangs from."""
+
+    above: list[TaskId]
+    """The tasks above it, the nearest first."""
+    deadline: Timestamp | None = None
+    """No hop of it may end later than this."""
+    on_hold: HandoffId | None = None
+    """The dead letter above it that somebody has to decide on before it goes on."""
+    on_parent_end: OnParentEnd | str | None = None
+    """What becomes of it when that ends without a result."""
+    under: HandoffId | None = None
+    """The hop of the task above it that it was opened for, if one was under way."""
+
+
 class Health(Model):
     reason: str | None = None
     status: str
+
+
+class Heartbeat(Model):
+    """Extends the lease, and says which messages were taken note of."""
+
+    acknowledge: int | None = None
+    """Messages up to this number were taken note of; they do not come again."""
+    claim_id: ClaimId
+    fence: Fence
 
 
 class Held(Model):
@@ -1403,6 +1739,52 @@ class Holder(Model):
     fence: Fence
     lease_left_ms: int
     work_left_ms: int
+
+
+class HolderMessage(Model):
+    """A word to whoever holds the work."""
+
+    acknowledged_at: Timestamp | None = None
+    acknowledged_by: AgentId | None = None
+    """Who took note of it, and when."""
+    at: Timestamp
+    by: AgentId
+    details: dict[str, Any] = Field(default_factory=dict)
+    number: int
+    """From 1, in the order in which they were sent."""
+    text: str | None = None
+    """The message itself; missing if it was erased."""
+
+
+class HolderMessages(Model):
+    messages: list[HolderMessage]
+
+
+class HolderQuestion(Model):
+    """A question of a holder, and what became of it."""
+
+    answer: Any = None
+    answer_by: Timestamp | None = None
+    """By when it must be answered."""
+    answered_at: Timestamp | None = None
+    answered_by: AgentId | None = None
+    """Who answered; nobody if the asker's default took the place of an answer."""
+    asked_at: Timestamp
+    asked_by: AgentId
+    attempt: int
+    """The attempt in which it was asked."""
+    default: Any = None
+    """The answer that holds if nobody gives one in time."""
+    details: dict[str, Any] = Field(default_factory=dict)
+    handoff_id: HandoffId
+    kind: QuestionKind | str
+    question: Hash
+    """The address of the question."""
+    schema_: Any = Field(default=None, alias="schema")
+    """What the answer must fit."""
+    task_id: TaskId
+    text: str | None = None
+    """The question itself; missing if it was erased."""
 
 
 class ImportChain(Model):
@@ -1446,7 +1828,7 @@ class ImportedChainWithFile(Model):
 
 class ImportedChains(Model):
     chains: list[ImportedChain]
-    next: Position | None = None
+    next: Cursor | None = None
     """Give this as `before` to get the next page."""
 
 
@@ -1468,9 +1850,13 @@ class IssuedToken(Model):
 
     agent_id: AgentId
     ended_at: Timestamp | None = None
-    """When it was spent or revoked."""
+    """When it was spent or revoked, by itself or with the token that it was made from."""
     expires_at: Timestamp | None = None
     issued_at: Timestamp
+    made_by: AgentId | None = None
+    """Who made it; absent if the broker did."""
+    made_from: Origin | None = None
+    """The key or the token that it was made with. What was made with a token ends with it."""
     purpose: Purpose | str
     rules: list[Rule]
     text: str
@@ -1496,6 +1882,14 @@ class Kept(Model):
     pinned: bool | None = None
     revision: int
     rung: Rung | str
+
+
+class KeptFor(Model):
+    """Who alone may claim, because it asked."""
+
+    agent: AgentId
+    left_ms: int
+    """For how long."""
 
 
 class Key(Model):
@@ -1544,6 +1938,15 @@ class LiftedConstraint(Model):
     constraint: Hash
 
 
+class Limits(Model):
+    """When a breaker opens, and for how long."""
+
+    failures: int
+    """How many handoffs in a row must use up their tries before nothing more is sent."""
+    open_ms: int
+    """How long nothing is sent, in milliseconds."""
+
+
 class LogCheckpoint(Model):
     at: Timestamp
     key: str
@@ -1555,7 +1958,7 @@ class LogCheckpoint(Model):
 
 class Memories(Model):
     memories: list[Memory]
-    next: Position | None = None
+    next: Cursor | None = None
     """Where the next page begins."""
 
 
@@ -1601,7 +2004,7 @@ class Message(Model):
     """The user's own words."""
     payload: dict[str, Any] | None = Field(default_factory=dict)
     """What was told, as one of the receivers got it."""
-    position: Position
+    position: Cursor
     published_at: Timestamp
     task_id: TaskId
 
@@ -1610,13 +2013,29 @@ class Messages(Model):
     """What was told on a channel."""
 
     messages: list[Message]
-    next: Position
+    missed: Missed | None = None
+    """Said where messages before these may be missing: after a restore, or a failover of the
+    database that lost some."""
+    next: Cursor
     """Give this as `after` to read on."""
+
+
+class Missed(Model):
+    """Told on the stream of events, as an event `missed`, where it cannot be promised that a
+    follower was told everything: old history was dropped, or a failover of the database
+    lost the log's end."""
+
+    after: Cursor
+    """Up to where it was told."""
+    resume_after: Cursor
+    """It goes on after this. What is known from events between it and `after` has to be read
+    anew."""
 
 
 class Moved(Model):
     """Where a handoff is after a call."""
 
+    correlation_id: CorrelationId | None = None
     handoff_id: HandoffId
     state: str
     status: str
@@ -1703,10 +2122,17 @@ class Offer(Model):
     """Adds to what binds, as a list or a map."""
     after: After | None = None
     """Tasks that must have a result before this can be claimed."""
+    approvers: list[AgentId] = Field(default_factory=list)
+    """Who may approve it: nobody else then, and each of them is told that it waits. Neither
+    the sender nor the receiver."""
     ask: str | None = None
     """What this receiver must do."""
     assumptions: list[str] = Field(default_factory=list)
     """What was taken for granted and not checked."""
+    budget: Budget | None = None
+    """What the task, with everything below it, may spend from here on. Every result and
+    failure that reports its usage makes it less; a task with nothing left takes no more
+    hops."""
     budget_tokens: int | None = None
     """How many tokens the work may use."""
     capability: Capability | None = None
@@ -1761,6 +2187,9 @@ class Offer(Model):
     """For monitoring only."""
     needs_approval: bool | None = None
     """Hold it back until somebody other than the sender approves."""
+    on_parent_end: OnParentEnd | str | None = None
+    """Of a call: what becomes of it when the caller's own work ends without a result. `cancel`
+    by default; with `let_go` it goes on."""
     open_decisions: list[str | Question] = Field(default_factory=list)
     """Questions that are new and that somebody must decide."""
     ordering_key: OrderingKey | None = None
@@ -1809,6 +2238,7 @@ class OfferReply(Model):
     """What was stored. The same request with the same idempotency key gets these same facts
     again."""
 
+    correlation_id: CorrelationId | None = None
     envelope: Hash
     expires_at: Timestamp
     handoff_id: HandoffId
@@ -1861,6 +2291,37 @@ class OpenDecision(Model):
     question: str
 
 
+class OpenQuestion(Model):
+    """A question that waits for its answer, with what somebody must know to answer it."""
+
+    answer: Any = None
+    answer_by: Timestamp | None = None
+    """By when it must be answered."""
+    answer_left_ms: int
+    """How much time is left to answer: until `answer_by` or the hard deadline of the attempt."""
+    answered_at: Timestamp | None = None
+    answered_by: AgentId | None = None
+    """Who answered; nobody if the asker's default took the place of an answer."""
+    asked_at: Timestamp
+    asked_by: AgentId
+    attempt: int
+    """The attempt in which it was asked."""
+    default: Any = None
+    """The answer that holds if nobody gives one in time."""
+    details: dict[str, Any] = Field(default_factory=dict)
+    from_agent: AgentId
+    handoff_id: HandoffId
+    kind: QuestionKind | str
+    question: Hash
+    """The address of the question."""
+    schema_: Any = Field(default=None, alias="schema")
+    """What the answer must fit."""
+    task_id: TaskId
+    text: str | None = None
+    """The question itself; missing if it was erased."""
+    to: Target
+
+
 class OpenTask(Model):
     """Opens a task that its owner keeps for now."""
 
@@ -1873,10 +2334,15 @@ class OpenTask(Model):
     """Who opens the task and owns it until somebody claims it."""
     idempotency_key: IdempotencyKey | None = None
     """Makes it safe to repeat: the same request with the same key is carried out once."""
-    intent: str
-    """The user's own words. They reach every agent of the chain unchanged."""
+    intent: str | None = None
+    """The user's own words. They reach every agent of the chain unchanged. Below another task
+    they are that one's, and need not be said."""
+    on_parent_end: OnParentEnd | str | None = None
+    """What becomes of it when the task above it ends without a result. `cancel` by default;
+    with `let_go` it goes on."""
     parent_task_id: TaskId | None = None
-    """The task this one is part of; `from_agent` must own it."""
+    """The task this one is part of; `from_agent` must own it. What binds that one binds this
+    one too, and it ends no later."""
     project: Project | None = None
     """What the task belongs to; without it, what its parent belongs to."""
 
@@ -1891,6 +2357,10 @@ class Opened(Model):
     coordinator: AgentId | None = None
     """Who decides about it when things go wrong; without one, its opener does."""
     correlation_id: CorrelationId | None = None
+    follows: Follows | None = None
+    """The envelope that its first one follows."""
+    hangs: Hangs | None = None
+    """What it owes to the tasks above it."""
     intent: Hash
     key: Key | None = None
     owner: AgentId
@@ -1898,7 +2368,15 @@ class Opened(Model):
     project: Project | None = None
 
 
+class Origin(Model):
+    """What something was made with."""
+
+    key: KeyId | None = None
+    token: TokenId | None = None
+
+
 class PartOfMoved(Model):
+    correlation_id: CorrelationId | None = None
     handoff_id: HandoffId | None = None
     state: str | None = None
     status: str | None = None
@@ -1907,6 +2385,7 @@ class PartOfMoved(Model):
 
 
 class PartOfOfferReply(Model):
+    correlation_id: CorrelationId | None = None
     envelope: Hash | None = None
     expires_at: Timestamp | None = None
     handoff_id: HandoffId | None = None
@@ -2049,6 +2528,12 @@ class Progress(Model):
     """0 to 100."""
 
 
+class ProgressNote(Model):
+    at: Timestamp
+    note: str
+    percent: int | None = None
+
+
 class ProjectConstraint(Model):
     """Something that holds for all work of a project."""
 
@@ -2102,6 +2587,8 @@ class Publication(Model):
     """What the receiver should do with it; a first offer is a `request`."""
     add_constraints: Any = None
     """Adds to what binds, as a list or a map."""
+    approvers: list[AgentId] = Field(default_factory=list)
+    """Who may approve it: nobody else then. Neither the sender nor a receiver."""
     ask: str | None = None
     """What this receiver must do."""
     assumptions: list[str] = Field(default_factory=list)
@@ -2183,17 +2670,37 @@ class Publish(Model):
 
 class Published(Model):
     channel: ChannelId
+    correlation_id: CorrelationId | None = None
     handoffs: list[Told]
-    position: Position
+    position: Cursor
     repeated: bool
     """Whether this had been told before, by a request with the same key."""
     task_id: TaskId
     """The task of whoever publishes; each receiver has one below it."""
 
 
+class PutBack(Model):
+    """Gives claimed work back until a time."""
+
+    claim_id: ClaimId
+    fence: Fence
+    for_ms: int | None = None
+    """For how long nobody can claim it."""
+    reason: str | None = None
+    """Why; it stands in the log."""
+    until: Timestamp | None = None
+    """When it can be claimed again; give this or `for_ms`."""
+
+
 class Question(Model):
     options: list[str] = Field(default_factory=list)
     question: str
+
+
+class Questions(Model):
+    next: HandoffId | None = None
+    """Give this as `before` to get the next page."""
+    questions: list[OpenQuestion]
 
 
 class QueuedTask(Model):
@@ -2224,6 +2731,15 @@ class ReadBack(Model):
     """The ids of all constraints."""
     expected_output: Hash | None = None
     """The address of the expected output, if there is one."""
+
+
+class ReadyView(Model):
+    """What can be started now, and what holds back the rest."""
+
+    held: list[Waits]
+    """Work that waits for something else, newest first."""
+    ready: list[Waits]
+    """Work that somebody may claim at this moment, newest first."""
 
 
 class Receipt(Model):
@@ -2286,6 +2802,10 @@ class Record(Model):
     coordinator: AgentId | None = None
     """Who decides about it when things go wrong; without one, its opener does."""
     correlation_id: CorrelationId | None = None
+    follows: Follows | None = None
+    """The envelope that its first one follows."""
+    hangs: Hangs | None = None
+    """What it owes to the tasks above it."""
     intent: Hash | None = None
     key: Key | None = None
     owner: AgentId | None = None
@@ -2293,6 +2813,10 @@ class Record(Model):
     project: Project | None = None
     kind: str | None = None
     reason: Hash | None = None
+    result: Hash | None = None
+    letter: HandoffId | None = None
+    deadline: Timestamp | None = None
+    under: HandoffId | None = None
     amends: HandoffId | None = None
     """The dead letter that this handoff takes the place of, with an envelope of its own."""
     contract: Contract | None = None
@@ -2324,6 +2848,8 @@ class Record(Model):
     hard_until: Timestamp | None = None
     """No heartbeat moves the claim past this."""
     lease_ms: int | None = None
+    probes: Target | None = None
+    """The agent that it is let through for, to see how it fares."""
     request_id: RequestId | None = None
     act: str | None = None
     """`accepted`, `completed` or `failed`."""
@@ -2332,31 +2858,58 @@ class Record(Model):
     signed: Signed | None = None
     note: Hash | None = None
     percent: int | None = None
+    answer_by: Timestamp | None = None
+    """By when it must be answered; without it, until the hard deadline."""
+    by_id: bool | None = None
+    """Whether the asker comes for the answer by the handoff's id only."""
+    has_default: bool | None = None
+    """Whether the question says what holds if nobody answers in time."""
+    keep_ms: int | None = None
+    """For how long the answer is kept for the asker alone."""
+    question: Hash | None = None
+    question_kind: QuestionKind | str | None = None
+    answer: Hash | None = None
+    kept_until: Timestamp | None = None
+    message: Hash | None = None
+    number: int | None = None
+    up_to: int | None = None
+    artifact: Hash | None = None
+    bytes: int | None = None
+    name: ArtifactName | None = None
+    type: str | None = None
+    """What it is, such as `text/markdown`."""
+    version: int | None = None
+    """Which one of its name it is, from 1."""
+    until: Timestamp | None = None
     calls: list[HandoffId] = Field(default_factory=list)
     """Calls that were made in the same step."""
     next: HandoffId | None = None
     """The transfer by which the task goes on; without it the task is completed too."""
     recovers: Target | None = None
     """The target that had failed before and works again."""
-    result: Hash | None = None
+    by: HandoffId | None = None
+    """The handoff that was worked on."""
+    cost: Cost | None = None
+    tokens: int | None = None
     class_: FailureClass | str | None = Field(default=None, alias="class")
     failure: Hash | None = None
     cause: LossCause | str | None = None
     due: Timestamp | None = None
     against: Target | None = None
-    """The target that used up its tries."""
+    """The agent with which it used up its tries."""
+    because: Hash | None = None
+    """Why an approver said no; it is the body."""
+    limits: Limits | None = None
+    """By which numbers that counts, if not by the usual ones."""
     policy: TaintPolicy | str | None = None
     source: HandoffId | None = None
     report: Hash | None = None
     changed: Hash | None = None
     """The address of what the reviewer changed; without it, nothing."""
-    by: AgentId | None = None
-    until: Timestamp | None = None
     resources: list[Resource] = Field(default_factory=list)
     epoch: int | None = None
     change: str | None = None
     manifest: Hash | None = None
-    version: int | None = None
     standing: Standing | str | None = None
     token: TokenId | None = None
     """The join token that was spent."""
@@ -2367,14 +2920,19 @@ class Record(Model):
     """Spent or revoked."""
     id: TokenId | None = None
     issued_at: Timestamp | None = None
+    made_by: AgentId | None = None
+    """Who made it; absent if the broker did."""
+    made_from: Origin | None = None
+    """What its maker showed. What was made with something ends with it."""
     purpose: Purpose | str | None = None
     secret: Hash | None = None
     """The hash of the secret."""
     quotas: Quotas | None = None
+    target: Target | None = None
     code: str | None = None
     """The error's code."""
     operation: str | None = None
-    """The request, such as `POST /v1/handoffs`."""
+    """What it tried: an operation, and what that was about. Up to 0.1 a method and a path."""
     content: Hash | None = None
     document: Kind | str | None = None
     pinned: bool | None = None
@@ -2382,8 +2940,6 @@ class Record(Model):
     scope: Scope | None = None
     settles: Settled | None = None
     """The decision that this revision of a shared context adds to its log."""
-    bytes: int | None = None
-    """How many bytes were freed, and whose they were."""
     position: Position | None = None
     """The event that the body came with."""
     tenant: TenantId | None = None
@@ -2396,6 +2952,15 @@ class Redrive(Model):
     handoff_id: HandoffId
     opened_task: bool | None = None
     """Whether the dead letter had opened its task."""
+
+
+class RedriveLetter(Model):
+    """Sends a dead letter on its way again."""
+
+    by: AgentId
+    expires_in_ms: int | None = None
+    """How long it may take this time. Without it as long as before, and what expired gets at
+    least the broker's own span."""
 
 
 class Refusal(Model):
@@ -2415,6 +2980,14 @@ class Refusals(Model):
     refusals: list[Refusal]
 
 
+class Reject(Model):
+    """Says no to work that waits for approval."""
+
+    by: AgentId
+    reason: str
+    """Why; it stands in the log, and the sender reads it."""
+
+
 class Report(Model):
     attempt: int
     ended: str
@@ -2425,6 +2998,9 @@ class Reroute(Model):
     """Sends a dead letter to another target."""
 
     by: AgentId
+    expires_in_ms: int | None = None
+    """How long it may take this time. Without it as long as before, and what expired gets at
+    least the broker's own span."""
     to: Target
     """An agent by name, or any agent with a capability."""
 
@@ -2462,6 +3038,8 @@ class ResultReport(Model):
     handoff_id: HandoffId
     metadata: dict[str, Any] = Field(default_factory=dict)
     payload: dict[str, Any]
+    usage: WorkUsage | None = None
+    """What the attempt used."""
     verified: list[str] = Field(default_factory=list)
     """What the broker checked of it."""
 
@@ -2604,10 +3182,17 @@ class Send(Model):
     """Adds to what binds, as a list or a map."""
     after: After | None = None
     """Tasks that must have a result before this can be claimed."""
+    approvers: list[AgentId] = Field(default_factory=list)
+    """Who may approve it: nobody else then, and each of them is told that it waits. Neither
+    the sender nor the receiver."""
     ask: str | None = None
     """What this receiver must do."""
     assumptions: list[str] = Field(default_factory=list)
     """What was taken for granted and not checked."""
+    budget: Budget | None = None
+    """What the task, with everything below it, may spend from here on. Every result and
+    failure that reports its usage makes it less; a task with nothing left takes no more
+    hops."""
     budget_tokens: int | None = None
     """How many tokens the work may use."""
     capability: Capability | None = None
@@ -2662,6 +3247,9 @@ class Send(Model):
     """For monitoring only."""
     needs_approval: bool | None = None
     """Hold it back until somebody other than the sender approves."""
+    on_parent_end: OnParentEnd | str | None = None
+    """Of a call: what becomes of it when the caller's own work ends without a result. `cancel`
+    by default; with `let_go` it goes on."""
     open_decisions: list[str | Question] = Field(default_factory=list)
     """Questions that are new and that somebody must decide."""
     ordering_key: OrderingKey | None = None
@@ -2704,15 +3292,28 @@ class Send(Model):
     """What to wait for: `claimed` or `settled`."""
 
 
+class SendMessage(Model):
+    """Sends a word to whoever holds the work."""
+
+    by: AgentId
+    details: dict[str, Any] = Field(default_factory=dict)
+    """More of it, for programs."""
+    text: str
+
+
 class Sent(Model):
     """What has become of it."""
 
     ack_left_ms: int | None = None
     """How much time is left for somebody to claim it."""
+    artifacts: list[ArtifactName] = Field(default_factory=list)
+    """Pieces of work that are there before the result is."""
     attempts: list[Attempt]
     contract: Contract | None = None
     """What was agreed besides the terms."""
     control: Control | str
+    correlation_id: CorrelationId | None = None
+    """The name by which the sender finds everything that belongs together."""
     counters: list[CounterOffer] = Field(default_factory=list)
     """On which other terms agents would take it."""
     dead_letter: DeadLetterReason | None = None
@@ -2729,6 +3330,8 @@ class Sent(Model):
     handoff_id: HandoffId
     holder: Holder | None = None
     hop: int
+    kept_for: KeptFor | None = None
+    """For whom an answer is kept."""
     lifted: list[LiftedConstraint] = Field(default_factory=list)
     """Constraints that were lifted since the envelope was made; they do not bind the next one."""
     listening: bool
@@ -2740,6 +3343,8 @@ class Sent(Model):
     output: ResultReport | None = None
     """The result, if there is one."""
     priority: int
+    question: Asks | None = None
+    """What its holder asks and waits for."""
     reached: bool
     """Whether it came as far as was waited for, by somebody who accepted it or with a result."""
     redrive_of: HandoffId | None = None
@@ -2751,7 +3356,8 @@ class Sent(Model):
     """Who decides on this dead letter just now."""
     state: str
     status: str
-    """`stored`, `delivered`, `claimed`, `in_progress` or `done`: what the sender may rely on."""
+    """What the sender may rely on: `stored`, `delivered`, `claimed`, `in_progress`, `done`,
+    `failed`, `cancelled`, `rejected` or `dead_lettered`. Only what has a result is `done`."""
     task_id: TaskId
     terms: Terms
     to: Target
@@ -2760,6 +3366,13 @@ class Sent(Model):
     trim_regret: list[DocumentId] = Field(default_factory=list)
     """Memories that the receiver fetched because the envelope had passed less of them: what
     was trimmed and missed."""
+
+
+class SetBreaker(Model):
+    """When the breaker of an agent opens."""
+
+    limits: Limits | None = None
+    """Without them, the broker's own hold again."""
 
 
 class SetRules(Model):
@@ -2810,6 +3423,22 @@ class Signed(Model):
 
     key_id: KeyId
     signature: Signature
+
+
+class Spent(Model):
+    """What was spent so far."""
+
+    cost: Cost
+    tokens: int
+
+
+class SpentBy(Model):
+    """What an attempt used."""
+
+    by: HandoffId
+    """The handoff that was worked on."""
+    cost: Cost
+    tokens: int
 
 
 class StageRef(Model):
@@ -2892,6 +3521,17 @@ class StartPipeline(Model):
     """What was tried and did not work, so that nobody tries it again."""
 
 
+class StateCount(Model):
+    """How many there are in a state, and how old the oldest of them is."""
+
+    count: int
+    oldest_age_ms: int | None = None
+    """How long ago that is."""
+    oldest_at: Timestamp | None = None
+    """When the oldest of them was offered or opened."""
+    state: str
+
+
 class Stats(Model):
     """How much there is: of the whole store for whoever looks after all of it, and otherwise
     of the caller's tenant."""
@@ -2900,8 +3540,11 @@ class Stats(Model):
     commits: int | None = None
     disk_full: bool
     events: int | None = None
-    head: Position | None = None
-    """The position of the last event."""
+    handoffs: list[StateCount] = Field(default_factory=list)
+    """How many handoffs are in each state that is not the end, and dead letters that nobody
+    has decided on."""
+    head: Cursor | None = None
+    """Where the log ends."""
     idempotency_keys: int | None = None
     live_bytes: int | None = None
     """About how much memory the live handoffs take."""
@@ -2914,6 +3557,8 @@ class Stats(Model):
     """How much memory the process takes, where the system can say."""
     stored_bytes: int | None = None
     """Bytes of bodies that the tenant has stored."""
+    tasks: list[StateCount] = Field(default_factory=list)
+    """How many tasks are not at their end."""
     tenant: TenantId | None = None
     """Whose figures these are; absent if they are those of the whole store."""
     version: str
@@ -2938,7 +3583,7 @@ class Subscribe(Model):
 
 class Subscriber(Model):
     agent: AgentId
-    since: Position
+    since: Cursor
     """What was told after this reached it."""
 
 
@@ -2992,10 +3637,13 @@ class TargetHealth(Model):
     """Attempts in a row that failed or were lost."""
     hops: list[int]
     """How many offers came after 0, 1, 2 … hops; the last number is for all beyond."""
+    limits: Limits
+    """By which numbers its failures count."""
     live: bool
     offers: int
     reset_in_ms: int | None = None
-    """When something is sent there again."""
+    """When something is sent there again; half open, when the one that was let through is over
+    at the latest."""
     target: Target
     utilisation_per_mille: int | None = None
     """How much of the budgets was used, in thousandths, where senders said so."""
@@ -3008,11 +3656,15 @@ class TargetsHealth(Model):
 
 
 class Task(Model):
+    budget: Budget | None = None
+    """What it and everything below it may still spend, where that is bounded."""
     channel: ChannelId | None = None
     """The channel on which it was told to many."""
     coordinator: AgentId | None = None
     """Who decides about it when things go wrong, if that is not its opener."""
     correlation_id: CorrelationId | None = None
+    deadline: Timestamp | None = None
+    """When all of it must be finished, by what it hangs from."""
     ended_at: Timestamp | None = None
     events: int
     """How many events there are, and the hash of the last."""
@@ -3021,12 +3673,18 @@ class Task(Model):
     """The address of the intent: the same at every hop."""
     live_handoff: HandoffId | None = None
     """The handoff that is not at its end yet."""
+    on_hold: HandoffId | None = None
+    """The dead letter above it that somebody has to decide on before it goes on."""
+    on_parent_end: OnParentEnd | str | None = None
+    """What becomes of it when the task above it ends without a result."""
     opened_at: Timestamp
     opened_by: AgentId
     owner: AgentId
     parent_task_id: TaskId | None = None
     project: Project | None = None
     """What it belongs to."""
+    spent: Spent | None = None
+    """What it and everything below it has spent, as far as anybody said."""
     state: str
     taints: list[TaintedBy] = Field(default_factory=list)
     """What it is built on and no longer holds."""
@@ -3067,15 +3725,27 @@ class TaskProgress(Model):
     remaining: list[str] = Field(default_factory=list)
 
 
+class TaskResult(Model):
+    """What came of a task, as its owner says who ended it."""
+
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    payload: dict[str, Any]
+    task_id: TaskId
+
+
 class TaskWithParts(Model):
     """A task with its handoffs and the tasks below it."""
 
+    budget: Budget | None = None
+    """What it and everything below it may still spend, where that is bounded."""
     channel: ChannelId | None = None
     """The channel on which it was told to many."""
     children: list[Task]
     coordinator: AgentId | None = None
     """Who decides about it when things go wrong, if that is not its opener."""
     correlation_id: CorrelationId | None = None
+    deadline: Timestamp | None = None
+    """When all of it must be finished, by what it hangs from."""
     ended_at: Timestamp | None = None
     events: int
     """How many events there are, and the hash of the last."""
@@ -3086,12 +3756,20 @@ class TaskWithParts(Model):
     """The address of the intent: the same at every hop."""
     live_handoff: HandoffId | None = None
     """The handoff that is not at its end yet."""
+    on_hold: HandoffId | None = None
+    """The dead letter above it that somebody has to decide on before it goes on."""
+    on_parent_end: OnParentEnd | str | None = None
+    """What becomes of it when the task above it ends without a result."""
     opened_at: Timestamp
     opened_by: AgentId
+    output: TaskResult | None = None
+    """The result that its owner ended it with."""
     owner: AgentId
     parent_task_id: TaskId | None = None
     project: Project | None = None
     """What it belongs to."""
+    spent: Spent | None = None
+    """What it and everything below it has spent, as far as anybody said."""
     state: str
     taints: list[TaintedBy] = Field(default_factory=list)
     """What it is built on and no longer holds."""
@@ -3165,6 +3843,10 @@ class Token(Model):
     expires_at: Timestamp | None = None
     id: TokenId
     issued_at: Timestamp
+    made_by: AgentId | None = None
+    """Who made it; absent if the broker did."""
+    made_from: Origin | None = None
+    """What its maker showed. What was made with something ends with it."""
     purpose: Purpose | str
     rules: list[Rule]
     """What it allows at most; for a join token, what the agent will be allowed."""
@@ -3177,9 +3859,13 @@ class TokenInfo(Model):
 
     agent_id: AgentId
     ended_at: Timestamp | None = None
-    """When it was spent or revoked."""
+    """When it was spent or revoked, by itself or with the token that it was made from."""
     expires_at: Timestamp | None = None
     issued_at: Timestamp
+    made_by: AgentId | None = None
+    """Who made it; absent if the broker did."""
+    made_from: Origin | None = None
+    """The key or the token that it was made with. What was made with a token ends with it."""
     purpose: Purpose | str
     rules: list[Rule]
     token_id: TokenId
@@ -3230,6 +3916,9 @@ class Verdict(Model):
     tasks: int
     unsealed: int
     """How many of the last events no checkpoint covers yet."""
+    verified_before: Position | None = None
+    """Entries up to this number were found intact by an earlier check and not looked at again;
+    absent if this check looked at all of them."""
 
 
 class Wait(Model):
@@ -3258,10 +3947,43 @@ class Waited(Model):
 
 
 class Waiting(Model):
+    correlation_id: CorrelationId | None = None
     envelope: AnyEnvelope
     handoff_id: HandoffId
     priority: int
     task_id: TaskId
+
+
+class Waits(Model):
+    correlation_id: CorrelationId | None = None
+    from_agent: AgentId
+    handoff_id: HandoffId
+    state: str
+    task_id: TaskId
+    to: Target
+    waits_for: list[WaitsFor]
+
+
+class WaitsFor(Model):
+    """What work waits for, and why."""
+
+    approvers: list[AgentId] = Field(default_factory=list)
+    kind: str
+    taints: list[HandoffId] = Field(default_factory=list)
+    """What its task is built on and no longer holds, if that is why."""
+    need: int | None = None
+    """How many of the tasks that it waits for must have one."""
+    state: str | None = None
+    """Where it is."""
+    task_id: TaskId | None = None
+    until: Timestamp | None = None
+    breaker: str | None = None
+    """`open` or `half_open`."""
+    target: Target | None = None
+    listening: bool | None = None
+    """Whether anybody is there who takes work for it."""
+    agent: AgentId | None = None
+    reason: str | None = None
 
 
 class Why(Model):
@@ -3277,6 +3999,16 @@ class Why(Model):
     """How many of them are live and not draining."""
     policy: Policy | str
     reason: Reason | str
+
+
+class WorkUsage(Model):
+    """What an attempt used, as its agent says."""
+
+    cost: Cost | None = None
+    input_tokens: int = 0
+    model: str | None = None
+    """Which model used them."""
+    output_tokens: int = 0
 
 
 class WriteContext(Model):

@@ -119,7 +119,11 @@ fn rows_of_an_older_schema_are_listed_by_the_new_lists() {
     let old: Vec<Handoff> = include_str!("../../../tests/golden/handoffs.jsonl")
         .lines()
         .zip(1..)
-        .map(|(text, id)| Handoff { id: HandoffId(id), ..crate::codec::decode(text).unwrap() })
+        .map(|(text, id)| {
+            let mut handoff = crate::codec::decode(text).unwrap();
+            Arc::make_mut(&mut handoff.facts).id = HandoffId(id);
+            handoff
+        })
         .collect();
     for handoff in &old {
         rows::put_handoff(&db, handoff).unwrap();

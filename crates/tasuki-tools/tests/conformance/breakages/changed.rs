@@ -173,6 +173,14 @@ pub(super) const ALL: &[Row] = &[
         &["delivery.failed-is-not-done"],
     ),
     (
+        "every end is done",
+        answers(|_, answered| {
+            status(answered, "cancelled", "done");
+            status(answered, "dead_lettered", "done");
+        }),
+        &["delivery.ended-is-not-done"],
+    ),
+    (
         "the log has another order",
         answers(|asked, answered| {
             let events = answered.body.get_mut("events").and_then(Value::as_array_mut);

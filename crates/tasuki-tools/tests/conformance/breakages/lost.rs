@@ -46,6 +46,16 @@ pub(super) const ALL: &[Row] = &[
         ],
     ),
     (
+        "reading begins anew each time",
+        asks(|asked| {
+            if asked.is("GET", "/v1/channels/*/messages") {
+                asked.path = asked.path.replace("after=", "limit=1000&was=");
+                asked.path = asked.path.split("&was=").next().unwrap_or_default().to_owned();
+            }
+        }),
+        &["delivery.reading-goes-on-where-it-ended"],
+    ),
+    (
         "nothing expires",
         asks(|asked| asked.change(|body| without(body, "expires_in_ms"))),
         &["delivery.expired-is-a-dead-letter"],

@@ -7,6 +7,7 @@ mod lost;
 pub(crate) mod quiet;
 mod rules;
 mod taken;
+mod talk;
 
 use crate::proxy::{Answered, Asked, Breakage};
 
@@ -14,7 +15,7 @@ use crate::proxy::{Answered, Asked, Breakage};
 pub(crate) type Row = (&'static str, Breakage, &'static [&'static str]);
 
 pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
-    [rules::ALL, taken::ALL, lost::ALL, changed::ALL, quiet::ALL].into_iter().flatten()
+    [rules::ALL, taken::ALL, lost::ALL, changed::ALL, quiet::ALL, talk::ALL].into_iter().flatten()
 }
 
 const fn asks(asked: fn(&mut Asked)) -> Breakage {

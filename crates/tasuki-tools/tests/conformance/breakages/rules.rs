@@ -157,7 +157,9 @@ pub(super) const ALL: &[Row] = &[
         "heartbeats are not heard",
         asks(swallow_heartbeats),
         &[
+            "delivery.acknowledged-messages-are-gone",
             "delivery.heartbeat-extends",
+            "delivery.messages-come-with-heartbeats",
             "delivery.stale-claim-not-retryable",
             "delivery.stale-claim-refused",
             "delivery.work-has-an-end",

@@ -8,13 +8,15 @@ mod publish;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use tasuki_core::AgentId;
+use tasuki_core::breaker::Limits;
 use tasuki_protocol as wire;
 
 pub(super) use look::text;
 
+use crate::args::millis;
 use crate::client::{Client, Connect, escaped};
 use crate::exit::Exit;
-use crate::output::{Facts, Output};
+use crate::output::{Facts, Output, span};
 use crate::rules::{self, Rules};
 
 #[derive(Args)]
@@ -43,6 +45,8 @@ enum Verb {
     Resume(Named),
     /// Take an agent out; what it holds waits for somebody else
     Deregister(Named),
+    /// Set after how many failures nothing more goes to an agent, and for how long
+    Breaker(Breaker),
     /// Show what an agent may do, or with options say all of it anew
     Rules(Ruled),
 }
@@ -51,6 +55,35 @@ enum Verb {
 struct Named {
     /// The agent's name
     name: AgentId,
+}
+
+#[derive(Args)]
+struct Breaker {
+    /// The agent's name
+    name: AgentId,
+    /// How many handoffs in a row must use up their tries; the broker's own numbers without it
+    #[arg(long, value_name = "N", requires = "open")]
+    failures: Option<u32>,
+    /// How long nothing goes to it then, such as 60s
+    #[arg(long, value_name = "SPAN", value_parser = millis, requires = "failures")]
+    open: Option<u64>,
+}
+
+impl Breaker {
+    async fn run(self, client: &Client, output: Output) -> anyhow::Result<()> {
+        let limits = self.failures.zip(self.open);
+        let limits = limits.map(|(failures, open_ms)| Limits { failures, open_ms });
+        let reply =
+            client.post(&path(&self.name, "/breaker"), &wire::SetBreaker { limits }).await?;
+        output.reply(&reply, |health: wire::TargetHealth| {
+            Facts::default()
+                .with("agent", &self.name)
+                .with("breaker", &health.breaker)
+                .with("failures", health.limits.failures)
+                .with("open for", span(health.limits.open_ms))
+                .text()
+        })
+    }
 }
 
 #[derive(Args)]
@@ -76,6 +109,7 @@ impl Agent {
             Verb::Drain(named) => act(connect, output, &named.name, "drain").await?,
             Verb::Resume(named) => act(connect, output, &named.name, "resume").await?,
             Verb::Deregister(named) => act(connect, output, &named.name, "deregister").await?,
+            Verb::Breaker(breaker) => breaker.run(&connect.client()?, output).await?,
             Verb::Rules(ruled) => ruled.run(&connect.client()?, output).await?,
         }
         Ok(Exit::Done)

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
-use tasuki_protocol as wire;
+use tasuki_core::Cursor;
 use tasuki_store::maintenance;
 
 use crate::client::Connect;
@@ -22,9 +22,9 @@ pub(super) struct Export {
     /// Where to write to; stdout without it
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
-    /// Only what comes after this position; such a file cannot be verified by itself
-    #[arg(long, value_name = "POSITION", conflicts_with = "data", default_value_t = 0)]
-    after: u64,
+    /// Only what comes after the line with this `cursor`; such a file cannot be verified by itself
+    #[arg(long, value_name = "CURSOR", conflicts_with = "data")]
+    after: Option<Cursor>,
 }
 
 #[derive(Serialize)]
@@ -73,11 +73,9 @@ impl Export {
 
     async fn broker(&self, connect: &Connect, to: &mut dyn Write) -> anyhow::Result<u64> {
         let client = connect.client()?;
-        let stats = client.get("/v1/stats", &[]).await?;
-        let stats: wire::Stats = serde_json::from_str(&stats)?;
-        let head = stats.store.map(|store| store.head.0);
-        let bar = progress("exporting", head.map(|head| head.saturating_sub(self.after)));
-        let query = [("after", Some(self.after.to_string()))];
+        // How much there is between two cursors, only the broker could tell.
+        let bar = progress("exporting", None);
+        let query = [("after", self.after.map(|after| after.to_string()))];
         let mut stream = client.stream("/v1/audit/export", &query).await?;
         let mut lines = 0;
         while let Some(piece) = stream.chunk().await.map_err(|error| client.unreachable(&error))? {

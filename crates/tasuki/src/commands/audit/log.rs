@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::Value;
-use tasuki_core::{HandoffId, TaskId};
+use tasuki_core::{Cursor, HandoffId, TaskId};
 
 use super::event_row;
 use crate::client::Client;
@@ -11,9 +11,9 @@ use crate::output::{Output, print, printable};
 
 #[derive(Args)]
 pub(super) struct Log {
-    /// Begin after this position; with 0 from the first event, without it from now on
+    /// Begin after this event's position; with 0 from the first event, without it from now on
     #[arg(long, value_name = "POSITION")]
-    after: Option<u64>,
+    after: Option<Cursor>,
     /// Only events of this task
     #[arg(long, value_name = "TASK")]
     task: Option<TaskId>,
@@ -44,7 +44,8 @@ impl Log {
             for data in lines.take(&piece) {
                 let event: Value = serde_json::from_str(&data)?;
                 print(&if output.json { data } else { line(&event) })?;
-                last = event["position"].as_u64().or_else(|| event["resume_after"].as_u64());
+                let told = event["position"].as_str().or_else(|| event["resume_after"].as_str());
+                last = told.and_then(|told| told.parse().ok());
                 shown += 1;
                 if self.max.is_some_and(|max| shown >= max) {
                     break;
@@ -54,7 +55,7 @@ impl Log {
         Ok(Exit::Done)
     }
 
-    fn ended(&self, client: &Client, last: Option<u64>) -> Failure {
+    fn ended(&self, client: &Client, last: Option<Cursor>) -> Failure {
         let mut words = "audit log".to_owned();
         if let Some(after) = last.or(self.after) {
             words += &format!(" --after {after}");
@@ -72,7 +73,7 @@ impl Log {
 }
 
 fn line(event: &Value) -> String {
-    if let Some(after) = event["resume_after"].as_u64() {
+    if let Some(after) = event["resume_after"].as_str() {
         return format!("{after:>6}  missed: some events before may be missing; it goes on here");
     }
     let [position, at, kind, actor, handoff] = event_row(event);

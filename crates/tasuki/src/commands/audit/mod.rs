@@ -22,7 +22,7 @@ pub(crate) struct Audit {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Check the whole log and name the first bad entry
+    /// Check the log and name the first bad entry
     Verify(verify::Verify),
     /// Write the log as lines of JSON that can be verified anywhere
     Export(export::Export),
@@ -44,5 +44,6 @@ impl Audit {
 pub(super) fn event_row(event: &Value) -> [String; 5] {
     let record = &event["record"];
     let text = |name: &str| record[name].as_str().unwrap_or_default().to_owned();
-    [event["position"].to_string(), text("at"), text("kind"), text("actor"), text("handoff_id")]
+    let position = event["position"].as_str().unwrap_or_default().to_owned();
+    [position, text("at"), text("kind"), text("actor"), text("handoff_id")]
 }

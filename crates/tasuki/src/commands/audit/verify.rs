@@ -22,6 +22,10 @@ pub(super) struct Verify {
     /// Check an exported file instead of asking a broker
     #[arg(long, value_name = "FILE", conflicts_with = "data")]
     file: Option<PathBuf>,
+    /// Check all of it, and not only what came since the broker last found it intact; a directory
+    /// or a file is always checked whole
+    #[arg(long)]
+    full: bool,
 }
 
 impl Verify {
@@ -30,7 +34,11 @@ impl Verify {
             (Some(data), _) => directory(&Directory { data: Some(data) }.existing()?)?,
             (None, Some(path)) => file(&path)?,
             (None, None) => {
-                let reply = connect.client()?.get_slowly("/v1/audit/verify").await?;
+                let path = match self.full {
+                    true => "/v1/audit/verify?full=true",
+                    false => "/v1/audit/verify",
+                };
+                let reply = connect.client()?.get_slowly(path).await?;
                 let verdict: wire::Verdict = serde_json::from_str(&reply)?;
                 output.reply(&reply, |_: serde::de::IgnoredAny| for_people(&verdict))?;
                 return Ok(exit(&verdict));
@@ -75,6 +83,7 @@ fn as_wire(verdict: Verdict) -> wire::Verdict {
         checkpoints: verdict.checkpoints,
         unsealed: verdict.unsealed,
         keys: verdict.keys,
+        verified_before: verdict.verified_before,
         first_bad: verdict.first_bad.map(|finding| wire::Finding {
             position: finding.position,
             task_id: finding.task_id,
@@ -96,6 +105,7 @@ fn for_people(verdict: &wire::Verdict) -> String {
         .maybe("first bad", bad.map(|bad| format!("entry {} {}", bad.position, bad.problem)))
         .maybe("of task", bad.and_then(|bad| bad.task_id))
         .with(if verdict.intact { "events" } else { "good events" }, verdict.events)
+        .maybe("known before", verdict.verified_before.map(|last| format!("up to entry {last}")))
         .with("tasks", verdict.tasks)
         .with("bodies", verdict.bodies)
         .maybe("erased", (verdict.erased > 0).then_some(verdict.erased))

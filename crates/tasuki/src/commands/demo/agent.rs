@@ -107,6 +107,7 @@ impl Agent {
     /// Works on a claim with a heartbeat so often, until it is killed.
     pub(super) fn keep_alive(&self, held: &Held, every: Duration) -> JoinHandle<()> {
         let (agent, held) = (self.clone(), held.clone());
+        // Not watched: an agent of the demo, whose end the demo notices.
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(every).await;

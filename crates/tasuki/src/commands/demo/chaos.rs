@@ -71,6 +71,7 @@ impl Play {
         let before = lead.get(&path).await?;
         self.say("lead", "sends notes, as fast as it can").await?;
         let count = Arc::new(AtomicUsize::new(0));
+        // Not watched: the demo waits for it.
         let begin = |writer| tokio::spawn(write(lead.clone(), writer, count.clone()));
         let writers: Vec<_> = (0..WRITERS).map(begin).collect();
         let until = Instant::now() + PATIENCE;

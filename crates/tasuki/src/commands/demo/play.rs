@@ -108,6 +108,7 @@ impl Play {
         let wish = merged(wish, &more);
         self.say("lead", &format!("hands over: {}", wish["intent"].as_str().unwrap_or(""))).await?;
         let sender = lead.clone();
+        // Not watched: the demo waits for it.
         let sending = tokio::spawn(async move { sender.post("/v1/handoffs/send", &wish).await });
         let until = Instant::now() + STORED_WITHIN;
         while lead.get("/v1/tasks").await?["tasks"][0].is_null() && Instant::now() < until {

@@ -10,7 +10,7 @@ use crate::output::span;
 
 pub(super) async fn check(url: &str, ca: Option<&Path>) -> Vec<Check> {
     const NAME: &str = "database";
-    match postgres::inspect(url, ca).await {
+    match postgres::inspect(&crate::config::store_url(url), ca).await {
         Err(error) => {
             let next = "correct it; `tasuki serve` refuses to start on this server";
             vec![Check::fail(NAME, error.to_string(), next)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::Value;
-use tasuki_core::event::{DeadReason, LossCause, Offered};
+use tasuki_core::event::{Closed, DeadReason, LossCause, Offered};
 use tasuki_core::{Actor, AgentId, Event, Fence, HandoffId, Record, TaskId, Timestamp};
 
 use crate::client::Client;
@@ -80,6 +80,13 @@ fn words(record: &Record, body: &Value, holders: &Holders) -> String {
     match &record.event {
         Event::TaskOpened(opened) => format!("{} opened the task", opened.owner),
         Event::TaskCancelled { .. } => format!("{by} cancelled the task{because}"),
+        Event::TaskHeld { letter } => {
+            format!("it is on hold until somebody has decided on {letter} above it")
+        }
+        Event::TaskResumed { .. } => "it goes on: what is above it was decided on".to_owned(),
+        Event::Spent(spent) => {
+            format!("{} tokens were used for {}", spent.used.tokens, spent.by)
+        }
         Event::TransferOffered(offered) => offer(offered, "handed the task to"),
         Event::CallOffered(offered) => offer(offered, "asked for work from"),
         Event::Countered(it) => format!("{} would take it on other terms{because}", it.agent),
@@ -99,6 +106,24 @@ fn words(record: &Record, body: &Value, holders: &Holders) -> String {
         Event::Progressed { percent, .. } => {
             let percent = percent.map(|percent| format!(", {percent} %")).unwrap_or_default();
             format!("{by} reported progress{percent}{because}")
+        }
+        Event::Asked(asked) => {
+            format!("{by} asked ({}), and waits for the answer{because}", asked.kind)
+        }
+        Event::Answered { .. } => format!("{by} answered: {}", body["answer"]),
+        Event::AnswerDefaulted { .. } => "nobody answered in time, the default holds".to_owned(),
+        Event::KeepEnded => "whoever asked did not come back, anybody may claim it".to_owned(),
+        Event::MessageSent { number, .. } => {
+            format!("{by} sent message {number} to its holder{because}")
+        }
+        Event::MessagesAcknowledged { up_to, .. } => {
+            format!("{by} took note of the messages up to {up_to}")
+        }
+        Event::Attached(it) => {
+            format!("{by} attached {} ({}, version {})", it.name, it.kind, it.version)
+        }
+        Event::PutBack { until, .. } => {
+            format!("{by} put it back for {}{because}", span(until.ms_after(record.at)))
         }
         Event::Completed { next, .. } => match next {
             Some(next) => format!("{by} completed it, and the task goes on as {next}"),
@@ -133,6 +158,17 @@ fn words(record: &Record, body: &Value, holders: &Holders) -> String {
         }
         Event::Redriven { to, .. } => format!("{by} sent it on its way again as {to}"),
         Event::ReviewTaken { by, .. } => format!("{by} took it to decide on it"),
+        Event::LetterClosed { because } => match because {
+            Closed::TaskOfferedAnew => {
+                "the dead letter is closed: the task was offered anew".into()
+            }
+            Closed::TaskCancelled => "the dead letter is closed: the task was cancelled".into(),
+            Closed::TaskCompleted => "the dead letter is closed: the task was completed".into(),
+        },
+        Event::TaskCompleted { result: Some(_) } => format!("{by} completed the task"),
+        Event::TaskCompleted { result: None } => {
+            "everybody who was told came to an end, and the task with them".into()
+        }
         Event::ReviewReleased => format!("{by} left the decision to others again"),
         Event::Reserved { resources, .. } => format!("{by} reserved {}", resources.len()),
         Event::Unreserved { resources } => format!("{by} freed {}", resources.len()),
@@ -182,6 +218,7 @@ pub(super) fn why_dead(reason: DeadReason) -> &'static str {
         DeadReason::Rejected => "an approver said no",
         DeadReason::Unacknowledged => "nobody claimed it in time",
         DeadReason::HopLimit => "the chain has as many hops as it may have",
+        DeadReason::BudgetExhausted => "the task has nothing left to spend",
         DeadReason::Cycle => "the same work came to the same target before",
     }
 }

@@ -180,6 +180,12 @@ fn sentence(shown: &wire::TaskWithParts, handoff: Option<&wire::Handoff>) -> Str
         }
         ("scheduled", ..) => format!("It waits for its time; until then {owner} owns it."),
         ("pending", ..) => format!("It waits for {to} to claim it; until then {owner} owns it."),
+        ("input_required", ..) => {
+            format!("{owner} asked something and waits for the answer; it owns the task.")
+        }
+        ("answered", ..) => {
+            format!("The answer is kept for {owner}, which asked and owns the task.")
+        }
         (state, Some(holder), _) => {
             let doing = if state == "in_progress" { "works on it" } else { "has claimed it" };
             let left = span(holder.lease_left_ms);

@@ -4,11 +4,12 @@
 use serde::Serialize;
 use serde_json::Value;
 use tasuki_core::event::DeadReason;
-use tasuki_core::{Envelope, Target};
+use tasuki_core::{Envelope, HandoffId, Target};
 use tasuki_protocol as wire;
 
 use super::happened::why_dead;
 use crate::client::Client;
+use crate::commands::handoff::waits;
 use crate::output::printable;
 
 #[derive(Serialize)]
@@ -31,6 +32,18 @@ impl Steps<'_> {
     }
 }
 
+/// What it waits for. An answer that cannot be had is no reason to say nothing else.
+async fn blockers(client: &Client, id: HandoffId) -> Vec<wire::WaitsFor> {
+    #[derive(serde::Deserialize)]
+    struct Waiting {
+        #[serde(default)]
+        waits_for: Vec<wire::WaitsFor>,
+    }
+    let reply = client.get(&format!("/v1/handoffs/{id}"), &[]).await.ok();
+    let waiting = reply.and_then(|reply| serde_json::from_str::<Waiting>(&reply).ok());
+    waiting.map(|waiting| waiting.waits_for).unwrap_or_default()
+}
+
 pub(super) async fn steps(
     client: &Client,
     shown: &wire::TaskWithParts,
@@ -51,13 +64,16 @@ pub(super) async fn steps(
         return steps.1;
     };
     let id = handoff.handoff_id;
+    for waits_for in blockers(client, id).await {
+        steps.say(format!("It waits for {}.", waits(&waits_for)));
+    }
     match handoff.state.as_str() {
         "awaiting_approval" => {
             let by = decider(task);
             // Nobody approves what is its own.
             let by = if by == handoff.from_agent.to_string() { "AGENT".to_owned() } else { by };
             steps.step("Let it go ahead:", &format!("handoff approve {id} --by {by}"));
-            steps.step("Or say no:", &format!("handoff reject {id} --by {by}"));
+            steps.step("Or say no:", &format!("handoff reject {id} --by {by} --reason '…'"));
         }
         "pending" => {
             let words = match &handoff.to {
@@ -68,6 +84,16 @@ pub(super) async fn steps(
             };
             steps.step("Its receiver claims it:", &words);
             steps.step("Or wait until it has:", &format!("handoff wait {id} --until claimed"));
+        }
+        "input_required" => {
+            steps.step("Read what it asks:", &format!("question list --task {}", task.task_id));
+            let by = decider(task);
+            steps.step("Answer it:", &format!("question answer {id} --by {by} --text '…'"));
+        }
+        "answered" => {
+            let asker = handoff.kept_for.as_ref().map_or("AGENT".into(), |it| it.agent.to_string());
+            let words = format!("handoff claim --agent {asker} --id {id}");
+            steps.step("Whoever asked claims it again:", &words);
         }
         "scheduled" | "claimed" | "in_progress" => {
             steps.step("Nothing but wait:", &format!("handoff wait {id}"));
@@ -159,7 +185,15 @@ async fn dead(
             steps.step("Once it is mended, send it again:", &redrive);
             steps.step("Or let it go on with a decision of yours:", &answer);
         }
-        (Some(DeadReason::Rejected | DeadReason::HopLimit | DeadReason::Cycle), _) => {
+        (
+            Some(
+                DeadReason::Rejected
+                | DeadReason::HopLimit
+                | DeadReason::Cycle
+                | DeadReason::BudgetExhausted,
+            ),
+            _,
+        ) => {
             steps.step("Ask for something else:", &amend);
             steps.step("Or put it away:", &discard);
         }

@@ -26,8 +26,8 @@ pub(super) struct Claim {
     /// How long to wait if there is nothing yet, such as 10s
     #[arg(long, value_name = "SPAN", value_parser = millis, default_value = "0s")]
     wait: u64,
-    /// Claim this handoff and no other
-    #[arg(long, value_name = "HANDOFF", conflicts_with_all = ["max", "wait"])]
+    /// Claim this handoff and no other; with `--wait`, once the question that it waits with is answered
+    #[arg(long, value_name = "HANDOFF", conflicts_with = "max")]
     id: Option<HandoffId>,
     /// A lease other than the one in the handoff's terms
     #[arg(long, value_name = "SPAN", value_parser = millis)]
@@ -49,8 +49,10 @@ impl Claim {
                 lease_ms: self.lease,
                 request_id: self.request_id,
                 majors: self.majors,
+                wait_ms: self.wait,
             };
-            let reply = client.post(&format!("/v1/handoffs/{id}/claim"), &body).await?;
+            let path = format!("/v1/handoffs/{id}/claim");
+            let reply = client.post_waiting(&path, &body, self.wait).await?;
             output.reply(&reply, |claimed| granted(&claimed, client))?;
             return Ok(Exit::Done);
         }

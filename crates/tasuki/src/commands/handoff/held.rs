@@ -4,10 +4,12 @@
 use clap::Args;
 use tasuki_core::envelope::{Action, CriterionReport, Envelope, ExpectedOutput};
 use tasuki_core::event::FailureClass;
+use tasuki_core::ids::Resource;
 use tasuki_core::{AgentId, ClaimId, Fence, HandoffId};
 use tasuki_protocol as wire;
 
 use super::act;
+use super::talk::messages;
 use crate::args::{json, millis, words};
 use crate::client::Client;
 use crate::exit::Exit;
@@ -18,10 +20,10 @@ use crate::output::{Facts, Output, span};
 pub(super) struct Proof {
     /// The claim's id
     #[arg(long, value_name = "CLAIM")]
-    claim: ClaimId,
+    pub(super) claim: ClaimId,
     /// The claim's fence
     #[arg(long, value_name = "N", value_parser = fence)]
-    fence: Fence,
+    pub(super) fence: Fence,
 }
 
 fn fence(text: &str) -> Result<Fence, std::num::ParseIntError> {
@@ -40,6 +42,38 @@ pub(super) struct Held {
     handoff: HandoffId,
     #[command(flatten)]
     proof: Proof,
+}
+
+#[derive(Args)]
+pub(super) struct Reserve {
+    #[command(flatten)]
+    held: Held,
+    /// Paths, or patterns of paths such as src/api/**
+    #[arg(required = true, value_name = "RESOURCE")]
+    resources: Vec<Resource>,
+}
+
+impl Reserve {
+    pub(super) async fn run(
+        self,
+        verb: &str,
+        client: &Client,
+        output: Output,
+    ) -> anyhow::Result<Exit> {
+        let Held { handoff, proof } = self.held;
+        let (claim_id, fence) = (proof.claim, proof.fence);
+        let body = wire::Reserve { claim_id, fence, resources: self.resources };
+        let reply = client.post(&format!("/v1/handoffs/{handoff}/{verb}"), &body).await?;
+        output.reply(&reply, |all: wire::Reservations| {
+            let mut held = all.reservations.iter().flat_map(|one| &one.resources).peekable();
+            if held.peek().is_none() {
+                return "nothing is reserved".to_owned();
+            }
+            let held: Vec<_> = held.map(ToString::to_string).collect();
+            Facts::default().with("handoff", handoff).with("reserved", held.join("\n")).text()
+        })?;
+        Ok(Exit::Done)
+    }
 }
 
 #[derive(Args)]
@@ -75,16 +109,37 @@ impl Held {
     pub(super) async fn release(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
         act(client, output, self.handoff, "release", &self.proof.held()).await
     }
+}
 
-    pub(super) async fn heartbeat(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
-        let path = format!("/v1/handoffs/{}/heartbeat", self.handoff);
-        let reply = client.post(&path, &self.proof.held()).await?;
+#[derive(Args)]
+pub(super) struct Heartbeat {
+    #[command(flatten)]
+    held: Held,
+    /// Messages up to this number were taken note of
+    #[arg(long, value_name = "N")]
+    acknowledge: Option<u32>,
+}
+
+impl Heartbeat {
+    pub(super) async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let Held { handoff, proof } = self.held;
+        let path = format!("/v1/handoffs/{handoff}/heartbeat");
+        let body = wire::Heartbeat {
+            claim_id: proof.claim,
+            fence: proof.fence,
+            acknowledge: self.acknowledge,
+        };
+        let reply = client.post(&path, &body).await?;
         output.reply(&reply, |beat: wire::Beat| {
-            Facts::default()
+            let facts = Facts::default()
                 .with("handoff", beat.handoff_id)
                 .with("lease left", span(beat.lease_left_ms))
                 .with("work left", span(beat.work_left_ms))
-                .text()
+                .text();
+            match beat.messages.as_slice() {
+                [] => facts,
+                said => format!("{facts}\n\n{}", messages(said)),
+            }
         })?;
         Ok(Exit::Done)
     }
@@ -146,6 +201,9 @@ pub(super) struct Complete {
     /// For monitoring only: a JSON object
     #[arg(long, value_name = "JSON")]
     metadata: Option<String>,
+    /// What the attempt used, as JSON: {"input_tokens": 900, "output_tokens": 300, "cost": 0.02}
+    #[arg(long, value_name = "JSON")]
+    usage: Option<String>,
 }
 
 impl Complete {
@@ -162,6 +220,7 @@ impl Complete {
             metadata: metadata.unwrap_or_default(),
             criteria,
             gaps: self.gaps,
+            usage: self.usage.map(|text| json("--usage", &text)).transpose()?,
             follow_ups: follow_ups.collect::<Result<_, _>>()?,
             signed: None,
         };
@@ -206,6 +265,9 @@ pub(super) struct Fail {
     /// Whatever else a program may want to know: a JSON object
     #[arg(long, value_name = "JSON")]
     details: Option<String>,
+    /// What the attempt used, as JSON: {"input_tokens": 900, "output_tokens": 300, "cost": 0.02}
+    #[arg(long, value_name = "JSON")]
+    usage: Option<String>,
 }
 
 impl Fail {
@@ -223,6 +285,7 @@ impl Fail {
             hint: self.hint,
             retry_after_ms: self.retry_after,
             details: details.unwrap_or_default(),
+            usage: self.usage.map(|text| json("--usage", &text)).transpose()?,
             signed: None,
         };
         act(client, output, self.handoff, "fail", &body).await

@@ -9,12 +9,12 @@ use tasuki_core::handoff::StateName;
 use tasuki_core::{AgentId, Capability, HandoffId, TaskId};
 use tasuki_protocol as wire;
 
-use super::text::{Shown, listed, pretty};
+use super::text::{Shown, listed, pretty, target, waits};
 use crate::args::{millis, words};
 use crate::client::{self, Client};
 use crate::commands::task;
 use crate::exit::Exit;
-use crate::output::Output;
+use crate::output::{Output, table};
 
 fn states() -> PossibleValuesParser {
     StateName::ALL.iter().map(|state| state.as_str()).into()
@@ -81,6 +81,40 @@ impl List {
             _ if page.handoffs.is_empty() => "no handoffs".to_owned(),
             Some(next) => format!("{}more with --before {next}\n", listed(&page.handoffs)),
             None => listed(&page.handoffs),
+        })?;
+        Ok(Exit::Done)
+    }
+}
+
+#[derive(Args)]
+pub(super) struct Ready {
+    /// Only work for this agent by name
+    #[arg(long, value_name = "AGENT")]
+    to: Option<AgentId>,
+    /// Only work that this agent sent
+    #[arg(long, value_name = "AGENT")]
+    from: Option<AgentId>,
+}
+
+impl Ready {
+    pub(super) async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let query = [
+            ("to_agent", self.to.map(|agent| agent.to_string())),
+            ("from_agent", self.from.map(|agent| agent.to_string())),
+        ];
+        let reply = client.get("/v1/ready", &query).await?;
+        output.reply(&reply, |view: wire::ReadyView| {
+            let all = view.ready.iter().map(|it| ("ready", it));
+            let all = all.chain(view.held.iter().map(|it| ("held", it)));
+            let rows = all.map(|(word, one)| {
+                let reasons: Vec<_> = one.waits_for.iter().map(waits).collect();
+                [one.handoff_id.to_string(), word.to_owned(), target(&one.to), reasons.join("; ")]
+            });
+            let rows: Vec<_> = rows.collect();
+            match rows.is_empty() {
+                true => "nothing waits".to_owned(),
+                false => table(["handoff", "start", "to", "waits for"], rows),
+            }
         })?;
         Ok(Exit::Done)
     }

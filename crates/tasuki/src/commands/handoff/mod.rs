@@ -7,6 +7,7 @@ mod held;
 mod look;
 mod offer;
 mod review;
+mod talk;
 mod text;
 
 use clap::{Args, Subcommand};
@@ -15,7 +16,7 @@ use tasuki_core::HandoffId;
 use tasuki_protocol as wire;
 
 pub(super) use look::wait;
-pub(super) use text::{attempts_of, details, listed, pretty, target};
+pub(super) use text::{attempts_of, details, listed, pretty, target, waits};
 
 use crate::client::{Client, Connect};
 use crate::exit::Exit;
@@ -42,7 +43,7 @@ enum Verb {
     /// Say that work on a claimed handoff has begun
     Start(held::Start),
     /// Extend the lease of a claim
-    Heartbeat(held::Held),
+    Heartbeat(held::Heartbeat),
     /// Report progress, which also extends the lease
     Progress(held::Progress),
     /// Complete a handoff with its result
@@ -53,14 +54,34 @@ enum Verb {
     Decline(held::Decline),
     /// Give a claimed handoff back unfinished
     Release(held::Held),
+    /// Ask a question and wait for the answer without holding the claim
+    Ask(talk::Ask),
+    /// Send a word to whoever holds the work, or list what was said
+    Message(talk::Message),
+    /// Attach a piece of work that is there already
+    Attach(talk::Attach),
+    /// List what was attached to a handoff
+    Artifacts(talk::Artifacts),
+    /// Give claimed work back until a time, without using up an attempt
+    PutBack(talk::PutBack),
     /// Cancel a handoff that is not at its end
     Cancel(review::Decide),
     /// End a handoff and its task as failed
     Abort(review::Decide),
     /// Let a handoff go ahead that waits for approval
     Approve(review::Approve),
-    /// Reject a handoff that waits for approval
-    Reject(review::Approve),
+    /// Reject a handoff that waits for approval, with a reason
+    Reject(review::Reject),
+    /// Take files or other resources for the holder, as long as its claim holds
+    Reserve(held::Reserve),
+    /// Give resources up before the claim ends
+    Unreserve(held::Reserve),
+    /// Take back what a completed handoff produced; what is built on it is tainted
+    Retract(review::Retract),
+    /// Say on which other terms an agent would take a handoff
+    Counter(review::Counter),
+    /// Accept or refuse an agent's counter-offer
+    Settle(review::Settle),
     /// Remove everything that a handoff carried, for good
     Erase(review::Erase),
     /// Show a handoff, its attempts and its result
@@ -69,6 +90,8 @@ enum Verb {
     Envelope(look::Show),
     /// List handoffs, newest first
     List(look::List),
+    /// Show what can be started now, and what holds back the rest
+    Ready(look::Ready),
     /// Wait until handoffs are claimed or at their end
     Wait(look::Wait),
 }
@@ -82,7 +105,12 @@ impl Handoff {
             Verb::Claim(claim) => claim.run(client, output).await,
             Verb::Peek(peek) => peek.run(client, output).await,
             Verb::Start(start) => start.run(client, output).await,
-            Verb::Heartbeat(held) => held.heartbeat(client, output).await,
+            Verb::Heartbeat(heartbeat) => heartbeat.run(client, output).await,
+            Verb::Ask(ask) => ask.run(client, output).await,
+            Verb::Message(message) => message.run(client, output).await,
+            Verb::Attach(attach) => attach.run(client, output).await,
+            Verb::Artifacts(artifacts) => artifacts.run(client, output).await,
+            Verb::PutBack(put_back) => put_back.run(client, output).await,
             Verb::Release(held) => held.release(client, output).await,
             Verb::Progress(progress) => progress.run(client, output).await,
             Verb::Complete(complete) => complete.run(client, output).await,
@@ -91,11 +119,17 @@ impl Handoff {
             Verb::Cancel(decide) => decide.run("cancel", client, output).await,
             Verb::Abort(decide) => decide.run("abort", client, output).await,
             Verb::Approve(approve) => approve.run("approve", client, output).await,
-            Verb::Reject(approve) => approve.run("reject", client, output).await,
+            Verb::Reject(reject) => reject.run(client, output).await,
+            Verb::Reserve(reserve) => reserve.run("reserve", client, output).await,
+            Verb::Unreserve(reserve) => reserve.run("unreserve", client, output).await,
+            Verb::Retract(retract) => retract.run(client, output).await,
+            Verb::Counter(counter) => counter.run(client, output).await,
+            Verb::Settle(settle) => settle.run(client, output).await,
             Verb::Erase(erase) => erase.run(client, output).await,
             Verb::Show(show) => show.run(client, output).await,
             Verb::Envelope(show) => show.envelope(client, output).await,
             Verb::List(list) => list.run(client, output).await,
+            Verb::Ready(ready) => ready.run(client, output).await,
             Verb::Wait(wait) => wait.run(client, output).await,
         }
     }

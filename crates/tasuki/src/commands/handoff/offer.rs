@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 use clap::{ArgGroup, Args};
+use tasuki_core::contract::After;
 use tasuki_core::envelope::{Action, Control, Said, authored};
 use tasuki_core::identity::statement;
 use tasuki_core::ids::{CorrelationId, IdempotencyKey, OrderingKey, Project};
 use tasuki_core::route::Policy;
+use tasuki_core::terms::LEASE_MS_MIN;
+use tasuki_core::tree::OnParentEnd;
 use tasuki_core::{AgentId, Capability, Target, TaskId, Timestamp};
 use tasuki_protocol as wire;
 
@@ -69,9 +72,25 @@ pub(super) struct Offer {
     /// Hold it back until somebody other than the sender approves
     #[arg(long)]
     needs_approval: bool,
+    /// Who may approve it, and nobody else; may be repeated
+    #[arg(long = "approver", value_name = "AGENT")]
+    approvers: Vec<AgentId>,
+    /// A task that must have a result before this can be claimed; may be repeated
+    #[arg(long = "after", value_name = "TASK")]
+    after: Vec<TaskId>,
+    /// How many of them must have one; all of them without it
+    #[arg(long, value_name = "N", requires = "after")]
+    after_need: Option<u32>,
     /// Handoffs to one target with the same key are worked on one after the other
     #[arg(long, value_name = "KEY")]
     ordering_key: Option<OrderingKey>,
+    /// Of a call: what becomes of it when the caller's own work ends without a result: cancel (the
+    /// default) or let_go
+    #[arg(long, value_name = "POLICY")]
+    on_parent_end: Option<OnParentEnd>,
+    /// What the task may spend from here on, as JSON: {"tokens": 50000, "cost": 1.5}
+    #[arg(long, value_name = "JSON")]
+    budget: Option<String>,
     /// Links everything that belongs to one request of the outside world
     #[arg(long, value_name = "ID")]
     correlation_id: Option<CorrelationId>,
@@ -84,7 +103,8 @@ pub(super) struct Offer {
     /// For monitoring only: a JSON object
     #[arg(long, value_name = "JSON")]
     metadata: Option<String>,
-    /// Wait until it is claimed, 15s or as long as said; then show the handoff
+    /// Wait until it is claimed, 15s or as long as said; then show the handoff. What nobody has
+    /// claimed by then goes to the next one, or to the dead letters, unless --ack says otherwise
     #[arg(
         long,
         value_name = "SPAN",
@@ -177,20 +197,24 @@ struct Terms {
     /// Who is asked next if the receiver cannot or will not do it, repeated
     #[arg(long = "fallback", value_name = "AGENT")]
     fallbacks: Vec<AgentId>,
+    /// After those: anybody with this capability, repeated
+    #[arg(long = "fallback-capability", value_name = "CAPABILITY")]
+    fallback_capabilities: Vec<Capability>,
 }
 
 impl Terms {
-    fn patch(&self) -> Option<wire::TermsPatch> {
+    /// `wait` is how long the sender waits for it to be claimed.
+    fn patch(&self, wait: Option<u64>) -> Option<wire::TermsPatch> {
         let patch = wire::TermsPatch {
             lease_ms: self.lease,
             work_ms: self.work,
             attempts: self.attempts,
             losses: self.losses,
             backoff_ms: self.backoff,
-            ack_ms: self.ack,
+            ack_ms: self.ack.or(wait.map(|ms| ms.max(LEASE_MS_MIN))),
         };
-        let says_something = self.lease.or(self.work).or(self.backoff).or(self.ack).is_some()
-            || self.attempts.or(self.losses).is_some();
+        let spans = self.lease.or(self.work).or(self.backoff).or(self.ack).or(wait);
+        let says_something = spans.is_some() || self.attempts.or(self.losses).is_some();
         says_something.then_some(patch)
     }
 }
@@ -198,6 +222,8 @@ impl Terms {
 impl Offer {
     pub(super) async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
         let wait = self.wait;
+        let all = u32::try_from(self.after.len()).unwrap_or(u32::MAX);
+        let need = self.after_need.unwrap_or(all);
         let to = match (self.to, self.to_capability) {
             (Some(agent), _) => Target::Agent(agent),
             (None, Some(capability)) => Target::Capability(capability),
@@ -212,8 +238,16 @@ impl Offer {
             action: self.action,
             metadata: metadata.unwrap_or_default(),
             priority: self.priority,
-            terms: self.terms.patch(),
-            fallbacks: self.terms.fallbacks.into_iter().map(Target::Agent).collect(),
+            terms: self.terms.patch(wait),
+            fallbacks: self
+                .terms
+                .fallbacks
+                .into_iter()
+                .map(Target::Agent)
+                .chain(self.terms.fallback_capabilities.into_iter().map(Target::Capability))
+                .collect(),
+            after: (need > 0).then_some(After { tasks: self.after, need }),
+            approvers: self.approvers,
             capability: self.contract.capability,
             route: self.contract.route.map(|policy| wire::Route { policy, key: route_key }),
             output_schema: schema,
@@ -223,6 +257,8 @@ impl Offer {
             start_in_ms: self.start_in,
             needs_approval: self.needs_approval,
             ordering_key: self.ordering_key,
+            on_parent_end: self.on_parent_end,
+            budget: self.budget.map(|text| json("--budget", &text)).transpose()?,
             said: self.said.said()?,
             ..wire::FollowUp::new(to, json("--payload", &self.payload)?)
         };

@@ -16,6 +16,8 @@ pub(super) struct Shown {
     #[serde(flatten)]
     pub(super) handoff: wire::Handoff,
     output: Option<Value>,
+    #[serde(default)]
+    waits_for: Vec<wire::WaitsFor>,
 }
 
 impl Shown {
@@ -31,7 +33,19 @@ impl Shown {
             let met = if entry["met"] == true { "met" } else { "not met" };
             format!("{met}: {}", entry["criterion"].as_str().unwrap_or_default())
         };
+        // Who has it, or should take it, is told above.
+        let holds_back = |one: &&wire::WaitsFor| match one {
+            wire::WaitsFor::Approval { .. }
+            | wire::WaitsFor::Task { .. }
+            | wire::WaitsFor::Time { .. }
+            | wire::WaitsFor::Breaker { .. } => true,
+            wire::WaitsFor::Claim { .. }
+            | wire::WaitsFor::Holder { .. }
+            | wire::WaitsFor::Decision { .. } => false,
+        };
+        let held: Vec<_> = self.waits_for.iter().filter(holds_back).map(waits).collect();
         let facts = details(&self.handoff)
+            .maybe("waits for", (!held.is_empty()).then(|| held.join("\n")))
             .maybe("result", result)
             .maybe("verified", listed("verified", words))
             .maybe("declared", listed("declared", criterion))
@@ -41,6 +55,7 @@ impl Shown {
             "dead_lettered" => Some(format!("dead-letter show {id}")),
             "completed" | "failed" | "cancelled" => None,
             "awaiting_approval" => Some(format!("handoff approve {id} --by AGENT")),
+            "input_required" => Some(format!("question answer {id} --by AGENT --text TEXT")),
             _ => Some(format!("handoff wait {id}")),
         };
         let facts = facts.maybe("next", next.map(|words| client.command(&words)));
@@ -84,6 +99,11 @@ pub(in crate::commands) fn details(handoff: &wire::Handoff) -> Facts {
         None if dead.discarded => format!("{}, discarded", dead.reason),
         None => dead.reason.clone(),
     });
+    let asks = handoff.question.as_ref().map(|it| {
+        format!("{} ({}; {} left to answer)", it.asked_by, it.kind, span(it.answer_left_ms))
+    });
+    let kept = handoff.kept_for.as_ref().map(|it| format!("{} ({})", it.agent, span(it.left_ms)));
+    let pieces: Vec<_> = handoff.artifacts.iter().map(ToString::to_string).collect();
     let counts = (handoff.failures + handoff.losses > 0)
         .then(|| format!("{} failed, {} lost the lease", handoff.failures, handoff.losses));
     let declined: Vec<_> = handoff.declined_by.iter().map(ToString::to_string).collect();
@@ -99,6 +119,9 @@ pub(in crate::commands) fn details(handoff: &wire::Handoff) -> Facts {
         .with("from", &handoff.from_agent)
         .with("to", target(&handoff.to))
         .maybe("holder", holder)
+        .maybe("asks", asks)
+        .maybe("kept for", kept)
+        .maybe("artifacts", (!pieces.is_empty()).then(|| pieces.join(", ")))
         .with("hop", handoff.hop)
         .with("priority", handoff.priority)
         .maybe("ordering key", handoff.ordering_key.as_ref())
@@ -134,4 +157,32 @@ pub(in crate::commands) fn attempts_of(handoff: &wire::Handoff) -> String {
 
 pub(in crate::commands) fn pretty(value: &Value) -> String {
     printable(&serde_json::to_string_pretty(value).unwrap_or_default())
+}
+
+/// What work waits for, in words.
+pub(in crate::commands) fn waits(one: &wire::WaitsFor) -> String {
+    match one {
+        wire::WaitsFor::Approval { approvers, taints } => {
+            let names: Vec<_> = approvers.iter().map(ToString::to_string).collect();
+            let who = if names.is_empty() { "somebody".into() } else { names.join(" or ") };
+            match taints.first() {
+                Some(source) => format!("{who} to approve it, because {source} no longer holds"),
+                None => format!("{who} to approve it"),
+            }
+        }
+        wire::WaitsFor::Task { task_id, state, need } => {
+            format!("{task_id}, which is {state} ({need} must have a result)")
+        }
+        wire::WaitsFor::Time { until } => format!("{until}"),
+        wire::WaitsFor::Breaker { target: to, breaker, until } => {
+            let until = until.map_or_else(String::new, |until| format!(" until {until}"));
+            format!("{}, whose breaker is {breaker}{until}", target(to))
+        }
+        wire::WaitsFor::Claim { target: to, listening } => {
+            let there = if *listening { "" } else { "; nobody is there yet" };
+            format!("{} to claim it{there}", target(to))
+        }
+        wire::WaitsFor::Holder { agent } => format!("{agent} to finish"),
+        wire::WaitsFor::Decision { reason } => format!("a decision: {reason}"),
+    }
 }

@@ -128,7 +128,9 @@ class AsyncChannel:
         """Who hears what is told."""
         return (await self._wire.send(routes.CHANNEL_SHOW, path={"name": self.name})).subscribers
 
-    async def messages(self, *, after: int | None = None, limit: int | None = None) -> m.Messages:
+    async def messages(
+        self, *, after: str | int | None = None, limit: int | None = None
+    ) -> m.Messages:
         """What was told, for whoever came late. `next` of the answer is where to read on."""
         path, query = {"name": self.name}, {"after": after, "limit": limit}
         return await self._wire.send(routes.CHANNEL_MESSAGES, path=path, query=query)

@@ -21,7 +21,7 @@ from .. import models as m
 from .._canonical import address, constraint_id
 from .._heart import Heart
 from .._offers import Hop, JsonObject, Span, follow_up, new_key, offer
-from .._report import Classify, Steps, failure, failure_address, reduced, result_address
+from .._report import Classify, Steps, failure, failure_address, reduced, result_address, used
 from .._report import payload as as_payload
 from .._wire import Deadline, Route, fit, milliseconds, parts, plain, unexpected
 from .base import AsyncWire, unhindered
@@ -34,6 +34,10 @@ log = logging.getLogger("tasuki")
 
 #: How long a program waits for work unless it says otherwise.
 WORK_S = 30.0
+#: Stands for the answer that is not there.
+NO_DEFAULT: Any = object()
+#: What the broker says when there is nothing to go on with.
+_GONE = frozenset({"already_claimed", "wrong_state", "not_target", "kept_for_asker"})
 
 
 class AsyncClaim:
@@ -85,6 +89,12 @@ class AsyncClaim:
         self.envelope_hash = reply.envelope_hash
         #: Handoffs on which this is built and whose results no longer hold.
         self.taints = reply.taints
+        #: Questions that holders of this work asked, with their answers.
+        self.questions: list[m.Question] = list(reply.questions or [])
+        #: What attempts before this one said, and why they ended.
+        self.earlier_attempts: list[m.EarlierAttempt] = list(reply.earlier_attempts or [])
+        #: Pieces of work that earlier holders left, with their content as far as there was room.
+        self.artifacts: list[m.Artifact] = list(reply.artifacts or [])
         #: The envelope exactly as it came; `envelope` is the same as a model.
         self.raw_envelope: dict[str, Any] = dict(raw)
         self.envelope = fit(routes.HANDOFF_CLAIM, m.Envelope, self.raw_envelope)
@@ -157,6 +167,113 @@ class AsyncClaim:
         self.check()
         await self._act(routes.HANDOFF_PROGRESS, {"note": note, "percent": percent})
 
+    @property
+    def messages(self) -> list[m.HolderMessage]:
+        """Words to the holder that came since this was asked last, with heartbeats or with the claim.
+        Asking acknowledges them."""
+        return self._heart.messages()
+
+    def on_message(self, tell: Callable[[m.HolderMessage], None]) -> None:
+        """Calls something with each word to the holder, from the thread of the heartbeats. Those are
+        acknowledged."""
+        self._heart.hear(tell)
+
+    async def ask(
+        self,
+        text: str,
+        *,
+        kind: m.QuestionKind = "input",
+        schema: JsonObject | None = None,
+        details: JsonObject | None = None,
+        answer_within: Span | None = None,
+        default: Any = NO_DEFAULT,
+        keep: Span | None = None,
+    ) -> Any:
+        """Asks the sender, or a person, and returns the answer. While this waits no lease runs and no
+        attempt is used up; the hard deadline stands. The answer comes with a new claim and a new
+        fence, which this object has from then on.
+
+        `authorization` asks for leave: the answer is an object with a boolean `granted`. `schema` is
+        what the answer must fit. If nobody answers within `answer_within`, `default` is the answer;
+        without one the attempt has failed, and `LeaseLost` is raised. `keep` is how long the answer
+        waits for this process before anybody may go on."""
+        self.check()
+        said = {
+            "kind": kind,
+            "text": text,
+            "schema": schema,
+            "details": dict(details or {}) or None,
+            "answer_ms": milliseconds(answer_within),
+            "keep_ms": milliseconds(keep),
+            "by_id": True,
+        }
+        body = {name: value for name, value in said.items() if value is not None}
+        if default is not NO_DEFAULT:
+            body["default"] = default
+        held = {**body, "claim_id": self.claim_id, "fence": self.fence}
+        self._heart.pause(True)
+        try:
+            path = {"id": self.handoff_id}
+            asked = await self._wire.send(routes.HANDOFF_ASK, path=path, body=held)
+        except errors.LeaseLost as error:
+            self._heart.lose(error)
+            raise
+        except BaseException:
+            # Nothing was asked, as far as is known: the claim must go on.
+            self._heart.pause(False)
+            raise
+        try:
+            await self._resume()
+        except errors.LeaseLost as error:
+            self._heart.lose(error)
+            raise
+        for question in reversed(self.questions):
+            if question.question == asked.question:
+                return question.answer
+        raise unexpected(routes.HANDOFF_CLAIM_ONE)
+
+    async def _resume(self) -> None:
+        """Waits for the answer, and goes on with the claim that it brings."""
+        route, path = routes.HANDOFF_CLAIM_ONE, {"id": self.handoff_id}
+        wait = 30.0
+        body = {"agent": self.agent, "majors": [2], "request_id": new_key()}
+        while True:
+            asked = {**body, "wait_ms": milliseconds(wait)}
+            try:
+                reply = await self._wire.send(route, path=path, body=asked, wait=wait)
+                break
+            except errors.Refused as refused:
+                if refused.code == "wrong_state" and refused.details.get("state") == "input_required":
+                    continue
+                if refused.code in _GONE:
+                    raise errors.LeaseLost(
+                        f"the question of {self.handoff_id} was not answered: {refused.message}",
+                        code="stale_claim",
+                        hint="stop working on it; claim again if you want more work",
+                    ) from refused
+                raise
+        self._reply = reply
+        self.claim_id, self.fence = reply.claim_id, reply.fence
+        self.questions = list(reply.questions or [])
+        self.earlier_attempts = list(reply.earlier_attempts or [])
+        self._heart.resume(reply)
+        self._started = False
+        if self._auto_start:
+            await self.start()
+
+    async def attach(self, name: str, content: Any, *, type: str = "application/json") -> m.Moved:
+        """Leaves a piece of work that is there already, under a name; another one of the same name
+        takes its place. Those who watch see it, and it outlives this claim."""
+        self.check()
+        body = {"name": name, "type": type, "content": plain(content)}
+        return await self._act(routes.HANDOFF_ATTACH, body)
+
+    async def put_back(self, delay: Span, reason: str | None = None) -> m.Moved:
+        """Gives the work back, to be claimed again after a delay. That is no failure, and uses up no
+        attempt."""
+        body = {"for_ms": milliseconds(delay), "reason": reason}
+        return await self._end(routes.HANDOFF_PUT_BACK, body)
+
     async def complete(
         self,
         payload: Any = None,
@@ -165,15 +282,19 @@ class AsyncClaim:
         follow_ups: Sequence[JsonObject] = (),
         criteria: Sequence[m.CriterionReport | JsonObject] = (),
         gaps: Sequence[str] = (),
+        usage: m.WorkUsage | JsonObject | None = None,
         metadata: JsonObject | None = None,
     ) -> m.Moved:
         """Says that the work is done and what came of it. `follow_ups` (see `tasuki.follow_up`)
         come to be in the same atomic step. A result that does not fit what was expected is
-        refused, and the claim goes on. With a key, the agent signs what it says."""
+        refused, and the claim goes on. `usage` (`input_tokens`, `output_tokens`, `cost`, `model`)
+        makes the budget of the task, and of those above it, less. With a key, the agent signs what
+        it says."""
         said = {
             "action": None if action == "completed" else action,
             "criteria": list(criteria) or None,
             "gaps": list(gaps) or None,
+            "usage": used(usage),
             "metadata": dict(metadata or {}) or None,
         }
         body = {**self._completion(payload, said), "follow_ups": list(follow_ups) or None}
@@ -209,6 +330,7 @@ class AsyncClaim:
         causes: Sequence[str] = (),
         retry_after: Span | None = None,
         details: JsonObject | None = None,
+        usage: m.WorkUsage | JsonObject | None = None,
     ) -> m.Moved:
         """Says that the work failed: `retryable` will be tried again, perhaps not before
         `retry_after`; `permanent` will not, and must have a `hint` at what would mend it. `causes`
@@ -223,6 +345,7 @@ class AsyncClaim:
             "causes": list(causes) or None,
             "retry_after_ms": milliseconds(retry_after),
             "details": dict(details or {}) or None,
+            "usage": used(usage),
         }
         return await self._end(routes.HANDOFF_FAIL, self._failure(body))
 

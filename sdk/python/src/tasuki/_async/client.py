@@ -534,7 +534,7 @@ class AsyncClient:
     async def events(
         self,
         *,
-        after: int | None = None,
+        after: str | int | None = None,
         task: str | None = None,
         handoff: str | None = None,
     ) -> AsyncIterator[m.Event]:
@@ -578,6 +578,25 @@ class AsyncClient:
                 if not heard:
                     ended = httpx.RemoteProtocolError("the stream ended before it began")
                     await asyncio.sleep(attempts.fault(ended))
+
+    async def questions(
+        self,
+        *,
+        kind: m.QuestionKind | None = None,
+        task: str | None = None,
+        from_agent: str | None = None,
+        limit: int | None = None,
+    ) -> list[m.OpenQuestion]:
+        """What holders ask and wait for, newest work first."""
+        query = {"kind": kind, "task": task, "from_agent": from_agent, "limit": limit}
+        return (await self._wire.send(routes.QUESTION_LIST, query=query)).questions
+
+    async def answer(
+        self, handoff_id: str, answer: Any, *, by: str | None = None, question: str | None = None
+    ) -> m.Moved:
+        """Answers the question that a handoff waits with."""
+        body = {"by": self._wire.core.who(by, "by"), "answer": answer, "question": question}
+        return await self._wire.send(routes.QUESTION_ANSWER, path={"id": handoff_id}, body=body)
 
     async def reservations(self) -> list[m.Reservation]:
         """What holders have for themselves."""

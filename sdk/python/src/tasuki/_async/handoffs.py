@@ -113,6 +113,40 @@ class AsyncHandoff:
         body = {"by": self._wire.core.who(by, "by"), "reason": reason}
         return await self._wire.send(routes.HANDOFF_CANCEL, path={"id": self.id}, body=body)
 
+    async def question(self, timeout: Span | None = 0) -> m.OpenQuestion | None:
+        """What its holder asks and waits for, if it asks anything within `timeout`."""
+        await wait_for(self._wire, [self.id], until="input_required", timeout=timeout)
+        found = await self._wire.send(routes.QUESTION_LIST, query={"task": self.task_id})
+        return next((it for it in found.questions if it.handoff_id == self.id), None)
+
+    async def answer(
+        self, answer: Any, *, by: str | None = None, question: str | None = None
+    ) -> m.Moved:
+        """Answers the question that it waits with. An `authorization` wants an object with a boolean
+        `granted`."""
+        body = {"by": self._wire.core.who(by, "by"), "answer": answer, "question": question}
+        return await self._wire.send(routes.QUESTION_ANSWER, path={"id": self.id}, body=body)
+
+    async def message(
+        self, text: str, *, by: str | None = None, details: Mapping[str, Any] | None = None
+    ) -> list[m.HolderMessage]:
+        """Sends a word to whoever holds the work; it comes with the holder's next heartbeat."""
+        said = {"text": text, "details": dict(details or {}) or None}
+        body = {"by": self._wire.core.who(by, "by"), **said}
+        found = await self._wire.send(routes.HANDOFF_MESSAGE, path={"id": self.id}, body=body)
+        return found.messages
+
+    async def messages(self) -> list[m.HolderMessage]:
+        """Words to its holders, and who took note of them."""
+        found = await self._wire.send(routes.HANDOFF_MESSAGES, path={"id": self.id})
+        return found.messages
+
+    async def artifacts(self, name: str | None = None) -> list[m.Artifact]:
+        """Pieces of work that are there already; with a `name`, that one with its content."""
+        path, query = {"id": self.id}, {"name": name}
+        found = await self._wire.send(routes.HANDOFF_ARTIFACTS, path=path, query=query)
+        return found.artifacts
+
 
 async def wait_for(
     wire: AsyncWire,

@@ -78,7 +78,7 @@ class AsyncMemories:
         deleted: bool | None = None,
         detail: m.Detail | None = None,
         limit: int | None = None,
-        before: int | None = None,
+        before: str | int | None = None,
     ) -> m.Memories:
         """Finds some: by words (`q`), the best first; else the newest first."""
         query = {

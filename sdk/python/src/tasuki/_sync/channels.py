@@ -125,7 +125,7 @@ class Channel:
         """Who hears what is told."""
         return (self._wire.send(routes.CHANNEL_SHOW, path={"name": self.name})).subscribers
 
-    def messages(self, *, after: int | None = None, limit: int | None = None) -> m.Messages:
+    def messages(self, *, after: str | int | None = None, limit: int | None = None) -> m.Messages:
         """What was told, for whoever came late. `next` of the answer is where to read on."""
         path, query = {"name": self.name}, {"after": after, "limit": limit}
         return self._wire.send(routes.CHANNEL_MESSAGES, path=path, query=query)

@@ -531,7 +531,7 @@ class Client:
     def events(
         self,
         *,
-        after: int | None = None,
+        after: str | int | None = None,
         task: str | None = None,
         handoff: str | None = None,
     ) -> Iterator[m.Event]:
@@ -575,6 +575,25 @@ class Client:
                 if not heard:
                     ended = httpx.RemoteProtocolError("the stream ended before it began")
                     time.sleep(attempts.fault(ended))
+
+    def questions(
+        self,
+        *,
+        kind: m.QuestionKind | None = None,
+        task: str | None = None,
+        from_agent: str | None = None,
+        limit: int | None = None,
+    ) -> list[m.OpenQuestion]:
+        """What holders ask and wait for, newest work first."""
+        query = {"kind": kind, "task": task, "from_agent": from_agent, "limit": limit}
+        return (self._wire.send(routes.QUESTION_LIST, query=query)).questions
+
+    def answer(
+        self, handoff_id: str, answer: Any, *, by: str | None = None, question: str | None = None
+    ) -> m.Moved:
+        """Answers the question that a handoff waits with."""
+        body = {"by": self._wire.core.who(by, "by"), "answer": answer, "question": question}
+        return self._wire.send(routes.QUESTION_ANSWER, path={"id": handoff_id}, body=body)
 
     def reservations(self) -> list[m.Reservation]:
         """What holders have for themselves."""

@@ -112,6 +112,38 @@ class Handoff:
         body = {"by": self._wire.core.who(by, "by"), "reason": reason}
         return self._wire.send(routes.HANDOFF_CANCEL, path={"id": self.id}, body=body)
 
+    def question(self, timeout: Span | None = 0) -> m.OpenQuestion | None:
+        """What its holder asks and waits for, if it asks anything within `timeout`."""
+        wait_for(self._wire, [self.id], until="input_required", timeout=timeout)
+        found = self._wire.send(routes.QUESTION_LIST, query={"task": self.task_id})
+        return next((it for it in found.questions if it.handoff_id == self.id), None)
+
+    def answer(self, answer: Any, *, by: str | None = None, question: str | None = None) -> m.Moved:
+        """Answers the question that it waits with. An `authorization` wants an object with a boolean
+        `granted`."""
+        body = {"by": self._wire.core.who(by, "by"), "answer": answer, "question": question}
+        return self._wire.send(routes.QUESTION_ANSWER, path={"id": self.id}, body=body)
+
+    def message(
+        self, text: str, *, by: str | None = None, details: Mapping[str, Any] | None = None
+    ) -> list[m.HolderMessage]:
+        """Sends a word to whoever holds the work; it comes with the holder's next heartbeat."""
+        said = {"text": text, "details": dict(details or {}) or None}
+        body = {"by": self._wire.core.who(by, "by"), **said}
+        found = self._wire.send(routes.HANDOFF_MESSAGE, path={"id": self.id}, body=body)
+        return found.messages
+
+    def messages(self) -> list[m.HolderMessage]:
+        """Words to its holders, and who took note of them."""
+        found = self._wire.send(routes.HANDOFF_MESSAGES, path={"id": self.id})
+        return found.messages
+
+    def artifacts(self, name: str | None = None) -> list[m.Artifact]:
+        """Pieces of work that are there already; with a `name`, that one with its content."""
+        path, query = {"id": self.id}, {"name": name}
+        found = self._wire.send(routes.HANDOFF_ARTIFACTS, path=path, query=query)
+        return found.artifacts
+
 
 def wait_for(
     wire: Wire,

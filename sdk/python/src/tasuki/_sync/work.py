@@ -62,6 +62,7 @@ class Tasks:
         state: str | None = None,
         parent: str | None = None,
         project: str | None = None,
+        correlation_id: str | None = None,
         limit: int | None = None,
         before: str | None = None,
     ) -> m.Tasks:
@@ -71,6 +72,7 @@ class Tasks:
             "state": state,
             "parent": parent,
             "project": project,
+            "correlation_id": correlation_id,
             "limit": limit,
             "before": before,
         }
@@ -90,6 +92,23 @@ class Tasks:
             if shown.state == "cancelled":
                 return shown
             raise
+
+    def complete(
+        self,
+        id: str,
+        result: Any = None,
+        *,
+        below: Literal["refuse", "let_go"] = "refuse",
+        by: str | None = None,
+    ) -> m.Task:
+        """Ends one that is one's own with a result, while nobody else works on it. It does not end
+        while a task below it is open, unless those may go on by themselves (`let_go`)."""
+        body = {
+            "by": self._wire.core.who(by, "by"),
+            "payload": as_payload({} if result is None else result, default="result"),
+            "below": below,
+        }
+        return self._wire.send(routes.TASK_COMPLETE, path={"id": id}, body=body)
 
     def join(
         self,
@@ -225,9 +244,10 @@ class Handoffs:
         """Lets one go that waits for approval."""
         return self._by(routes.HANDOFF_APPROVE, id, by)
 
-    def reject(self, id: str, *, by: str | None = None) -> m.Moved:
-        """Makes a dead letter of one that waits for approval."""
-        return self._by(routes.HANDOFF_REJECT, id, by)
+    def reject(self, id: str, *, reason: str, by: str | None = None) -> m.Moved:
+        """Makes a dead letter of one that waits for approval. Its sender reads the reason."""
+        body = {"by": self._wire.core.who(by, "by"), "reason": reason}
+        return self._wire.send(routes.HANDOFF_REJECT, path={"id": id}, body=body)
 
     def cancel(self, id: str, *, by: str | None = None, reason: str | None = None) -> m.Moved:
         """Takes one back."""
@@ -322,9 +342,10 @@ class DeadLetters:
         """Shows one, with its envelope and every report of a failure."""
         return self._wire.send(routes.DEAD_LETTER_SHOW, path={"id": id})
 
-    def redrive(self, id: str, *, by: str | None = None) -> Handoff:
-        """Sends the same envelope on its way again, as a new handoff."""
-        body = {"by": self._wire.core.who(by, "by")}
+    def redrive(self, id: str, *, expires_in: Span | None = None, by: str | None = None) -> Handoff:
+        """Sends the same envelope on its way again, as a new handoff. Without `expires_in` it may
+        take as long as before, and what expired gets at least the broker's own span."""
+        body = {"by": self._wire.core.who(by, "by"), "expires_in_ms": _anew(expires_in)}
         offered = self._wire.send(routes.DEAD_LETTER_REDRIVE, path={"id": id}, body=body)
         return Handoff(self._wire, offered)
 
@@ -334,10 +355,15 @@ class DeadLetters:
         *,
         to: str | None = None,
         to_capability: str | None = None,
+        expires_in: Span | None = None,
         by: str | None = None,
     ) -> Handoff:
         """Sends it to somebody else."""
-        body = {"by": self._wire.core.who(by, "by"), "to": target(to, to_capability)}
+        body = {
+            "by": self._wire.core.who(by, "by"),
+            "to": target(to, to_capability),
+            "expires_in_ms": _anew(expires_in),
+        }
         offered = self._wire.send(routes.DEAD_LETTER_REROUTE, path={"id": id}, body=body)
         return Handoff(self._wire, offered)
 
@@ -349,6 +375,7 @@ class DeadLetters:
         to_capability: str | None = None,
         payload: Any = None,
         terms: m.TermsPatch | JsonObject | None = None,
+        expires_in: Span | None = None,
         by: str | None = None,
         **parts: Unpack[Said],
     ) -> Handoff:
@@ -360,15 +387,25 @@ class DeadLetters:
             "to": target(to, to_capability) if to or to_capability else None,
             "payload": None if payload is None else as_payload(payload, default="request"),
             "terms": terms,
+            "expires_in_ms": _anew(expires_in),
         }
         offered = self._wire.send(routes.DEAD_LETTER_AMEND, path={"id": id}, body=body)
         return Handoff(self._wire, offered)
 
     def answer(
-        self, id: str, decision: m.SaidDecision | JsonObject, *, by: str | None = None
+        self,
+        id: str,
+        decision: m.SaidDecision | JsonObject,
+        *,
+        expires_in: Span | None = None,
+        by: str | None = None,
     ) -> Handoff:
         """Decides what it stopped at, and lets the work go on with the decision."""
-        body = {"by": self._wire.core.who(by, "by"), "decision": decision}
+        body = {
+            "by": self._wire.core.who(by, "by"),
+            "decision": decision,
+            "expires_in_ms": _anew(expires_in),
+        }
         offered = self._wire.send(routes.DEAD_LETTER_ANSWER, path={"id": id}, body=body)
         return Handoff(self._wire, offered)
 
@@ -388,6 +425,7 @@ class DeadLetters:
         handoffs: Sequence[str] = (),
         fingerprint: str | None = None,
         dry_run: bool = False,
+        expires_in: Span | None = None,
         by: str | None = None,
     ) -> m.DecidedMany:
         """Decides on many at once: `"retry"`, `{"reroute": {"agent": …}}` or `{"abort": reason}`.
@@ -398,6 +436,7 @@ class DeadLetters:
             "handoffs": list(handoffs) or None,
             "fingerprint": fingerprint,
             "dry_run": dry_run or None,
+            "expires_in_ms": _anew(expires_in),
         }
         return self._wire.send(routes.DEAD_LETTER_DECIDE_MANY, body=body)
 
@@ -424,7 +463,9 @@ class Chains:
         """Shows one with its file, and whether it is whole."""
         return self._wire.send(routes.CHAIN_SHOW, path={"id": id})
 
-    def page(self, *, limit: int | None = None, before: int | None = None) -> m.ImportedChains:
+    def page(
+        self, *, limit: int | None = None, before: str | int | None = None
+    ) -> m.ImportedChains:
         """Lists them, the last one first."""
         query = {"limit": limit, "before": before}
         return self._wire.send(routes.CHAIN_LIST, query=query)
@@ -436,11 +477,12 @@ class Audit:
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
 
-    def verify(self) -> m.Verdict:
-        """Checks every hash, body and signature of the log."""
-        return self._wire.send(routes.AUDIT_VERIFY, wait=600)
+    def verify(self, *, full: bool = False) -> m.Verdict:
+        """Checks every hash, body and signature of what came to the log since it was last found
+        intact; with `full`, of all of it."""
+        return self._wire.send(routes.AUDIT_VERIFY, query={"full": full or None}, wait=600)
 
-    def export(self, *, after: int | None = None) -> Iterator[str]:
+    def export(self, *, after: str | int | None = None) -> Iterator[str]:
         """The log, line by line, as `tasuki audit verify --file` reads it."""
         request = self._wire.core.request(
             routes.AUDIT_EXPORT, path={}, query={"after": after}, body=None, wait=600
@@ -458,9 +500,13 @@ class Audit:
         except (httpx.HTTPError, httpx.StreamError) as error:
             raise errors.Unreachable(
                 f"the log broke off: {error or type(error).__name__}",
-                hint="ask again with `after`: what came is whole up to its last line",
+                hint="ask again with the `cursor` of its last line as `after`: up to there it is whole",
             ) from error
 
     def refusals(self) -> m.Refusals:
         """The last attempts that nobody stood behind."""
         return self._wire.send(routes.SECURITY_SHOW)
+
+
+def _anew(span: Span | None) -> int | None:
+    return None if span is None else milliseconds(span)

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a task owes to the one above it. It is noted when the task is opened, so that a decision
+//! about one task never has to read a whole tree; what becomes of a task when the one above it ends
+//! is decided one level at a time, from what both of them say of themselves.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::budget::{Budget, Spent};
+use crate::event::{Opened, words};
+use crate::handoff::{Handoff, Review, State};
+use crate::ids::{HandoffId, Hash, TaskId, Timestamp};
+use crate::refusal::Refusal;
+use crate::task::{Task, TaskState};
+
+/// How many tasks may lie above one.
+pub const DEPTH_MAX: usize = 64;
+/// How many tasks below one are brought into line with it in one step.
+pub const BELOW_MAX: usize = 100;
+
+/// What becomes of a task when the one above it ends without it.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum OnParentEnd {
+    /// It is cancelled too.
+    #[default]
+    Cancel,
+    /// It goes on by itself.
+    LetGo,
+}
+
+words!(OnParentEnd { Cancel = "cancel", LetGo = "let_go" });
+
+impl OnParentEnd {
+    fn is_cancel(&self) -> bool {
+        *self == Self::Cancel
+    }
+}
+
+/// What a task hangs from.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Hangs {
+    /// The tasks above it, the nearest first.
+    pub above: Vec<TaskId>,
+    /// The hop of the task above it that it was opened for, if one was under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub under: Option<HandoffId>,
+    /// What becomes of it when that ends without a result.
+    #[serde(default, skip_serializing_if = "OnParentEnd::is_cancel")]
+    pub on_parent_end: OnParentEnd,
+    /// No hop of it may end later than this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+    /// The dead letter above it that somebody has to decide on before it goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_hold: Option<HandoffId>,
+}
+
+/// The envelope that the first one of a task follows, where the task was opened below another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Follows {
+    pub envelope: Hash,
+    pub hop: u32,
+    /// The handoff that it came with.
+    pub handoff: HandoffId,
+}
+
+/// What a task owes to the tasks around it, as far as it has to remember it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tree {
+    /// What it hangs from. Not known of tasks from before this was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hangs: Option<Arc<Hangs>>,
+    /// No hop of it may end later than this, unless somebody decides so who looks at what failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+    /// The dead letter above it that somebody has to decide on before it goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_hold: Option<HandoffId>,
+    /// What it and everything below it may spend in all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
+    /// What it and everything below it has spent.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub spent: Spent,
+}
+
+fn is_nothing(spent: &Spent) -> bool {
+    *spent == Spent::default()
+}
+
+impl Tree {
+    pub(crate) fn opened(opened: &Opened) -> Self {
+        let hangs = opened.hangs.clone().map(|hangs| Arc::new(*hangs));
+        Self {
+            deadline: hangs.as_ref().and_then(|hangs| hangs.deadline),
+            on_hold: hangs.as_ref().and_then(|hangs| hangs.on_hold),
+            hangs,
+            ..Self::default()
+        }
+    }
+
+    /// What may still be spent, where somebody set a bound.
+    #[must_use]
+    pub fn left(&self) -> Option<Budget> {
+        self.budget.map(|budget| budget.less(self.spent))
+    }
+
+    /// Bounds what may be spent from here on. A bound that is there already is never widened.
+    pub(crate) fn bound(&mut self, left: Budget) {
+        let given = left.after(self.spent);
+        self.budget = Some(self.budget.map_or(given, |before| before.within(given)));
+    }
+
+    /// The one who decided on the letter sent it on: the task goes on below what took its place.
+    pub(crate) fn resume(&mut self, under: Option<HandoffId>, deadline: Option<Timestamp>) {
+        self.on_hold = None;
+        // A task that had no bound gets none by this: a hop of it may be under way for longer.
+        self.deadline = self.deadline.map(|before| deadline.map_or(before, |new| before.max(new)));
+        if let (Some(hangs), Some(_)) = (&mut self.hangs, under) {
+            Arc::make_mut(hangs).under = under;
+        }
+    }
+}
+
+impl Hangs {
+    /// What a task hangs from that is opened below another, for the hop that is under way there.
+    pub(crate) fn below(
+        parent: &Task,
+        hop: Option<&Handoff>,
+        on_parent_end: OnParentEnd,
+    ) -> Result<Self, Refusal> {
+        let mut above = vec![parent.id];
+        above.extend(parent.above());
+        if above.len() > DEPTH_MAX {
+            return Err(Refusal::TreeTooDeep { task: parent.id, max: DEPTH_MAX });
+        }
+        let deadline = hop.map(|hop| hop.expires_at).or(parent.tree.deadline);
+        let (under, on_hold) = (hop.map(|hop| hop.id), parent.holds_back());
+        Ok(Self { above, under, on_parent_end, deadline, on_hold })
+    }
+}
+
+impl Task {
+    /// The tasks above it, the nearest first. Of a task from before they were noted, its parent.
+    #[must_use]
+    pub fn above(&self) -> &[TaskId] {
+        match &self.tree.hangs {
+            Some(hangs) => &hangs.above,
+            None => self.parent_task_id.as_slice(),
+        }
+    }
+
+    #[must_use]
+    pub fn on_parent_end(&self) -> OnParentEnd {
+        self.tree.hangs.as_ref().map_or_else(OnParentEnd::default, |hangs| hangs.on_parent_end)
+    }
+
+    /// The dead letter for which everything below it has to wait, if there is one: its own, or one
+    /// above it.
+    #[must_use]
+    pub fn holds_back(&self) -> Option<HandoffId> {
+        match self.state {
+            TaskState::DeadLettered => self.last.or(self.tree.on_hold),
+            TaskState::Open | TaskState::Completed | TaskState::Failed | TaskState::Cancelled => {
+                self.tree.on_hold
+            }
+        }
+    }
+
+    #[must_use]
+    pub fn under(&self) -> Option<HandoffId> {
+        self.tree.hangs.as_ref().and_then(|hangs| hangs.under)
+    }
+}
+
+/// What follows for a task from how the one above it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It is as it should be.
+    Stays,
+    Cancel,
+    /// Nobody gets it until somebody has decided on this dead letter.
+    Hold(HandoffId),
+    /// It goes on; below this hop, if another took the place of the one that it was opened for, and
+    /// until this time at the latest.
+    Resume {
+        under: Option<HandoffId>,
+        deadline: Option<Timestamp>,
+    },
+}
+
+/// What is known of a task for those below it.
+#[derive(Debug, Clone, Copy)]
+pub struct Above<'t> {
+    pub task: &'t Task,
+    /// The hop that is under way in it.
+    pub live: Option<&'t Handoff>,
+}
+
+/// What a task owes to one above it: to its parent, or to one above that, if all between them have
+/// ended well and so have nothing to say any more. `hop` is the hop of that one which the task was
+/// opened for.
+#[must_use]
+pub fn fate(above: Above<'_>, hop: Option<&Handoff>, child: &Task) -> Fate {
+    let parent = above.task;
+    if child.state.is_terminal() || !child.above().contains(&parent.id) {
+        return Fate::Stays;
+    }
+    let ended = match parent.state {
+        TaskState::Cancelled | TaskState::Failed => true,
+        TaskState::Open | TaskState::DeadLettered => hop.is_some_and(came_to_nothing),
+        // What ended well has nothing to say any more; what is above it has.
+        TaskState::Completed => return Fate::Stays,
+    };
+    let hold = match (ended, child.on_parent_end()) {
+        (true, OnParentEnd::Cancel) => return Fate::Cancel,
+        (true, OnParentEnd::LetGo) => None,
+        (false, _) => parent.holds_back(),
+    };
+    match (hold, child.tree.on_hold) {
+        (hold, held) if hold == held => Fate::Stays,
+        (Some(letter), _) => Fate::Hold(letter),
+        (None, letter) => {
+            let adopted = above.live.filter(|_| child.under().is_some() && child.under() == letter);
+            let under = adopted.map(|live| live.id);
+            Fate::Resume { under, deadline: above.live.map(|live| live.expires_at) }
+        }
+    }
+}
+
+/// Whether a hop ended without a result, and nobody takes it up again.
+fn came_to_nothing(hop: &Handoff) -> bool {
+    match &hop.state {
+        State::Cancelled { .. } | State::Aborted { .. } => true,
+        State::DeadLettered { review, .. } => matches!(review, Some(Review::Discarded { .. })),
+        State::AwaitingApproval
+        | State::Scheduled { .. }
+        | State::Pending { .. }
+        | State::Claimed(_)
+        | State::InProgress(_)
+        | State::InputRequired(_)
+        | State::Answered(_)
+        | State::Failed { .. }
+        | State::Completed { .. } => false,
+    }
+}

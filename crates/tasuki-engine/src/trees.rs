@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What becomes of the tasks below one. The core decides it, a bounded number of tasks at a time; here
+//! they are found. Each level follows from what the log says of the one above, so the follower goes on
+//! with what a crash left unfinished.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use tasuki_core::budget::Budget;
+use tasuki_core::canonical::Body;
+use tasuki_core::commands::{Command, SettleBelow};
+use tasuki_core::event::Actor;
+use tasuki_core::handoff::AttemptEnd;
+use tasuki_core::report::Note;
+use tasuki_core::tree::{Above, BELOW_MAX, Fate, fate};
+use tasuki_core::{Event, Handoff, HandoffId, Refusal, Task, TaskId, TaskState};
+use tasuki_store::{Needs, Sight, TaskFilter};
+
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::requests::Proof;
+
+/// How many tasks are brought into line before a request is answered. The rest follows.
+const AT_ONCE_MAX: usize = 1000;
+
+impl Engine {
+    /// Brings everything below a task into line with it, as far as that can be waited for.
+    pub(crate) async fn settle_tree(&self, root: TaskId) {
+        let mut open = VecDeque::from([root]);
+        let mut done = 0;
+        while let Some(parent) = open.pop_front().filter(|_| done < AT_ONCE_MAX) {
+            match self.settle_below(parent).await {
+                Ok(moved) => {
+                    done += moved.len();
+                    open.extend(moved);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, task = %parent, "what is below it follows later");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Brings what is below a task into line with it: what is right below, and what is below others
+    /// that have ended well. Says which tasks that moved.
+    pub(crate) async fn settle_below(&self, id: TaskId) -> Result<Vec<TaskId>, Error> {
+        let sight = self.look(Needs::task(id)).await?;
+        let Some(parent) = sight.task(id) else { return Ok(Vec::new()) };
+        let live = sight.under_way(parent).map(|live| &**live);
+        let above = Above { task: parent, live };
+        let mut moved = Vec::new();
+        let mut open = VecDeque::from([id]);
+        while let Some(of) = open.pop_front() {
+            let mut filter =
+                TaskFilter { parent: Some(of), max: BELOW_MAX, ..TaskFilter::default() };
+            loop {
+                let page = self.store.list_tasks(filter.clone()).await?;
+                moved.extend(self.settle_page(above, &page).await?);
+                let ended = page.iter().filter(|task| task.state == TaskState::Completed);
+                open.extend(ended.map(|task| task.id));
+                match page.last() {
+                    Some(last) if page.len() == BELOW_MAX => filter.before = Some(last.id),
+                    Some(_) | None => break,
+                }
+            }
+        }
+        Ok(moved)
+    }
+
+    async fn settle_page(
+        &self,
+        above: Above<'_>,
+        page: &[Arc<Task>],
+    ) -> Result<Vec<TaskId>, Error> {
+        let open: Vec<_> = page.iter().filter(|task| !task.state.is_terminal()).collect();
+        let hops = self.hops_of(&open).await?;
+        let hop = |child: &Task| child.under().and_then(|id| hops.get(&id)).map(|hop| &**hop);
+        let fates = open.iter().map(|child| (child.id, fate(above, hop(child), child)));
+        let fates: Vec<_> = fates.filter(|(_, fate)| *fate != Fate::Stays).collect();
+        if fates.is_empty() {
+            return Ok(Vec::new());
+        }
+        let below: Vec<_> = fates.iter().map(|(id, _)| *id).collect();
+        let reason = match fates.iter().any(|(_, fate)| *fate == Fate::Cancel) {
+            true => self.why_it_ended(above.task).await?,
+            false => None,
+        };
+        let hops = hops.into_keys().collect();
+        let settle = SettleBelow { parent: above.task.id, below: below.clone(), hops, reason };
+        self.one(Command::of_broker(settle)).await?;
+        Ok(below)
+    }
+
+    async fn hops_of(
+        &self,
+        tasks: &[&Arc<Task>],
+    ) -> Result<BTreeMap<HandoffId, Arc<Handoff>>, Error> {
+        let ids: BTreeSet<_> = tasks.iter().filter_map(|task| task.under()).collect();
+        if ids.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let sight = self.look(Needs::handoffs(ids.iter().copied())).await?;
+        let found = ids.into_iter().filter_map(|id| Some((id, sight.handoff(id)?.clone())));
+        Ok(found.collect())
+    }
+
+    /// Why a task, or its last hop, came to nothing, in words for those who work below it.
+    async fn why_it_ended(&self, task: &Task) -> Result<Option<Body>, Error> {
+        let chain = self.store.chain(task.id).await?;
+        let ended = chain.iter().rev().find_map(|entry| {
+            let record = &entry.sealed.record;
+            let (what, said) = match &record.event {
+                Event::TaskCancelled { reason } | Event::Cancelled { reason } => {
+                    ("was cancelled", reason.is_some())
+                }
+                Event::Aborted { reason } => ("was aborted", reason.is_some()),
+                Event::Discarded { .. } => ("failed, and was put away", true),
+                _ => return None,
+            };
+            Some((what, said.then_some(entry.sealed.position), &record.actor))
+        });
+        let Some((what, said, actor)) = ended else { return Ok(None) };
+        let said = match said {
+            Some(at) => self.store.bodies(vec![at]).await?.pop().flatten(),
+            None => None,
+        };
+        // What the broker said of a task above is said of those below it, too.
+        if let (Actor::Broker, Some(said)) = (actor, &said) {
+            return Ok(Some(said.clone()));
+        }
+        let note: Option<Note> = said.and_then(|said| serde_json::from_str(said.text()).ok());
+        let why = note.map_or_else(String::new, |note| format!(": {}", note.text));
+        Ok(Some(Body::of(&Note { text: format!("task {} above it {what}{why}", task.id) })))
+    }
+
+    /// What a task may still spend: as much as it and all those above it allow.
+    pub(crate) async fn left_of(&self, task: &Task) -> Result<Option<Budget>, Error> {
+        let above = match task.above().is_empty() {
+            true => Sight::default(),
+            false => self.look(Needs::default().and_tasks(task.above().iter().copied())).await?,
+        };
+        let above = task.above().iter().filter_map(|id| above.task(*id)).map(|task| &**task);
+        let left = std::iter::once(task).chain(above).filter_map(|task| task.tree.left());
+        Ok(left.reduce(Budget::within))
+    }
+
+    /// Tells a holder whose claim no longer holds why that is, where somebody said why.
+    pub(crate) async fn with_why(&self, error: Error, id: HandoffId, proof: Proof) -> Error {
+        let (Error::Refused(refusal) | Error::Store(tasuki_store::Error::Refused(refusal))) =
+            &error
+        else {
+            return error;
+        };
+        let Refusal::StaleClaim { .. } = refusal else { return error };
+        let Ok(Some(handoff)) = self.store.handoff(id).await else { return error };
+        let attempt = handoff.attempts.iter().find(|it| it.claim_id == proof.claim_id);
+        let Some(ended) = attempt.and_then(|attempt| attempt.ended.as_ref()) else { return error };
+        let told = match (ended.how, ended.report) {
+            (AttemptEnd::Cancelled | AttemptEnd::Aborted, Some((at, _))) => {
+                self.store.bodies(vec![at]).await.ok().and_then(|mut all| all.pop().flatten())
+            }
+            _ => None,
+        };
+        let note: Option<Note> = told.and_then(|told| serde_json::from_str(told.text()).ok());
+        let (how, reason) = (ended.how, note.map(|note| note.text));
+        Error::Ended { refusal: refusal.clone(), how, reason }
+    }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What every HTTP door shares: accepting connections, the gate that every request passes, finding out
+//! who asks, reading bodies strictly, request ids, limits, spans, and how errors look. It knows the table
+//! of operations and no path: which operation a request means is for the door to say.
+#![allow(clippy::result_large_err, reason = "a problem is moved once, to become a reply")]
+
+mod attended;
+mod auth;
+mod body;
+mod error;
+mod gate;
+mod serve;
+mod serving;
+
+use std::sync::Arc;
+
+use tasuki_engine::Lobby;
+
+pub use body::{bytes, ok, reply, written};
+pub use error::Failed;
+pub use gate::around;
+pub use serve::serve;
+pub use serving::{About, Asked};
+
+/// What one client may ask of the broker.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    pub body_bytes_max: usize,
+    /// Requests each second from one address; 0 is no limit.
+    pub requests_per_second: u32,
+    pub connections_max: usize,
+    /// Which hosts a request may name, besides loopback; guards against DNS rebinding.
+    pub hosts: Vec<String>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes_max: 1024 * 1024,
+            requests_per_second: 0,
+            connections_max: 10_000,
+            hosts: Vec::new(),
+        }
+    }
+}
+
+/// What handlers share.
+#[derive(Clone)]
+pub struct Front {
+    pub lobby: Lobby,
+    pub limits: Arc<Limits>,
+}
+
+impl Front {
+    #[must_use]
+    pub fn new(lobby: impl Into<Lobby>, limits: Limits) -> Self {
+        Self { lobby: lobby.into(), limits: Arc::new(limits) }
+    }
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Accepting connections, with bounds on how many there are and how long they may take, and a
+//! graceful end.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::extract::connect_info::ConnectInfo;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulConnection, GracefulShutdown};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tower::ServiceExt;
+
+use crate::attended::Attended;
+
+/// How long a client may take to send a request's head.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long requests under way may take to finish when the broker ends.
+const GRACE: Duration = Duration::from_secs(10);
+/// How much of a request's head, or of a reply that the client has not taken yet, is held.
+const HELD_BYTES_MAX: usize = 408 * 1024;
+/// How long to wait after accepting failed, for want of file descriptors or the like.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Serves until `end` resolves; then lets requests under way finish.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    connections_max: usize,
+    end: impl Future<Output = ()>,
+) {
+    let places = Arc::new(Semaphore::new(connections_max));
+    let graceful = GracefulShutdown::new();
+    tokio::pin!(end);
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = &mut end => break,
+            accepted = accept(&listener, &places) => accepted,
+        };
+        let Some((stream, place)) = accepted else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        // Small requests and replies must not wait for each other.
+        let _ = stream.set_nodelay(true);
+        let from = stream.peer_addr().ok();
+        let connection = connection(stream, router.clone(), from);
+        let connection = graceful.watch(connection);
+        // Not watched: a panic ends this connection and no other.
+        tokio::spawn(async move {
+            // A client that goes away is no news.
+            let _ = connection.await;
+            drop(place);
+        });
+    }
+    drop(listener);
+    if tokio::time::timeout(GRACE, graceful.shutdown()).await.is_err() {
+        tracing::warn!("some requests did not finish in time and were cut off");
+    }
+}
+
+/// Serves one connection. A reply is produced as the client takes it, and the next request is begun
+/// when the last reply was taken: hyper's `pipeline_flush` would hold whole replies, and any number of
+/// them, for a client that does not read.
+fn connection<S>(
+    stream: S,
+    router: Router,
+    from: Option<SocketAddr>,
+) -> impl GracefulConnection<Error = hyper::Error> + Send
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
+        let mut request: Request = request.map(axum::body::Body::new);
+        if let Some(from) = from {
+            request.extensions_mut().insert(ConnectInfo(from));
+        }
+        router.clone().oneshot(request)
+    });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(HELD_BYTES_MAX);
+    http.serve_connection(TokioIo::new(Attended::new(stream)), service)
+}
+
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+    let place = places.clone().acquire_owned().await.ok()?;
+    match listener.accept().await {
+        Ok((stream, _)) => Some((stream, place)),
+        Err(error) => {
+            tracing::warn!(%error, "cannot accept a connection");
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use axum::body::{Body, Bytes};
+    use axum::routing::get;
+    use futures::{StreamExt, stream};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    const PIECE: usize = 64 * 1024;
+    const PIECES: usize = 1000;
+    /// What is held of a reply, and the piece that was produced before that was noticed.
+    const PRODUCED_MAX: usize = HELD_BYTES_MAX + 2 * PIECE;
+
+    /// A long reply that counts what is produced of it.
+    fn long(produced: &Arc<AtomicUsize>) -> Body {
+        let produced = produced.clone();
+        Body::from_stream(stream::iter(0..PIECES).map(move |_| {
+            produced.fetch_add(PIECE, Ordering::Relaxed);
+            Ok::<_, std::io::Error>(Bytes::from(vec![b'x'; PIECE]))
+        }))
+    }
+
+    /// A broker that counts what it produces, and a client's end of a connection to it.
+    fn served(
+        produced: &Arc<AtomicUsize>,
+    ) -> (impl Future<Output = Result<(), hyper::Error>>, tokio::io::DuplexStream) {
+        let counted = produced.clone();
+        let router = Router::new().route("/long", get(move || std::future::ready(long(&counted))));
+        let (ours, theirs) = tokio::io::duplex(4096);
+        (connection(ours, router, None), theirs)
+    }
+
+    /// The clock of the runtime jumps to the next timer when nothing else is to be done.
+    #[tokio::test(start_paused = true)]
+    async fn a_reply_is_produced_only_as_it_is_taken_and_a_stalled_client_is_hung_up_on() {
+        let produced = Arc::default();
+        let (serving, mut client) = served(&produced);
+        client.write_all(b"GET /long HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+        let ended = serving.await;
+        assert!(ended.is_err(), "a client that takes nothing is hung up on");
+        let produced = produced.load(Ordering::Relaxed);
+        assert!(produced <= PRODUCED_MAX, "{produced} bytes were produced for nobody");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_behind_a_reply_that_is_not_taken_is_not_begun() {
+        let produced = Arc::default();
+        let (serving, mut client) = served(&produced);
+        let many = "GET /long HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(50);
+        client.write_all(many.as_bytes()).await.unwrap();
+        assert!(serving.await.is_err());
+        let produced = produced.load(Ordering::Relaxed);
+        assert!(produced <= PRODUCED_MAX, "{produced} bytes were produced for nobody");
+    }
+
+    #[tokio::test]
+    async fn a_client_that_reads_gets_all_of_it() {
+        let produced = Arc::default();
+        let (serving, mut client) = served(&produced);
+        let asking = async {
+            let close = b"GET /long HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+            client.write_all(close).await.unwrap();
+            let mut read = Vec::new();
+            client.read_to_end(&mut read).await.unwrap();
+            read.iter().filter(|byte| **byte == b'x').count()
+        };
+        let (served, read) = tokio::join!(serving, asking);
+        served.unwrap();
+        assert_eq!(read, PIECE * PIECES);
+    }
+}
