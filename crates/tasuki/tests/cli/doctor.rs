@@ -64,7 +64,7 @@ fn what_waits_for_a_person_is_a_warning() {
     let broker = stage.broker("data");
     let talk = Talk { stage: &stage, broker: &broker };
     let handoff = talk.offer("--needs-approval");
-    talk.run(&format!("handoff reject {handoff} --by boss")).ok();
+    talk.run(&format!("handoff reject {handoff} --by boss --reason no")).ok();
     talk.run("doctor --data data")
         .ends(0, &["warn  dead letters", "1 wait", "tasuki dead-letter list"]);
     broker.stop();

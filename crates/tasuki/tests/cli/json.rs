@@ -123,9 +123,9 @@ fn what_others_decide(checked: &mut Checked<'_>, talk: &Talk<'_>) {
         let handoff = talk.offer("");
         checked.run(&format!("handoff {verb} {handoff} --by coder --reason enough"));
     }
-    for verb in ["approve", "reject"] {
+    for decision in ["approve", "reject --reason no"] {
         let handoff = talk.offer("--needs-approval");
-        checked.run(&format!("handoff {verb} {handoff} --by boss"));
+        checked.run(&format!("handoff {decision} {handoff} --by boss"));
     }
     let handoff = talk.offer("");
     checked.run(&format!("handoff decline {handoff} --agent reviewer --reason busy"));

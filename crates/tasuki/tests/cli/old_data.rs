@@ -271,6 +271,14 @@ fn difference(then: &Value, now: &Value, gone_ms: i64) -> Option<String> {
                     || now[*name] != "half_open"
                     || gone_ms < open_ms - LOOKED_BEFORE_MS
             })
+            // Every end was called "done" once; now only a result is.
+            .filter(|(name, was)| {
+                let ends = ["dead_lettered", "cancelled", "rejected", "failed"];
+                let told_better = *was == "done"
+                    && then["state"] != "completed"
+                    && ends.iter().any(|end| now[*name] == *end);
+                *name != "status" || !told_better
+            })
             .find_map(|(name, then)| {
                 let now = now.get(name).unwrap_or(&Value::Null);
                 difference(then, now, gone_ms).map(|inner| format!("/{name}{inner}"))
