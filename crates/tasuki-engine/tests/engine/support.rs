@@ -271,7 +271,7 @@ pub(crate) fn json_of(body: &Body) -> Value {
 #[track_caller]
 pub(crate) fn code<T: std::fmt::Debug>(result: Result<T, Error>) -> &'static str {
     match result {
-        Err(Error::Refused(refusal)) => refusal.code(),
+        Err(Error::Refused(refusal) | Error::Ended { refusal, .. }) => refusal.code(),
         other => panic!("expected a refusal, got {other:?}"),
     }
 }

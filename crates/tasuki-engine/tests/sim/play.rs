@@ -220,7 +220,9 @@ impl Play {
         self.read_log(Some(request)).await;
         let answer = match answered {
             Ok(answer) => answer,
-            Err(Error::Refused(refusal)) => Answer::Refused(refusal.code()),
+            Err(Error::Refused(refusal) | Error::Ended { refusal, .. }) => {
+                Answer::Refused(refusal.code())
+            }
             Err(error) => panic!("{error}"),
         };
         let told = if let Answer::Refused(code) = answer { Err(code) } else { Ok(()) };

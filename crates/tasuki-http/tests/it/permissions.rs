@@ -111,7 +111,8 @@ const OPENED: [(&str, &[&str]); 10] = [
             "dead_letter_decide_many",
         ],
     ),
-    ("approve", &["handoff_approve", "handoff_reject"]),
+    // Who may approve work for a target also answers for it and may say something to its holder.
+    ("approve", &["handoff_approve", "handoff_reject", "handoff_message", "question_answer"]),
     (
         "administer",
         &[

@@ -60,7 +60,7 @@ struct Answer {
     text: Option<String>,
     /// The answer as JSON, in place, as @FILE, or - for stdin
     #[arg(long, value_name = "JSON", group = "how")]
-    json: Option<String>,
+    answer: Option<String>,
     /// Give the leave that was asked for
     #[arg(long, group = "how")]
     grant: bool,
@@ -117,13 +117,13 @@ fn text(listed: wire::Questions) -> String {
 
 impl Answer {
     async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
-        let answer: Value = match (self.text, self.json, self.grant, self.deny) {
+        let answer: Value = match (self.text, self.answer, self.grant, self.deny) {
             (Some(text), ..) => Value::String(text),
-            (None, Some(text), ..) => args::json("--json", &text)?,
+            (None, Some(text), ..) => args::json("--answer", &text)?,
             (None, None, true, _) => json!({ "granted": true }),
             (None, None, false, true) => json!({ "granted": false }),
             (None, None, false, false) => {
-                anyhow::bail!("say the answer: --text, --json, --grant or --deny")
+                anyhow::bail!("say the answer: --text, --answer, --grant or --deny")
             }
         };
         let body = wire::AnswerQuestion { by: self.by, answer, question: self.question };

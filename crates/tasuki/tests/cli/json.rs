@@ -27,7 +27,7 @@ struct Checked<'t>(&'t Talk<'t>, BTreeSet<String>);
 impl Checked<'_> {
     fn run(&mut self, line: &str) -> Value {
         let words = line.split(' ');
-        let is_name = |word: &&str| *word == "dead-letter" || !word.contains(['-', '_', '@']);
+        let is_name = |word: &&str| ["dead-letter", "put-back"].contains(word) || !word.contains(['-', '_', '@']);
         let name: Vec<_> = words.take_while(is_name).collect();
         self.1.insert(name.join(" "));
         self.0.json(line)
@@ -41,6 +41,7 @@ fn every_command_prints_one_document() {
     let broker = stage.broker_with("data", &["--pipelines", "pipelines-1.json"]);
     let talk = Talk { stage: &stage, broker: &broker };
     let mut checked = Checked(&talk, BTreeSet::new());
+    what_is_said_while_work_goes_on(&mut checked, &talk);
     the_road_of_a_handoff(&mut checked, &talk);
     what_others_decide(&mut checked, &talk);
     everything_about_tasks(&mut checked);
@@ -64,6 +65,36 @@ fn every_command_prints_one_document() {
     checked.1.extend(elsewhere);
     let missing: Vec<_> = commands().difference(&checked.1).cloned().collect();
     assert!(missing.is_empty(), "not checked: {missing:?}");
+}
+
+fn what_is_said_while_work_goes_on(checked: &mut Checked<'_>, talk: &Talk<'_>) {
+    talk.offer("");
+    let (handoff, proof) = talk.claim();
+    checked.run(&format!("handoff message {handoff} --by coder --text 'change of plan'"));
+    checked.run(&format!("handoff attach {handoff} {proof} --name notes --text half"));
+    let attached = checked.run(&format!("handoff artifacts {handoff}"));
+    assert_eq!(attached["artifacts"][0]["name"], "notes");
+    checked.run(&format!("handoff reserve {handoff} src/api {proof}"));
+    checked.run(&format!("handoff unreserve {handoff} src/api {proof}"));
+    checked.run(&format!("handoff ask {handoff} {proof} --text 'which branch?'"));
+    let asked = checked.run("question list");
+    assert_eq!(asked["questions"][0]["handoff_id"], handoff.as_str());
+    checked.run(&format!("question answer {handoff} --by coder --answer '\"main\"'"));
+    let (again, proof) = talk.claim();
+    assert_eq!(again, handoff);
+    checked.run(&format!("handoff put-back {handoff} {proof} --for 10m"));
+    checked.run("handoff ready");
+    talk.offer("");
+    let (handoff, proof) = talk.claim();
+    talk.run(&format!("handoff complete {handoff} {proof} --payload '{{\"type\":\"done\"}}'")).ok();
+    checked.run(&format!("handoff retract {handoff} --by reviewer --reason wrong"));
+    let handoff = talk.offer("");
+    checked.run(&format!("handoff counter {handoff} --agent reviewer --attempts 5 --reason hard"));
+    checked.run(&format!("handoff settle {handoff} --by coder --agent reviewer --refuse"));
+    talk.run(&format!("handoff cancel {handoff} --by coder --reason enough")).ok();
+    checked.run("agent breaker reviewer --failures 5 --open 30s");
+    let task = text(&talk.json("task open --from coder --intent x")["task_id"]);
+    checked.run(&format!("task complete {task} --by coder --payload '{{\"type\":\"x\"}}'"));
 }
 
 fn the_road_of_a_handoff(checked: &mut Checked<'_>, talk: &Talk<'_>) {
