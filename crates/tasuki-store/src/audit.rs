@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tasuki_core::canonical;
 use tasuki_core::event::{Record, Sealed};
+use tasuki_core::cursor::Epochs;
 use tasuki_core::{Cursor, Hash, Position, TaskId, Timestamp};
 
 use self::looking::{BodySeen, Looked};
@@ -91,6 +92,8 @@ pub struct Verifier {
     /// Bodies that are not there, until an event is found that erased them.
     lost: BTreeMap<Position, (TaskId, Hash)>,
     verdict: Verdict,
+    /// By what the log itself says.
+    epochs: Epochs,
     /// The last checkpoint up to which nothing is left open.
     mark: Option<Mark>,
 }
@@ -272,7 +275,7 @@ enum Line {
         record: Box<RawValue>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         body: Option<Box<RawValue>>,
-        /// From where to go on after this line. It proves nothing, and older exports have none.
+        /// From where to go on after this line. Older exports have none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cursor: Option<Cursor>,
     },
@@ -337,11 +340,19 @@ impl Verifier {
     fn line(&mut self, line: Line) -> Result<(), Finding> {
         let unreadable = |position, problem: String| Finding { position, task_id: None, problem };
         match line {
-            Line::Event { position, previous, hash, record, body, cursor: _ } => {
+            Line::Event { position, previous, hash, record, body, cursor } => {
                 let encoded = record.get().to_owned();
                 let record: Record = serde_json::from_str(&encoded)
                     .map_err(|error| unreadable(position, format!("is no record: {error}")))?;
                 let entry = Entry { sealed: Sealed { position, previous, hash, record }, encoded };
+                self.epochs.note(&entry.sealed);
+                // The epochs of entries that were dropped are not known here.
+                let known = self.start == 0;
+                let told = self.epochs.cursor(position);
+                let right = |it: Cursor| it == told || !known && it.position == position;
+                if !cursor.is_none_or(right) {
+                    return Err(unreadable(position, "has a cursor of another place".into()));
+                }
                 self.event(entry, body.as_ref().map(|body| body.get()))
             }
             Line::Checkpoint { position, log_hash, at_ms, key, signature } => {

@@ -190,7 +190,8 @@ pub(crate) async fn a_sweep_judges_by_the_time_at_which_it_was_asked_for(stage: 
     let id = stage.offered().await;
     let proof = stage.claim(id, "coder").await;
     let asked = stage.clock.now();
-    stage.clock.advance_ms(60 * 60 * 1000);
+    // Past the lease, and before the hard deadline, after which nothing can be finished.
+    stage.clock.advance_ms(10 * 60 * 1000);
     let sweep = |until| Command::of_broker(commands::Sweep { max: 10, until });
     let swept = stage.run(sweep(asked)).await.unwrap();
     assert_eq!(swept.outcome.handoffs, []);

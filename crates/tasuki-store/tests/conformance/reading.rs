@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tasuki_core::commands::{self, Act, Command, OpenTask};
 use tasuki_core::event::FailureClass;
 use tasuki_core::handoff::StateName;
+use tasuki_core::talk::QuestionKind;
 use tasuki_core::{Handoff, Position, Task, TaskId, TaskState};
 use tasuki_store::audit::Verdict;
 use tasuki_store::{HandoffFilter, Needs, Store, TaskFilter};
@@ -33,6 +34,16 @@ pub(crate) async fn populate(stage: &Stage) {
             let id = stage.offer_to(target.clone(), |_| {}).await;
             let proof = stage.claim(id, "coder").await;
             stage.act(id, proof, end).await.unwrap();
+        }
+        for answered in [false, true] {
+            let id = stage.offer_to(target.clone(), |_| {}).await;
+            let proof = stage.claim(id, "coder").await;
+            stage.act(id, proof, ask()).await.unwrap();
+            let (question, answer) = (body("which one?").hash, body("this one"));
+            let answer = commands::Answer { handoff: id, question, answer, by_right: false };
+            if answered {
+                stage.run(Command::by(agent("planner"), answer)).await.unwrap();
+            }
         }
         let id = stage.offer_to(target.clone(), |_| {}).await;
         let by = agent("planner");
@@ -63,6 +74,18 @@ pub(crate) async fn populate(stage: &Stage) {
         parent = Some(task);
     }
     stage.clock.advance_ms(SECOND);
+}
+
+fn ask() -> Act {
+    Act::Ask(commands::Ask {
+        kind: QuestionKind::Input,
+        question: body("which one?"),
+        answer_ms: None,
+        has_default: false,
+        // Long enough to be there still when everything is listed.
+        keep_ms: Some(HOUR),
+        by_id: false,
+    })
 }
 
 /// A listing, page by page.
