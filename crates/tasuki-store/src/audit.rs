@@ -263,9 +263,9 @@ impl Verifier {
     }
 }
 
-/// One line of an exported log.
+/// One line of an exported log. What is not known here cannot be vouched for.
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum Line {
     Event {
         position: Position,

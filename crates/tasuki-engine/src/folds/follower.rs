@@ -29,6 +29,9 @@ use crate::requests::{FollowUp, NewOffer};
 /// How many things that could not be done are remembered; the dead letters themselves stay listed.
 const LEFT_MAX: usize = 10_000;
 
+/// Of how many tasks it is remembered that nothing is below them; of others it is looked up.
+const CHILDLESS_MAX: usize = 100_000;
+
 pub(crate) struct Follower {
     engine: Weak<Engine>,
     /// Which handoffs wait for a task.
@@ -45,6 +48,8 @@ pub(crate) struct Follower {
     told: BTreeSet<TaskId>,
     /// Tasks from which something may follow for those below.
     moved: BTreeSet<TaskId>,
+    /// Tasks that were seen to begin, and nothing below them.
+    childless: BTreeSet<TaskId>,
     /// When to try again what could not be done.
     again_at: Option<Timestamp>,
 }
@@ -68,6 +73,7 @@ impl Fold for Follower {
     async fn start_over(&mut self) -> Flow {
         let Some(engine) = self.engine.upgrade() else { return Flow::Break(()) };
         self.waiting.clear();
+        self.childless.clear();
         self.listed = false;
         self.list(&engine).await;
         self.wake().await
@@ -104,6 +110,7 @@ impl Follower {
             held: Vec::new(),
             told: BTreeSet::new(),
             moved: BTreeSet::new(),
+            childless: BTreeSet::new(),
             again_at: None,
         }
     }
@@ -147,7 +154,17 @@ impl Follower {
         if let Some(task) = change.task.as_ref().filter(|task| task.state.is_terminal()) {
             self.told.extend(task.parent_task_id);
         }
-        if record.event.facts().moves_below {
+        if record.index == 0 {
+            if self.childless.len() == CHILDLESS_MAX {
+                self.childless.pop_first();
+            }
+            self.childless.insert(record.task_id);
+            if let Some(parent) = change.task.as_ref().and_then(|task| task.parent_task_id) {
+                self.childless.remove(&parent);
+            }
+        }
+        // Most tasks have none below them, and need not be looked for.
+        if record.event.facts().moves_below && !self.childless.contains(&record.task_id) {
             self.moved.insert(record.task_id);
         }
         if change.task.as_ref().is_none_or(|task| task.state != TaskState::Open)

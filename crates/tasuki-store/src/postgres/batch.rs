@@ -193,7 +193,7 @@ impl Node {
         failed_over: Option<i64>,
         insist: bool,
     ) -> Result<Prepared, Fault> {
-        let needs = Needs::of(commands.iter(), &self.registry.borrow());
+        let needs = Needs::of(commands.iter());
         let now = self.clock.now();
         let locked = Locked::take(db, &self.begin, &needs, &self.cursors, now).await?;
         let swept = needs.sweep > 0;
@@ -218,13 +218,12 @@ impl Node {
         let failovers = self.told().failovers;
         // Time never runs backwards in the log, whichever broker writes and whatever its clock does.
         let now = self.clock.now().max(head.at);
-        loaded.live.registry = self.registry.borrow().clone();
-        if needs.registry {
-            if self.registry_lost.load(Ordering::Acquire) {
-                loaded.live.registry = Arc::default();
-            }
-            self.read_registry(db.client(), &mut loaded.live.registry).await?;
+        // With the log's end in hand nobody else changes who is known. It is read for every batch: what
+        // a decision changes of it must stand on all that was changed before, by whichever broker.
+        if !self.registry_lost.load(Ordering::Acquire) {
+            loaded.live.registry = self.registry.borrow().clone();
         }
+        self.read_registry(db.client(), &mut loaded.live.registry).await?;
         loaded.read_the_rest(db, &needs, &self.cursors, now).await?;
         let known_pos = loaded.live.registry.last_pos;
         let before = loaded.live.counts();

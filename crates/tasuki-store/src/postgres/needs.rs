@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tasuki_core::commands::{Command, Footprint, HeldBy, Returns, Seeks, targets};
 use tasuki_core::ids::{IdempotencyKey, RequestId};
-use tasuki_core::registry::Registry;
 use tasuki_core::turn::Queue;
 use tasuki_core::{AgentId, DocumentId, HandoffId, Position, Target, TaskId, Timestamp};
 
@@ -41,19 +40,16 @@ pub(super) struct Needs {
     pub(super) sweep_until: Option<Timestamp>,
     /// Whose claims are needed: these agents', or, if there are none here, everybody's.
     pub(super) held: Option<BTreeSet<AgentId>>,
-    /// Whether who is known must be read as it is at this very moment.
-    pub(super) registry: bool,
 }
 
 /// A queue, as target and haste, and a sender.
 pub(super) type Entrance = (String, i16, String);
 
 impl Needs {
-    pub(super) fn of<'c>(commands: impl Iterator<Item = &'c Command>, known: &Registry) -> Self {
+    pub(super) fn of<'c>(commands: impl Iterator<Item = &'c Command>) -> Self {
         let mut needs = Self::default();
         for command in commands {
             let footprint = command.footprint();
-            needs.registry |= footprint.may_change(known);
             needs.keys.extend(command.keyed().map(|(agent, key)| (agent.clone(), key.clone())));
             needs.add(&footprint);
         }

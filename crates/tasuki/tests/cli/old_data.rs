@@ -283,7 +283,19 @@ fn difference(then: &Value, now: &Value, gone_ms: i64) -> Option<String> {
                 let now = now.get(name).unwrap_or(&Value::Null);
                 difference(then, now, gone_ms).map(|inner| format!("/{name}{inner}"))
             }),
-        (Value::Array(then), Value::Array(now)) if then.len() == now.len() => {
+        (Value::Array(then), Value::Array(now)) => {
+            // The broker itself has said something since, perhaps to somebody who had no work yet.
+            let name = |it: &Value| it.get("target").cloned();
+            let new_target = |it: &Value| {
+                name(it).is_some() && !then.iter().any(|known| name(known) == name(it))
+            };
+            let new = |it: &&Value| {
+                it["from_agent"] == "broker" && !then.contains(it) || new_target(it)
+            };
+            let now: Vec<_> = now.iter().filter(|it| !new(it)).collect();
+            if then.len() != now.len() {
+                return Some(format!(": had {}, has {}", then.len(), now.len()));
+            }
             let mut pairs = then.iter().zip(now).enumerate();
             pairs.find_map(|(at, (then, now))| {
                 difference(then, now, gone_ms).map(|inner| format!("/{at}{inner}"))

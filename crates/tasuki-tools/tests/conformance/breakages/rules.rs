@@ -147,6 +147,7 @@ pub(super) const ALL: &[Row] = &[
             "delivery.dead-letters-are-listed",
             "delivery.dead-letters-are-told",
             "delivery.discard-needs-a-reason",
+            "delivery.ended-is-not-done",
             "delivery.permanent-not-tried-again",
             "delivery.redrive-same-envelope",
             "delivery.redriven-once",
