@@ -15,8 +15,8 @@ use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tasuki_core::canonical;
-use tasuki_core::event::{Record, Sealed};
 use tasuki_core::cursor::Epochs;
+use tasuki_core::event::{Record, Sealed};
 use tasuki_core::{Cursor, Hash, Position, TaskId, Timestamp};
 
 use self::looking::{BodySeen, Looked};

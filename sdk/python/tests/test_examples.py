@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import EXAMPLES
 import tasuki
+from conftest import EXAMPLES
 from tasuki.testing import Broker
 
 PROGRAMS = sorted(EXAMPLES.glob("*.py"))

@@ -29,7 +29,8 @@ def test_a_claim_asks_and_goes_on_with_the_answer(
     def answers() -> None:
         with Client(broker.url) as other:
             found = handoff.question(timeout=30)
-            assert found is not None and found.text == "Which branch?"
+            assert found is not None
+            assert found.text == "Which branch?"
             other.answer(handoff.id, "main", by="sender")
 
     with ThreadPoolExecutor() as pool, client.claim(agent=agent, lease=0.5) as claim:
@@ -37,7 +38,8 @@ def test_a_claim_asks_and_goes_on_with_the_answer(
         first = claim.fence
         assert claim.ask("Which branch?", schema={"type": "string"}) == "main"
         answering.result(timeout=30)
-        assert claim.fence > first and claim.attempt == 1
+        assert claim.fence > first
+        assert claim.attempt == 1
         claim.progress("I go on")
         claim.complete("done")
     shown = handoff.status()
@@ -57,9 +59,7 @@ async def test_a_question_without_an_answer_has_its_default(
         await claim.complete("done")
 
 
-def test_a_question_that_nobody_answers_is_the_end_of_the_claim(
-    client: Client, name: Name
-) -> None:
+def test_a_question_that_nobody_answers_is_the_end_of_the_claim(client: Client, name: Name) -> None:
     agent = name("agent")
     handoff = offered(client, agent, terms={"attempts": 1})
     with pytest.raises(tasuki.LeaseLost), client.claim(agent=agent) as claim:

@@ -27,7 +27,9 @@ struct Checked<'t>(&'t Talk<'t>, BTreeSet<String>);
 impl Checked<'_> {
     fn run(&mut self, line: &str) -> Value {
         let words = line.split(' ');
-        let is_name = |word: &&str| ["dead-letter", "put-back"].contains(word) || !word.contains(['-', '_', '@']);
+        let is_name = |word: &&str| {
+            ["dead-letter", "put-back"].contains(word) || !word.contains(['-', '_', '@'])
+        };
         let name: Vec<_> = words.take_while(is_name).collect();
         self.1.insert(name.join(" "));
         self.0.json(line)

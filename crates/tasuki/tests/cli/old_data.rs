@@ -290,7 +290,9 @@ fn difference(then: &Value, now: &Value, gone_ms: i64) -> Option<String> {
                 name(it).is_some() && !then.iter().any(|known| name(known) == name(it))
             };
             let new = |it: &&Value| {
-                it["from_agent"] == "broker" && !then.contains(it) || new_target(it)
+                let said = ["from_agent", "created_by", "opened_by", "owner"];
+                let said = said.iter().any(|who| it[*who] == "broker");
+                said && !then.contains(it) || new_target(it)
             };
             let now: Vec<_> = now.iter().filter(|it| !new(it)).collect();
             if then.len() != now.len() {

@@ -126,19 +126,19 @@ pub(super) struct Attach {
     #[arg(long = "type", value_name = "TYPE", default_value = "text/plain")]
     kind: String,
     /// The piece as a text
-    #[arg(long, value_name = "TEXT", required_unless_present = "json", conflicts_with = "json")]
+    #[arg(long, value_name = "TEXT", required_unless_present = "value", conflicts_with = "value")]
     text: Option<String>,
     /// The piece as JSON, in place, as @FILE, or - for stdin
     #[arg(long, value_name = "JSON")]
-    json: Option<String>,
+    value: Option<String>,
 }
 
 impl Attach {
     pub(super) async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
-        let content: Value = match (self.text, self.json) {
+        let content: Value = match (self.text, self.value) {
             (Some(text), _) => Value::String(text),
-            (None, Some(text)) => json("--json", &text)?,
-            (None, None) => anyhow::bail!("say the content: --text or --json"),
+            (None, Some(text)) => json("--value", &text)?,
+            (None, None) => anyhow::bail!("say the content: --text or --value"),
         };
         let body = wire::Attach {
             claim_id: self.proof.claim,

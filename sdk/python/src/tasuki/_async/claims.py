@@ -90,7 +90,7 @@ class AsyncClaim:
         #: Handoffs on which this is built and whose results no longer hold.
         self.taints = reply.taints
         #: Questions that holders of this work asked, with their answers.
-        self.questions: list[m.Question] = list(reply.questions or [])
+        self.questions: list[m.HolderQuestion] = list(reply.questions or [])
         #: What attempts before this one said, and why they ended.
         self.earlier_attempts: list[m.EarlierAttempt] = list(reply.earlier_attempts or [])
         #: Pieces of work that earlier holders left, with their content as far as there was room.
@@ -169,12 +169,12 @@ class AsyncClaim:
 
     @property
     def messages(self) -> list[m.HolderMessage]:
-        """Words to the holder that came since this was asked last, with heartbeats or with the claim.
+        """Words to the holder since this was asked last, with heartbeats or with the claim.
         Asking acknowledges them."""
         return self._heart.messages()
 
     def on_message(self, tell: Callable[[m.HolderMessage], None]) -> None:
-        """Calls something with each word to the holder, from the thread of the heartbeats. Those are
+        """Calls something with each word to the holder, from the heartbeats' thread. Those are
         acknowledged."""
         self._heart.hear(tell)
 
@@ -189,14 +189,14 @@ class AsyncClaim:
         default: Any = NO_DEFAULT,
         keep: Span | None = None,
     ) -> Any:
-        """Asks the sender, or a person, and returns the answer. While this waits no lease runs and no
+        """Asks the sender, or a person, and returns the answer. While it waits no lease runs and no
         attempt is used up; the hard deadline stands. The answer comes with a new claim and a new
         fence, which this object has from then on.
 
-        `authorization` asks for leave: the answer is an object with a boolean `granted`. `schema` is
-        what the answer must fit. If nobody answers within `answer_within`, `default` is the answer;
-        without one the attempt has failed, and `LeaseLost` is raised. `keep` is how long the answer
-        waits for this process before anybody may go on."""
+        `authorization` asks for leave: the answer is an object with a boolean `granted`. `schema`
+        is what the answer must fit. If nobody answers within `answer_within`, `default` is the
+        answer; without one the attempt has failed, and `LeaseLost` is raised. `keep` is how long
+        the answer waits for this process before anybody may go on."""
         self.check()
         said = {
             "kind": kind,
@@ -243,7 +243,10 @@ class AsyncClaim:
                 reply = await self._wire.send(route, path=path, body=asked, wait=wait)
                 break
             except errors.Refused as refused:
-                if refused.code == "wrong_state" and refused.details.get("state") == "input_required":
+                if (
+                    refused.code == "wrong_state"
+                    and refused.details.get("state") == "input_required"
+                ):
                     continue
                 if refused.code in _GONE:
                     raise errors.LeaseLost(
@@ -269,7 +272,7 @@ class AsyncClaim:
         return await self._act(routes.HANDOFF_ATTACH, body)
 
     async def put_back(self, delay: Span, reason: str | None = None) -> m.Moved:
-        """Gives the work back, to be claimed again after a delay. That is no failure, and uses up no
+        """Gives the work back, to be claimed again after a delay. That is no failure and uses up no
         attempt."""
         body = {"for_ms": milliseconds(delay), "reason": reason}
         return await self._end(routes.HANDOFF_PUT_BACK, body)

@@ -509,7 +509,7 @@ class AsyncAudit:
         except (httpx.HTTPError, httpx.StreamError) as error:
             raise errors.Unreachable(
                 f"the log broke off: {error or type(error).__name__}",
-                hint="ask again with the `cursor` of its last line as `after`: up to there it is whole",
+                hint="ask again with its last `cursor` as `after`: up to there it is whole",
             ) from error
 
     async def refusals(self) -> m.Refusals:

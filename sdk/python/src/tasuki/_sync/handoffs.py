@@ -119,7 +119,7 @@ class Handoff:
         return next((it for it in found.questions if it.handoff_id == self.id), None)
 
     def answer(self, answer: Any, *, by: str | None = None, question: str | None = None) -> m.Moved:
-        """Answers the question that it waits with. An `authorization` wants an object with a boolean
+        """Answers the question it waits with. An `authorization` wants an object with a boolean
         `granted`."""
         body = {"by": self._wire.core.who(by, "by"), "answer": answer, "question": question}
         return self._wire.send(routes.QUESTION_ANSWER, path={"id": self.id}, body=body)

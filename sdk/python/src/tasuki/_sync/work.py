@@ -500,7 +500,7 @@ class Audit:
         except (httpx.HTTPError, httpx.StreamError) as error:
             raise errors.Unreachable(
                 f"the log broke off: {error or type(error).__name__}",
-                hint="ask again with the `cursor` of its last line as `after`: up to there it is whole",
+                hint="ask again with its last `cursor` as `after`: up to there it is whole",
             ) from error
 
     def refusals(self) -> m.Refusals:
