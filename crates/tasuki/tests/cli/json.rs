@@ -94,7 +94,7 @@ fn what_is_said_while_work_goes_on(checked: &mut Checked<'_>, talk: &Talk<'_>) {
     checked.run(&format!("handoff counter {handoff} --agent reviewer --attempts 5 --reason hard"));
     checked.run(&format!("handoff settle {handoff} --by coder --agent reviewer --refuse"));
     talk.run(&format!("handoff cancel {handoff} --by coder --reason enough")).ok();
-    checked.run("agent breaker reviewer --failures 5 --open 30s");
+    checked.run("agent breaker load-tester --failures 5 --open 30s");
     let task = text(&talk.json("task open --from coder --intent x")["task_id"]);
     checked.run(&format!("task complete {task} --by coder --payload '{{\"type\":\"x\"}}'"));
 }

@@ -98,6 +98,8 @@ class Hop(Said, total=False):
     assembled: m.AssembleReply | None
     #: Whether somebody other than the sender must let it go ahead first.
     needs_approval: bool
+    #: Who may let it go ahead; whoever may approve work for its target without them.
+    approvers: Sequence[str]
     #: What has the same key is worked on one after the other.
     ordering_key: str | None
     #: A JSON Schema that the result must fit: `schema` of `expected_output` in short.
@@ -134,6 +136,8 @@ class Telling(Said, total=False):
     expires_in: Span | None
     #: Whether somebody other than the sender must let it go ahead first.
     needs_approval: bool
+    #: Who may let it go ahead; whoever may approve work for its target without them.
+    approvers: Sequence[str]
     #: What has the same key is worked on one after the other.
     ordering_key: str | None
     #: For monitoring only.

@@ -10,6 +10,7 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from .._heart import Heart
 from .._offers import Hop, JsonObject, Span, follow_up, new_key, offer
 from .._report import Classify, Steps, failure, failure_address, reduced, result_address, used
 from .._report import payload as as_payload
-from .._wire import Deadline, Route, fit, milliseconds, parts, plain, unexpected
+from .._wire import Deadline, Route, fit, milliseconds, parts, plain, timestamp, unexpected
 from .base import AsyncWire, unhindered
 from .handoffs import AsyncHandoff
 
@@ -271,10 +272,18 @@ class AsyncClaim:
         body = {"name": name, "type": type, "content": plain(content)}
         return await self._act(routes.HANDOFF_ATTACH, body)
 
-    async def put_back(self, delay: Span, reason: str | None = None) -> m.Moved:
-        """Gives the work back, to be claimed again after a delay. That is no failure and uses up no
-        attempt."""
-        body = {"for_ms": milliseconds(delay), "reason": reason}
+    async def put_back(
+        self,
+        delay: Span | None = None,
+        reason: str | None = None,
+        *,
+        until: datetime | str | None = None,
+    ) -> m.Moved:
+        """Gives the work back, to be claimed again after a delay or at a time (`until`). That is no
+        failure and uses up no attempt."""
+        when = timestamp(until) if isinstance(until, datetime) else until
+        span = None if delay is None else milliseconds(delay)
+        body = {"for_ms": span, "until": when, "reason": reason}
         return await self._end(routes.HANDOFF_PUT_BACK, body)
 
     async def complete(

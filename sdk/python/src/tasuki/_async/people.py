@@ -67,6 +67,13 @@ class AsyncAgents:
         """Ends that."""
         return await self._wire.send(routes.AGENT_RESUME, path={"id": id}, body={})
 
+    async def set_breaker(
+        self, id: str, limits: m.Limits | JsonObject | None = None
+    ) -> m.TargetHealth:
+        """Sets when its breaker opens and for how long; without `limits`, as the broker has it."""
+        body = {"limits": limits}
+        return await self._wire.send(routes.AGENT_SET_BREAKER, path={"id": id}, body=body)
+
     async def deregister(self, id: str) -> m.Agent:
         """Takes one out of the directory."""
         return await self._wire.send(routes.AGENT_DEREGISTER, path={"id": id}, body={})

@@ -68,6 +68,11 @@ class Agents:
         """Ends that."""
         return self._wire.send(routes.AGENT_RESUME, path={"id": id}, body={})
 
+    def set_breaker(self, id: str, limits: m.Limits | JsonObject | None = None) -> m.TargetHealth:
+        """Sets when its breaker opens and for how long; without `limits`, as the broker has it."""
+        body = {"limits": limits}
+        return self._wire.send(routes.AGENT_SET_BREAKER, path={"id": id}, body=body)
+
     def deregister(self, id: str) -> m.Agent:
         """Takes one out of the directory."""
         return self._wire.send(routes.AGENT_DEREGISTER, path={"id": id}, body={})

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import httpx
@@ -36,6 +36,7 @@ class Tasks:
         correlation_id: str | None = None,
         coordinator: str | m.Coordinator | JsonObject | None = None,
         project: str | None = None,
+        on_parent_end: m.OnParentEnd | None = None,
         from_agent: str | None = None,
         idempotency_key: str | None = None,
     ) -> m.Task:
@@ -47,6 +48,7 @@ class Tasks:
             "correlation_id": correlation_id,
             "coordinator": said({"coordinator": coordinator})["coordinator"],
             "project": project,
+            "on_parent_end": on_parent_end,
             "idempotency_key": idempotency_key or new_key(),
         }
         return self._wire.send(routes.TASK_OPEN, body=body)
@@ -99,6 +101,7 @@ class Tasks:
         result: Any = None,
         *,
         below: Literal["refuse", "let_go"] = "refuse",
+        metadata: Mapping[str, Any] | None = None,
         by: str | None = None,
     ) -> m.Task:
         """Ends one that is one's own with a result, while nobody else works on it. It does not end
@@ -107,6 +110,7 @@ class Tasks:
             "by": self._wire.core.who(by, "by"),
             "payload": as_payload({} if result is None else result, default="result"),
             "below": below,
+            "metadata": dict(metadata or {}) or None,
         }
         return self._wire.send(routes.TASK_COMPLETE, path={"id": id}, body=body)
 
@@ -239,6 +243,73 @@ class Handoffs:
         """Says that an agent will not do it, without having claimed it."""
         body = {"agent": self._wire.core.who(agent, "agent"), "reason": reason}
         return self._wire.send(routes.HANDOFF_DECLINE, path={"id": id}, body=body)
+
+    def ready(
+        self,
+        *,
+        to_agent: str | None = None,
+        to_capability: str | None = None,
+        from_agent: str | None = None,
+        limit: int | None = None,
+    ) -> m.ReadyView:
+        """What can be started now, and what holds back the rest."""
+        query = {
+            "to_agent": to_agent,
+            "to_capability": to_capability,
+            "from_agent": from_agent,
+            "limit": limit,
+        }
+        return self._wire.send(routes.HANDOFF_READY, query=query)
+
+    def questions(
+        self,
+        *,
+        kind: m.QuestionKind | None = None,
+        task: str | None = None,
+        from_agent: str | None = None,
+        limit: int | None = None,
+        before: str | None = None,
+    ) -> m.Questions:
+        """Questions that wait for an answer."""
+        query = {
+            "kind": kind,
+            "task": task,
+            "from_agent": from_agent,
+            "limit": limit,
+            "before": before,
+        }
+        return self._wire.send(routes.QUESTION_LIST, query=query)
+
+    def answer(
+        self, id: str, answer: Any, *, by: str | None = None, question: str | None = None
+    ) -> m.Moved:
+        """Answers the question it waits with. An `authorization` wants an object with a boolean
+        `granted`."""
+        body = {"by": self._wire.core.who(by, "by"), "answer": answer, "question": question}
+        return self._wire.send(routes.QUESTION_ANSWER, path={"id": id}, body=body)
+
+    def message(
+        self,
+        id: str,
+        text: str,
+        *,
+        by: str | None = None,
+        details: Mapping[str, Any] | None = None,
+    ) -> list[m.HolderMessage]:
+        """Sends a word to whoever holds the work; it comes with the holder's next heartbeat."""
+        said = {"text": text, "details": dict(details or {}) or None}
+        body = {"by": self._wire.core.who(by, "by"), **said}
+        found = self._wire.send(routes.HANDOFF_MESSAGE, path={"id": id}, body=body)
+        return found.messages
+
+    def messages(self, id: str) -> list[m.HolderMessage]:
+        """Words to its holders, and who took note of them."""
+        return (self._wire.send(routes.HANDOFF_MESSAGES, path={"id": id})).messages
+
+    def artifacts(self, id: str, name: str | None = None) -> list[m.Artifact]:
+        """Pieces of work that are there already; with a `name`, that one with its content."""
+        path, query = {"id": id}, {"name": name}
+        return (self._wire.send(routes.HANDOFF_ARTIFACTS, path=path, query=query)).artifacts
 
     def approve(self, id: str, *, by: str | None = None) -> m.Moved:
         """Lets one go that waits for approval."""

@@ -229,9 +229,46 @@ def _list(caller: Caller, said: Said) -> Any:
     return plain(caller.client.handoffs.page(**rest))
 
 
+def _attach(caller: Caller, said: Said) -> Any:
+    claim = caller.held(said)
+    name, content = said.take("name", "content")
+    return plain(claim.attach(name, content, **said.rest("type")))
+
+
+def _put_back(caller: Caller, said: Said) -> Any:
+    claim, spans = caller.held(said), said.seconds(for_ms="delay")
+    if "delay" not in spans:
+        raise Unmapped
+    return plain(claim.put_back(**spans, **said.rest("reason")))
+
+
+def _message(caller: Caller, said: Said) -> Any:
+    id, text = said.take("id", "text")
+    return {
+        "messages": plain(caller.client.handoffs.message(id, text, **said.rest("by", "details")))
+    }
+
+
+def _messages(caller: Caller, said: Said) -> Any:
+    (id,) = said.take("id")
+    said.end()
+    return {"messages": plain(caller.client.handoffs.messages(id))}
+
+
+def _artifacts(caller: Caller, said: Said) -> Any:
+    (id,) = said.take("id")
+    return {"artifacts": plain(caller.client.handoffs.artifacts(id, **said.rest("name")))}
+
+
+def _channel_messages(caller: Caller, said: Said) -> Any:
+    (name,) = said.take("name")
+    return plain(caller.client.channel(name).messages(**said.rest("after", "limit")))
+
+
 METHODS: dict[str, Callable[[Caller, Said], Any]] = {
     "agent_publish": _publish,
     "assemble": _assemble,
+    "channel_messages": _channel_messages,
     "channel_publish": _publish_on,
     "context_show": _context,
     "context_write": _write,
@@ -241,6 +278,8 @@ METHODS: dict[str, Callable[[Caller, Said], Any]] = {
     "dead_letter_list": _dead_letters,
     "dead_letter_redrive": _redrive,
     "dead_letter_show": _by_id(lambda client: client.dead_letters.get),
+    "handoff_artifacts": _artifacts,
+    "handoff_attach": _attach,
     "handoff_cancel": _by_id(lambda client: client.handoffs.cancel, "by", "reason"),
     "handoff_claim": _claim,
     "handoff_claim_one": _claim_one,
@@ -249,11 +288,14 @@ METHODS: dict[str, Callable[[Caller, Said], Any]] = {
     "handoff_envelope": _by_id(lambda client: client.handoffs.raw_envelope),
     "handoff_fail": _fail,
     "handoff_list": _list,
+    "handoff_message": _message,
+    "handoff_messages": _messages,
     "handoff_offer": _offer,
     "handoff_offer_batch": _offer_batch,
     "handoff_peek": _peek,
     "handoff_progress": _progress,
     "handoff_prompt": _by_id(lambda client: client.handoffs.prompt, "tokenizer"),
+    "handoff_put_back": _put_back,
     "handoff_release": _release,
     "handoff_show": _show,
     "handoff_start": _start,
@@ -261,6 +303,7 @@ METHODS: dict[str, Callable[[Caller, Said], Any]] = {
     "memory_add": _memory_add,
     "memory_edit": _memory_edit,
     "memory_show": _by_id(lambda client: client.memories.get, "revision", "detail"),
+    "question_answer": _by_id(lambda client: client.handoffs.answer, "answer", "by", "question"),
     "task_events": _events,
     "task_lift": _needs(
         "reason", _by_id(lambda client: client.tasks.lift, "constraint", "reason", "by")
