@@ -12,7 +12,7 @@ use super::Right::{Has, Known, LooksAfter};
 use super::{Done, Facts, Operation, answer, manages, reads, shown};
 use crate::desk::Desk;
 
-const AGENT_ERRORS: &[Code] = &[Code::AgentNotFound, Code::NotPermitted];
+const AGENT_ERRORS: &[Code] = &[Code::AgentNotFound, Code::GrantTooWide, Code::NotPermitted];
 
 pub struct Publish;
 
@@ -22,7 +22,12 @@ impl Operation for Publish {
         LooksAfter(Permission::Administer),
         "Publish an agent's manifest, its first or a new one",
     )
-    .errors(&[&[Code::AgentNotFound, Code::InvalidManifest, Code::ManifestMoved]]);
+    .errors(&[&[
+        Code::AgentNotFound,
+        Code::InvalidManifest,
+        Code::ManifestMoved,
+        Code::GrantTooWide,
+    ]]);
     type On = ();
     type In = wire::Publish;
     type Out = wire::Agent;
