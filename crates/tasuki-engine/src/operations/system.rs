@@ -87,7 +87,7 @@ impl Operation for Targets {
     type Out = wire::TargetsHealth;
 
     async fn run(desk: &Desk, (): (), _: wire::Nothing) -> Done<wire::TargetsHealth> {
-        let targets = desk.health()?.into_iter();
+        let targets = desk.health().await?.into_iter();
         let targets = targets.map(|(target, health)| faring(desk, target, &health));
         answer(wire::TargetsHealth { targets: targets.collect() })
     }
