@@ -260,6 +260,8 @@ pub const COMMON_ERRORS: &[Code] = &[
     Code::DigestMissing,
     Code::DigestWrong,
     Code::TokenInvalid,
+    Code::CertificateUnknown,
+    Code::CrossSite,
     Code::QuotaExceeded,
     Code::HostNotAllowed,
     Code::RateLimited,
