@@ -134,6 +134,8 @@ codes! {
     MemoryNotFound "memory_not_found" NotFound,
     MemorySuperseded "memory_superseded" Conflict,
     MethodNotAllowed "method_not_allowed" WrongMethod,
+    NameReserved "name_reserved" Forbidden,
+    NameTaken "name_taken" Conflict,
     NoCounter "no_counter" Conflict,
     NoQuestion "no_question" Conflict,
     NotDeadLettered "not_dead_lettered" Conflict,

@@ -262,6 +262,7 @@ pub const COMMON_ERRORS: &[Code] = &[
     Code::TokenInvalid,
     Code::CertificateUnknown,
     Code::CrossSite,
+    Code::NameReserved,
     Code::QuotaExceeded,
     Code::HostNotAllowed,
     Code::RateLimited,

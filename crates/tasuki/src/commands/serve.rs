@@ -254,6 +254,25 @@ fn allow_address(config: &mut Config) -> Result<(), Failure> {
 /// The file in the data directory that the first administrator's token is written to.
 const ADMINISTRATOR: &str = "admin.token";
 
+/// Makes a new token for the first administrator of a broker that does not run.
+pub(super) async fn recover(config: &Config) -> anyhow::Result<PathBuf> {
+    let store = open(config).await?;
+    let settings = tasuki_engine::Settings { open: false, ..config.settings.clone() };
+    let engine = Engine::start(store, Arc::new(SystemIds), settings);
+    let token = engine.recover_administrator().await;
+    engine.close().await;
+    write_token(config, &token?)
+}
+
+fn write_token(config: &Config, token: &str) -> anyhow::Result<PathBuf> {
+    let path = config.data.join(ADMINISTRATOR);
+    let written = tasuki_store::private::directory(&config.data)
+        .and_then(|()| crate::private_file(&path, &format!("{token}\n")));
+    written
+        .with_context(|| format!("cannot write the administrator's token to {}", path.display()))?;
+    Ok(path)
+}
+
 /// Makes sure that somebody can administer this broker. Returns where the token is, if it was made
 /// now.
 async fn identify(engine: &Engine, config: &Config) -> anyhow::Result<Option<PathBuf>> {
@@ -261,12 +280,7 @@ async fn identify(engine: &Engine, config: &Config) -> anyhow::Result<Option<Pat
     // refused. Nobody should notice that.
     engine.wait_for_next_second().await;
     let Some(token) = engine.first_administrator().await? else { return Ok(None) };
-    let path = config.data.join(ADMINISTRATOR);
-    let written = tasuki_store::private::directory(&config.data)
-        .and_then(|()| crate::private_file(&path, &format!("{token}\n")));
-    written
-        .with_context(|| format!("cannot write the administrator's token to {}", path.display()))?;
-    Ok(Some(path))
+    Ok(Some(write_token(config, &token)?))
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
@@ -327,7 +341,10 @@ impl Greeting {
                 }
                 None => "required".into(),
                 Some(path) => {
-                    format!("required; the administrator's token is in {}", path.display())
+                    format!(
+                        "required; the administrator's token is in {} and counts for 30 days",
+                        path.display()
+                    )
                 }
             },
             tls_pin: secured.map(|secured| secured.pin.to_string()),
