@@ -70,11 +70,7 @@ fn denial(line: &[u8]) -> Option<Denial> {
     // Most lines are about work: they are not even read.
     let text = std::str::from_utf8(line).ok().filter(|text| text.contains("access_denied"))?;
     let line: Value = serde_json::from_str(text).ok()?;
-    let record = match &line["record"] {
-        // As it was hashed, in a text of its own.
-        Value::String(text) => serde_json::from_str(text).ok()?,
-        record => record.clone(),
-    };
+    let record = &line["event"]["record"];
     if record["change"] != "access_denied" {
         return None;
     }
