@@ -4,7 +4,7 @@
 //! read becomes a gap, not a failure.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use tasuki_core::assembly::{
     self, Assembled, Candidate, Gap, Item, Prepared, Priority, Rung, SAID_TOKENS_MAX, Strategy,
@@ -25,17 +25,13 @@ use crate::desk::Desk;
 use crate::engine::check_intent;
 use crate::error::{Error, invalid};
 use crate::memories::{MEMORIES_MAX, MemorySearch, SeenMemory};
+use crate::ready::{CONSIDERED_BYTES_MAX, Ready};
 
 /// How many memories are looked at by recency, and how many by what they say.
 const RECENT_MAX: usize = 1000;
 const RELEVANT: usize = MEMORIES_MAX;
 /// How many pins may travel.
 const PINS_MAX: usize = 1000;
-/// How many memories are kept ready, with their sizes in tokens, and how much text they may be in
-/// all; beyond it all are forgotten. A memory takes several times the size of its text.
-const READY_MAX: usize = 8192;
-const READY_BYTES_MAX: usize = 16 * 1024 * 1024;
-
 /// What is to be put together, and for whom.
 #[derive(Debug, Clone, Default)]
 pub struct AssembleRequest {
@@ -72,43 +68,6 @@ pub struct Put {
     pub assembled: Assembled,
 }
 
-/// Memories with everything that does not depend on what they are put together with.
-#[derive(Default)]
-pub(crate) struct Ready(Mutex<Shelf>);
-
-#[derive(Default)]
-struct Shelf {
-    prepared: HashMap<Key, Arc<Prepared>>,
-    bytes: usize,
-}
-
-/// What makes a memory another one here: its revision, and how it is marked.
-type Key = (DocumentId, u32, bool, document::Priority, &'static str);
-
-impl Ready {
-    fn prepare(&self, memory: &SeenMemory, tokenizer: Tokenizer) -> Option<Arc<Prepared>> {
-        let document = &memory.kept.document;
-        let revision = memory.kept.revision.number;
-        let key =
-            (document.id.clone(), revision, document.pinned, document.priority, tokenizer.as_str());
-        let shelf = || self.0.lock().expect("no holder of this lock panics");
-        let known = shelf().prepared.get(&key).cloned();
-        if let Some(known) = known {
-            return Some(known);
-        }
-        let made = Arc::new(Prepared::new(item(memory)?, tokenizer));
-        let bytes = made.item().text.len();
-        let mut shelf = shelf();
-        if shelf.prepared.len() >= READY_MAX || shelf.bytes + bytes > READY_BYTES_MAX {
-            *shelf = Shelf::default();
-        }
-        if shelf.prepared.insert(key, made.clone()).is_none() {
-            shelf.bytes += bytes;
-        }
-        Some(made)
-    }
-}
-
 impl Ready {
     /// What may be passed, and what is missing of it.
     fn candidates(
@@ -122,7 +81,7 @@ impl Ready {
         let mut candidates: Vec<_> = passed.map(Candidate::from).collect();
         unresolved.retain(|gap| !words.contains_key(&gap.id));
         for memory in found.values() {
-            match self.prepare(memory, tokenizer) {
+            match self.prepare(memory, tokenizer, item) {
                 Some(prepared) => candidates.push(Candidate { prepared, carried: None }),
                 None => unresolved.push(Gap {
                     id: memory.kept.document.id.name().to_owned(),
@@ -304,7 +263,7 @@ impl Desk {
         let (system, work) =
             reserves.map_or((0, 0), |reserves| (reserves.system_prompt, reserves.work));
         Ok(Receiver {
-            tokenizer: tokenizer.as_deref().map_or(Tokenizer::Unknown, Tokenizer::named),
+            tokenizer: tokenizer.as_deref().map_or(Tokenizer::UNKNOWN, Tokenizer::named),
             // Both are for everything that the receiver reads and writes; the smaller one counts.
             budget: match (asked, window) {
                 (Some(asked), Some(window)) => Some(asked.min(window)),
@@ -337,19 +296,34 @@ impl Desk {
         self.follow(&refs, &mut found, &mut gaps).await?;
         let own = [Some(Scope::Agent(from.clone())), wish.task_id.map(Scope::Task)];
         let scopes = own.into_iter().flatten().chain(wish.project.clone().map(Scope::Project));
+        // All that a scope may add is asked for at once, and all scopes together.
+        let mut looks = Vec::new();
         for scope in scopes {
-            let search = MemorySearch { scope: Some(scope.clone()), ..MemorySearch::default() };
+            let search = MemorySearch { scope: Some(scope), ..MemorySearch::default() };
             if wish.pins {
-                let pinned = MemorySearch { pinned: Some(true), ..search.clone() };
-                self.pages(pinned, PINS_MAX, &mut found, &mut gaps).await?;
+                let pinned = MemorySearch { pinned: Some(true), max: PINS_MAX, ..search.clone() };
+                looks.push(("pinned memories", pinned));
             }
-            self.pages(search.clone(), wish.recent.min(RECENT_MAX), &mut found, &mut gaps).await?;
+            let recent = wish.recent.min(RECENT_MAX);
+            if recent > 0 {
+                let bytes_max = Some(CONSIDERED_BYTES_MAX);
+                let search = MemorySearch { max: recent, bytes_max, ..search.clone() };
+                looks.push(("memories that changed last", search));
+            }
             if let Some(ask) = parts.ask.clone().filter(|_| wish.recent > 0) {
                 let search = MemorySearch { question: Some(ask), max: RELEVANT, ..search };
-                match self.find_memories(search).await {
-                    Ok((memories, _)) => add(memories, &mut found),
-                    Err(error) => gaps.push(unread("memories by what they say", error)?),
-                }
+                looks.push(("memories by what they say", search));
+            }
+        }
+        let seen = looks.into_iter().map(|(what, search)| async move {
+            (what, search.pinned == Some(true), self.look_for(search).await)
+        });
+        let mut left = CONSIDERED_BYTES_MAX;
+        for (what, pinned, seen) in futures::future::join_all(seen).await {
+            match seen {
+                Ok((memories, _)) if pinned => add(memories, &mut found),
+                Ok((memories, _)) => add(within(memories, &mut left), &mut found),
+                Err(error) => gaps.push(unread(what, error)?),
             }
         }
         Ok((found, gaps))
@@ -403,34 +377,6 @@ impl Desk {
         }
         Ok(())
     }
-
-    async fn pages(
-        &self,
-        search: MemorySearch,
-        mut left: usize,
-        found: &mut BTreeMap<DocumentId, SeenMemory>,
-        gaps: &mut Vec<Gap>,
-    ) -> Result<(), Error> {
-        let mut before = None;
-        while left > 0 {
-            let max = left.min(MEMORIES_MAX);
-            match self.find_memories(MemorySearch { before, max, ..search.clone() }).await {
-                Ok((memories, next)) => {
-                    add(memories, found);
-                    before = next;
-                }
-                Err(error) => {
-                    gaps.push(unread("memories that changed last", error)?);
-                    return Ok(());
-                }
-            }
-            if before.is_none() {
-                return Ok(());
-            }
-            left -= max;
-        }
-        Ok(())
-    }
 }
 
 /// What an envelope has or refers to.
@@ -453,6 +399,17 @@ fn only_passed(
     let texts = before.parts.context.iter().filter(|item| item.text.is_some());
     let texts = texts.filter(|item| !known.contains(item.id.as_str()));
     texts.map(|item| (item.id.clone(), carried_item(item, before.created_at))).collect()
+}
+
+/// As many of them, the first ones, as there is room for.
+fn within(memories: Vec<SeenMemory>, left: &mut usize) -> Vec<SeenMemory> {
+    let bytes = |memory: &SeenMemory| memory.content.as_ref().map_or(0, |it| it.text.len());
+    let fits = memories.into_iter().take_while(|memory| {
+        let rest = left.checked_sub(bytes(memory));
+        *left = rest.unwrap_or(0);
+        rest.is_some()
+    });
+    fits.collect()
 }
 
 fn add(memories: Vec<SeenMemory>, found: &mut BTreeMap<DocumentId, SeenMemory>) {

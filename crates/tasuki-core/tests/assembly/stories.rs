@@ -132,7 +132,7 @@ fn what_does_not_belong_into_an_envelope_is_warned_about() {
 
 #[test]
 fn an_unknown_tokenizer_is_bounded_by_bytes_and_flagged() {
-    let request = Request { tokenizer: Tokenizer::Unknown, ..request(vec![item("a", "Übung")]) };
+    let request = Request { tokenizer: Tokenizer::UNKNOWN, ..request(vec![item("a", "Übung")]) };
     let assembled = assemble(&request).unwrap();
     assert_eq!(assembled.receipt.token_count, assembled.prompt.len() as u64);
     assert!(!assembled.receipt.exact);

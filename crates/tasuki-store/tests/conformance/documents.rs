@@ -186,6 +186,15 @@ pub(crate) async fn marks_and_tombstones_show_in_listings(stage: Stage) {
     assert!(stage.listed(DocumentFilter { scope, ..all() }).await.is_empty());
     let tenant = "acme".parse().unwrap();
     assert_eq!(stage.listed(DocumentFilter { tenant, ..all() }).await, ["acme/ms-1"]);
+    let bytes_of = async |name: &str| {
+        let kept = stage.kept(name, None).await.unwrap();
+        kept.body.unwrap().text().len()
+    };
+    let two = bytes_of("ms-1").await + bytes_of("ms-3").await;
+    let bytes_max = Some(two);
+    assert_eq!(stage.listed(DocumentFilter { bytes_max, ..all() }).await, ["ms-1", "ms-3"]);
+    let bytes_max = Some(two - 1);
+    assert_eq!(stage.listed(DocumentFilter { bytes_max, ..all() }).await, ["ms-1"]);
 
     let successor = id("ms-2");
     stage.change_document("coder", "ms-3", DocumentWish::Supersede { successor }).await.unwrap();
