@@ -12,6 +12,8 @@ use crate::search::each_term;
 
 /// A word shorter than this is its own stem, in bytes.
 const STEMMED_MIN: usize = 3;
+/// How many forms of one word are looked for.
+pub const FORMS_MAX: usize = 16;
 
 /// The language that texts are mostly written in. It decides stems and common words; a text in
 /// another language is still found by its words as they are written.
@@ -135,6 +137,48 @@ impl Language {
         self.common().binary_search(&word).is_ok()
     }
 
+    /// Forms under which a text may have a word: itself, its stem, and what has the same stem by the
+    /// endings of the language. So texts are found that were indexed as they are written.
+    #[must_use]
+    pub fn forms(self, word: &str) -> Vec<String> {
+        let stem = self.stem(word).into_owned();
+        let mut forms = vec![word.to_owned()];
+        let mut add = |form: String| {
+            if !forms.contains(&form) && self.stem(&form) == stem {
+                forms.push(form);
+            }
+        };
+        if word.chars().all(char::is_alphabetic) {
+            add(stem.clone());
+            let bare = stem.strip_suffix(['i', 'e']).unwrap_or(&stem);
+            let doubled = bare.chars().last().map(|last| format!("{bare}{last}"));
+            let bases = [Some(stem.clone()), Some(bare.to_owned()), doubled];
+            for base in bases.into_iter().flatten() {
+                self.endings().iter().for_each(|ending| add(format!("{base}{ending}")));
+            }
+        }
+        forms.truncate(FORMS_MAX);
+        forms
+    }
+
+    /// The endings that words are most often found with.
+    fn endings(self) -> &'static [&'static str] {
+        match self {
+            Self::English => &[
+                "s", "ed", "ing", "e", "es", "y", "ies", "ied", "er", "ers", "ly", "ment", "ments",
+                "ion", "ions", "ings", "ation", "ations", "able", "al", "ally", "ity", "ive",
+            ],
+            Self::German => &["e", "en", "er", "es", "em", "n", "s", "ung", "ungen", "te", "ten"],
+            Self::French => {
+                &["s", "e", "es", "er", "ement", "ements", "é", "ée", "és", "ées", "ez"]
+            }
+            Self::Spanish => {
+                &["s", "o", "a", "os", "as", "es", "ar", "ado", "ada", "ando", "ación", "mente"]
+            }
+            _ => &[],
+        }
+    }
+
     fn algorithm(self) -> Option<Algorithm> {
         Some(match self {
             Self::English => Algorithm::English,
@@ -231,6 +275,17 @@ mod tests {
         check(Language::English, &["hat136"], "hat136");
         check(Language::English, &["src/types.rs"], "src/types.rs");
         check(Language::None, &["connections"], "connections");
+    }
+
+    #[test]
+    fn forms_of_a_word_are_those_with_its_stem() {
+        let forms = Language::English.forms("studies");
+        for form in ["studies", "study", "studied", "studying"] {
+            assert!(forms.contains(&form.to_owned()), "{form} in {forms:?}");
+        }
+        let forms = Language::English.forms("battery");
+        assert!(forms.contains(&"batteries".to_owned()) && !forms.contains(&"bat".to_owned()));
+        assert_eq!(Language::English.forms("ms-4821"), ["ms-4821"]);
     }
 
     #[test]

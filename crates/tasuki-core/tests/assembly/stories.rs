@@ -7,7 +7,7 @@ use tasuki_core::assembly::{
     Strategy, Tokenizer, WarningCode, assemble,
 };
 
-fn item(id: &str, text: &str) -> Item {
+pub(super) fn item(id: &str, text: &str) -> Item {
     Item {
         id: id.into(),
         revision: 1,
