@@ -30,6 +30,8 @@ use crate::ready::{CONSIDERED_BYTES_MAX, Ready};
 /// How many memories are looked at by recency, and how many by what they say.
 const RECENT_MAX: usize = 1000;
 const RELEVANT: usize = MEMORIES_MAX;
+/// How many memories on either side of one that answers the ask are looked at.
+const NEIGHBOURS: usize = 8;
 /// How many pins may travel.
 const PINS_MAX: usize = 1000;
 /// What is to be put together, and for whom.
@@ -297,36 +299,52 @@ impl Desk {
         let own = [Some(Scope::Agent(from.clone())), wish.task_id.map(Scope::Task)];
         let scopes = own.into_iter().flatten().chain(wish.project.clone().map(Scope::Project));
         // All that a scope may add is asked for at once, and all scopes together.
-        let mut looks = Vec::new();
-        for scope in scopes {
-            let search = MemorySearch { scope: Some(scope), ..MemorySearch::default() };
-            if wish.pins {
-                let pinned = MemorySearch { pinned: Some(true), max: PINS_MAX, ..search.clone() };
-                looks.push(("pinned memories", pinned));
-            }
-            let recent = wish.recent.min(RECENT_MAX);
-            if recent > 0 {
-                let bytes_max = Some(CONSIDERED_BYTES_MAX);
-                let search = MemorySearch { max: recent, bytes_max, ..search.clone() };
-                looks.push(("memories that changed last", search));
-            }
-            if let Some(ask) = parts.ask.clone().filter(|_| wish.recent > 0) {
-                let search = MemorySearch { question: Some(ask), max: RELEVANT, ..search };
-                looks.push(("memories by what they say", search));
-            }
-        }
-        let seen = looks.into_iter().map(|(what, search)| async move {
-            (what, search.pinned == Some(true), self.look_for(search).await)
-        });
+        let ask = parts.ask.as_deref().filter(|_| wish.recent > 0);
+        let looks = scopes.map(|scope| self.look_into(scope, wish, ask));
         let mut left = CONSIDERED_BYTES_MAX;
-        for (what, pinned, seen) in futures::future::join_all(seen).await {
-            match seen {
-                Ok((memories, _)) if pinned => add(memories, &mut found),
-                Ok((memories, _)) => add(within(memories, &mut left), &mut found),
-                Err(error) => gaps.push(unread(what, error)?),
-            }
+        for Seen { pins, listed, hits } in futures::future::join_all(looks).await {
+            let mut readable = |what: &str, seen: Result<Vec<SeenMemory>, Error>| match seen {
+                Ok(memories) => Ok(memories),
+                Err(error) => unread(what, error).map(|gap| {
+                    gaps.push(gap);
+                    Vec::new()
+                }),
+            };
+            add(readable("pinned memories", pins)?, &mut found);
+            let hits = readable("memories by what they say", hits)?;
+            let listed = readable("memories that changed last", listed)?;
+            let listed = near(listed, &hits, wish.recent);
+            add(within(hits, &mut left), &mut found);
+            add(within(listed, &mut left), &mut found);
         }
         Ok((found, gaps))
+    }
+
+    /// What a scope may add: its pins, what changed last, and what answers the ask.
+    async fn look_into(&self, scope: Scope, wish: &AssembleRequest, ask: Option<&str>) -> Seen {
+        let search = MemorySearch { scope: Some(scope), ..MemorySearch::default() };
+        let look = |search: Option<MemorySearch>| async {
+            match search {
+                Some(search) => self.look_for(search).await.map(|(memories, _)| memories),
+                None => Ok(Vec::new()),
+            }
+        };
+        let pins =
+            wish.pins.then(|| MemorySearch { pinned: Some(true), max: PINS_MAX, ..search.clone() });
+        let recent = wish.recent.min(RECENT_MAX);
+        let listed = (recent > 0).then(|| MemorySearch {
+            // Neighbours of what answers the ask may be older than what is wanted for its time.
+            max: if ask.is_some() { RECENT_MAX } else { recent },
+            bytes_max: Some(CONSIDERED_BYTES_MAX),
+            ..search.clone()
+        });
+        let hits = ask.map(|ask| MemorySearch {
+            question: Some(ask.to_owned()),
+            max: RELEVANT,
+            ..search.clone()
+        });
+        let (pins, listed, hits) = futures::join!(look(pins), look(listed), look(hits));
+        Seen { pins, listed, hits }
     }
 
     /// Memories that are named: what is missing is a gap.
@@ -399,6 +417,29 @@ fn only_passed(
     let texts = before.parts.context.iter().filter(|item| item.text.is_some());
     let texts = texts.filter(|item| !known.contains(item.id.as_str()));
     texts.map(|item| (item.id.clone(), carried_item(item, before.created_at))).collect()
+}
+
+/// What was seen in a scope.
+struct Seen {
+    pins: Result<Vec<SeenMemory>, Error>,
+    listed: Result<Vec<SeenMemory>, Error>,
+    hits: Result<Vec<SeenMemory>, Error>,
+}
+
+/// Of memories in the order in which they changed, the first ones, and those beside a hit: an answer
+/// is rarely one turn of a conversation.
+fn near(listed: Vec<SeenMemory>, hits: &[SeenMemory], recent: usize) -> Vec<SeenMemory> {
+    let hits: HashSet<&DocumentId> = hits.iter().map(|hit| &hit.kept.document.id).collect();
+    let mut wanted = vec![false; listed.len()];
+    wanted.iter_mut().take(recent).for_each(|wanted| *wanted = true);
+    for (at, memory) in listed.iter().enumerate() {
+        if hits.contains(&memory.kept.document.id) {
+            let last = (at + NEIGHBOURS).min(listed.len() - 1);
+            wanted[at.saturating_sub(NEIGHBOURS)..=last].fill(true);
+        }
+    }
+    let wanted = listed.into_iter().zip(wanted).filter(|(_, wanted)| *wanted);
+    wanted.map(|(memory, _)| memory).collect()
 }
 
 /// As many of them, the first ones, as there is room for.
