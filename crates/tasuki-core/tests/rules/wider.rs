@@ -216,7 +216,8 @@ fn of_task(what: What, stage: &Stage, this: u8, that: u8, flag: bool) -> Option<
     if let What::ClearTaint = what {
         let taints = &stage.world.tasks[&task].taints;
         let source = taints.first().map_or(source, |(source, _)| *source);
-        let clear = commands::ClearTaint { task, source, reason: body("looked at it") };
+        let clear =
+            commands::ClearTaint { task, source, reason: body("looked at it"), by_right: false };
         return Some(Command::by(decider, clear));
     }
     Some(Command::by(decider, commands::Taint { task, source, policy: policy(flag) }))
