@@ -69,7 +69,7 @@ impl Desk {
         if agent.tenant() != self.caller.tenant().as_str() {
             return Err(Refusal::AgentNotFound(agent).into());
         }
-        self.caller.must(Permission::Administer, Some(agent.name()))?;
+        self.caller.must(Permission::Operate, Some(agent.name()))?;
         let target = Target::Agent(agent);
         let wish = RegistryWish::SetLimits { target: target.clone(), limits };
         self.engine.change(&self.caller, vec![wish]).await?;

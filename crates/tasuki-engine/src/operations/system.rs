@@ -119,7 +119,7 @@ pub struct SetBreaker;
 impl Operation for SetBreaker {
     const FACTS: Facts = manages(
         "agent_set_breaker",
-        Has(Permission::Administer),
+        Has(Permission::Operate),
         "Set after how many failures nothing more goes to an agent, and for how long",
     )
     .errors(&[&[Code::AgentNotFound, Code::NotPermitted, Code::InvalidTerms]]);
