@@ -150,9 +150,15 @@ impl Language {
         };
         if word.chars().all(char::is_alphabetic) {
             add(stem.clone());
-            let bare = stem.strip_suffix(['i', 'e']).unwrap_or(&stem);
-            let doubled = bare.chars().last().map(|last| format!("{bare}{last}"));
-            let bases = [Some(stem.clone()), Some(bare.to_owned()), doubled];
+            let bases = match stem.strip_suffix('i') {
+                // `batteri` is the stem of `battery` and `batteries`.
+                Some(bare) => [Some(format!("{bare}y")), Some(bare.to_owned()), None],
+                None => {
+                    let bare = stem.strip_suffix('e').unwrap_or(&stem);
+                    let doubled = bare.chars().last().map(|last| format!("{bare}{last}"));
+                    [Some(stem.clone()), Some(bare.to_owned()), doubled]
+                }
+            };
             for base in bases.into_iter().flatten() {
                 self.endings().iter().for_each(|ending| add(format!("{base}{ending}")));
             }

@@ -22,7 +22,7 @@ const QUERY_TERMS_MAX: usize = 256;
 /// What a word of the ask weighs, an identifier in it, and a word of the intent or of the role where
 /// there is an ask.
 const ASKED: i64 = 100;
-const IDENTIFIER: i64 = 200;
+const IDENTIFIER: i64 = 400;
 const BESIDE: i64 = 10;
 /// How much the length of a part is held against it (`b` = 0.4), in hundredths. Parts are cut to
 /// about one size, so length says less than it does of documents.
