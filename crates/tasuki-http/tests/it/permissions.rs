@@ -24,7 +24,7 @@ const REFUSALS: [&str; 7] = [
 ];
 
 /// Which operations each permission opens, towards others.
-const OPENED: [(&str, &[&str]); 10] = [
+const OPENED: [(&str, &[&str]); 11] = [
     ("", &[]),
     (
         "send",
