@@ -9,6 +9,7 @@ import contextlib
 import functools
 import inspect
 import logging
+import queue
 import signal
 import threading
 from collections.abc import Awaitable, Callable, Generator, Sequence
@@ -632,14 +633,23 @@ def _signals(stop: Callable[[], None]) -> Generator[None]:
         yield
         return
     numbers = (signal.SIGTERM, signal.SIGINT)
+    # A handler runs in the middle of whatever the main thread does, even of another handler that
+    # holds a lock. Only what can be entered again is called there; a thread does the rest.
+    heard: queue.SimpleQueue[bool] = queue.SimpleQueue()
+
+    def listen() -> None:
+        while heard.get():
+            stop()
 
     def told(*_: object) -> None:
-        stop()
+        heard.put(True)
 
+    threading.Thread(target=listen, name="tasuki-signals", daemon=True).start()
     before = {number: signal.signal(number, told) for number in numbers}
     try:
         yield
     finally:
+        heard.put(False)
         for number, handler in before.items():
             signal.signal(number, handler)
 
