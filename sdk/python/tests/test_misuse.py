@@ -104,14 +104,17 @@ Make = Callable[[], object]
 MISUSES: dict[str, tuple[Make, str]] = {
     "no parentheses": (lambda: worker(cast(Any, generator)), "with parentheses"),
     "no parameter": (
-        lambda: worker(agent="a")(cast(Any, nothing)),
+        lambda: worker(agent="a")(cast(Callable[[Claim], Any], nothing)),
         r"nothing \(test_misuse.py:\d+\) must take one argument, the claim",
     ),
     "generator": (
         lambda: worker(agent="a")(generator),
         r"generator \(test_misuse.py:\d+\) is a gen",
     ),
-    "no function": (lambda: worker(agent="a")(cast(Any, 3)), "made of a function"),
+    "no function": (
+        lambda: worker(agent="a")(cast(Callable[[Claim], Any], 3)),
+        "made of a function",
+    ),
     "lease": (lambda: worker(agent="a", lease=cast(Any, "10s")), "a span is a number of seconds"),
     "concurrency": (lambda: worker(agent="a", concurrency=cast(Any, "2")), "is a whole number"),
     "capabilities": (lambda: worker(agent="a", capabilities="code"), "is a list of names"),

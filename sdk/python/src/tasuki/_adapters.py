@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -72,7 +72,7 @@ def described(to: str) -> str:
 
 
 @asynccontextmanager
-async def _client(given: AsyncClient | None) -> AsyncIterator[AsyncClient]:
+async def _client(given: AsyncClient | None) -> AsyncGenerator[AsyncClient]:
     if given is not None:
         yield given
         return

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# pyright: basic, reportMissingImports=false
 """AutoGen: a remote agent as a member of a team, and a team or an agent that serves.
 
 Needs the extra `tasuki[autogen]`.

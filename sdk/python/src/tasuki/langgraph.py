@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# pyright: basic, reportMissingImports=false
 """LangGraph: hand work to other agents from a graph, and serve a graph as an agent.
 
 Needs the extra `tasuki[langgraph]`.

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# pyright: basic, reportMissingImports=false
 """OpenAI Agents: hand work to other agents from a tool, and serve an agent.
 
 Needs the extra `tasuki[openai-agents]`.

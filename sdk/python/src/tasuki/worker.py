@@ -412,8 +412,9 @@ class AsyncWorker:
         try:
             return await self.handler(claim)
         except asyncio.CancelledError:
-            if claim.lost.is_set() and hasattr(task, "uncancel"):
-                task.uncancel()
+            uncancel: Callable[[], int] | None = getattr(task, "uncancel", None)  # Python 3.11.
+            if claim.lost.is_set() and uncancel:
+                uncancel()
             claim.check()
             raise
         finally:
