@@ -7,8 +7,9 @@ use tasuki_core::ids::{Project, TenantId};
 use tasuki_core::registry::Agent;
 pub use tasuki_core::registry::grant::ShownBy;
 use tasuki_core::registry::grant::lacking;
+use tasuki_core::registry::names::is_brokers;
 use tasuki_core::registry::rules::{self, Effect, Permission, Rule, Wish};
-use tasuki_core::{AgentId, Capability, Target};
+use tasuki_core::{AgentId, Capability, Refusal, Target};
 
 use crate::error::{Error, denied};
 
@@ -62,7 +63,7 @@ impl Known {
 }
 
 /// The agent in whose name the broker writes. What it tells must not be anybody else's.
-pub(crate) const BROKER: &str = "broker";
+pub(crate) use tasuki_core::registry::names::BROKER;
 
 impl Caller {
     /// How the caller showed who it is, where it had to.
@@ -97,6 +98,10 @@ impl Caller {
             return Err(denied(format!("{BROKER} is the broker's own name")));
         }
         match self {
+            // Who is known has had its name for longer, or would not have got it.
+            Self::Anyone if is_brokers(named.name()) => {
+                Err(Refusal::NameReserved(named.clone()).into())
+            }
             Self::Anyone if named.tenant() != tasuki_core::ids::TENANT_DEFAULT => {
                 Err(denied(format!("{named} belongs to a tenant; it has to show who it is")))
             }
