@@ -49,7 +49,7 @@ pub(crate) struct SqliteJournal {
     pub(crate) sums: Sums,
     /// Where the last acknowledged position is noted, apart from the log.
     pub(crate) note: Note,
-    pub(crate) cache: Arc<BodyCache>,
+    pub(crate) cache: Arc<BodyCache<Position>>,
     pub(crate) space: Space,
     pub(crate) checkpointer: Checkpointer,
     pub(crate) workers: Workers,

@@ -327,6 +327,7 @@ fn rebuild_rows(
              substr(actor, 7, instr(actor, '/') - 7)), sum(bytes) \
              FROM (SELECT record ->> '$.actor' AS actor, length(CAST(body AS BLOB)) AS bytes \
                    FROM event WHERE body IS NOT NULL) GROUP BY 1; \
+         DELETE FROM meta WHERE name = 'row_sums'; \
          UPDATE meta SET value = 0 WHERE name = 'projected'; COMMIT;",
         )
         .map_err(sql("empty the projections of"))?;

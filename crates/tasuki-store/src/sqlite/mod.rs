@@ -72,7 +72,7 @@ pub struct SqliteOptions {
 pub struct Sqlite {
     writer: Handle,
     clock: Arc<dyn Clock>,
-    cache: Arc<BodyCache>,
+    cache: Arc<BodyCache<Position>>,
     readers: Arc<Readers>,
     nonces: Nonces,
     key: SigningKey,
@@ -146,7 +146,7 @@ impl Sqlite {
 fn cold(
     db: &Connection,
     images: &Images,
-    cache: &BodyCache,
+    cache: &BodyCache<Position>,
     needs: &Needs,
     missing: &Missing,
     mut sight: Sight,
