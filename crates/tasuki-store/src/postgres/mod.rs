@@ -6,6 +6,7 @@
 
 mod batch;
 mod clock;
+mod compare;
 mod copy;
 mod cursors;
 mod db;
@@ -60,6 +61,7 @@ use crate::{
 };
 
 pub use clock::DatabaseClock;
+pub use compare::compare_rows;
 pub use copy::{CopyError, from_sqlite, to_sqlite};
 pub use open::{
     PostgresError, PostgresOptions, Server, inspect, password_in, with_password, without_password,

@@ -61,7 +61,7 @@ fn both(db: &Connection, beside: &Path, clock: &dyn Clock) -> Result<Vec<Differe
     catch_up(&believed, clock)?;
     maintenance::rebuild_as_is(&rebuilt, clock, open::lock(&rebuilt)?, &mut |_| ())?;
     let now = clock.now();
-    let read = |dir: &Path| tables(dir, now).map_err(sql("compare the rows of"));
+    let read = |dir: &Path| tables(dir, now, true).map_err(sql("compare the rows of"));
     let (there, right) = (read(&believed)?, read(&rebuilt)?);
     Ok(compare(&there, &right))
 }
@@ -88,12 +88,30 @@ fn catch_up(dir: &Path, clock: &dyn Clock) -> Result<(), OpenError> {
 }
 
 /// Rows by table and id, in a form that does not depend on which program wrote them.
-type Tables = BTreeMap<(&'static str, String), String>;
+pub(crate) type Tables = BTreeMap<(&'static str, String), String>;
+
+/// The rows of a data directory as another store has them too.
+pub(crate) fn plain(dir: &Path, now: Timestamp) -> Result<Tables, OpenError> {
+    tables(dir, now, false).map_err(sql("compare the rows of"))
+}
+
+/// A handoff's row. What cannot be read is compared as it is.
+pub(crate) fn of_handoff(data: &str, now: Timestamp) -> String {
+    let Ok(mut handoff) = codec::decode(data) else { return data.to_owned() };
+    // Heartbeats are not in the log.
+    handoff.renew(now);
+    codec::encode(&handoff)
+}
+
+pub(crate) fn of_registered(kind: &str, data: &str, body: Option<&str>) -> String {
+    let value = codec::decode_entry(kind, data).map(|entry| codec::encode_entry(&entry).1);
+    format!("{} {body:?}", value.unwrap_or_else(|_| data.to_owned()))
+}
 
 /// Makes of a row what is compared.
 type Read<'r> = &'r dyn Fn(&Row<'_>) -> rusqlite::Result<((&'static str, String), String)>;
 
-fn tables(dir: &Path, now: Timestamp) -> rusqlite::Result<Tables> {
+fn tables(dir: &Path, now: Timestamp, columns: bool) -> rusqlite::Result<Tables> {
     let db = open::reader(&dir.join(FILE))?;
     let mut tables = Tables::new();
     let mut each = |sql: &str, read: Read<'_>| -> rusqlite::Result<()> {
@@ -106,17 +124,13 @@ fn tables(dir: &Path, now: Timestamp) -> rusqlite::Result<Tables> {
         Ok(())
     };
     each("SELECT id, data, state, ended, from_agent, to_name FROM handoff", &|row| {
-        let key = ("handoff", row.get(0)?);
-        // What cannot be read is compared as it is.
-        let value = codec::decode(row.get_ref(1)?.as_str()?).map(|mut handoff| {
-            // Heartbeats are not in the log.
-            handoff.renew(now);
-            codec::encode(&handoff)
-        });
-        let columns: (String, bool, String, String) =
-            (row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?);
-        let value = value.or_else(|_| row.get(1))?;
-        Ok((key, format!("{value} {columns:?}")))
+        let mut value = of_handoff(row.get_ref(1)?.as_str()?, now);
+        if columns {
+            let all: (String, bool, String, String) =
+                (row.get(2)?, row.get(3)?, row.get(4)?, row.get(5)?);
+            value += &format!(" {all:?}");
+        }
+        Ok((("handoff", row.get(0)?), value))
     })?;
     each(rows::TASK, &|row| {
         let key = ("task", row.get(0)?);
@@ -126,14 +140,13 @@ fn tables(dir: &Path, now: Timestamp) -> rusqlite::Result<Tables> {
     each("SELECT kind, name, data, body FROM registry", &|row| {
         let (kind, name): (String, String) = (row.get(0)?, row.get(1)?);
         let (data, body): (String, Option<String>) = (row.get(2)?, row.get(3)?);
-        let value = codec::decode_entry(&kind, &data).map(|entry| codec::encode_entry(&entry).1);
         let key = ("registry", format!("{kind}:{name}"));
-        Ok((key, format!("{} {body:?}", value.unwrap_or(data))))
+        Ok((key, of_registered(&kind, &data, body.as_deref())))
     })?;
     Ok(tables)
 }
 
-fn compare(there: &Tables, right: &Tables) -> Vec<Difference> {
+pub(crate) fn compare(there: &Tables, right: &Tables) -> Vec<Difference> {
     let difference = |(table, row): &(&'static str, String), problem| Difference {
         table,
         row: row.clone(),

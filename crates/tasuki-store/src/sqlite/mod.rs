@@ -5,7 +5,7 @@
 
 mod acknowledged;
 mod checkpointer;
-mod compare;
+pub(crate) mod compare;
 mod documents;
 pub mod inspect;
 mod journal;

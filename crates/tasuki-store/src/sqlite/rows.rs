@@ -19,8 +19,6 @@ use crate::{Checkpoint, EPOCH, Entry, codec, registry};
 
 type Result<T> = rusqlite::Result<T>;
 
-/// How many columns of a task are read.
-const TASK_COLUMNS: usize = 19;
 /// Where the sums of the rows are kept.
 const SEAL: &str = "row_sums";
 
@@ -320,7 +318,7 @@ pub(super) fn each_live_task(
 
 fn task_hash(key: &RowKey, row: &Row<'_>) -> Result<RowHash> {
     let mut values = Vec::with_capacity(512);
-    for column in 0..TASK_COLUMNS {
+    for column in 0..row.as_ref().column_count() {
         let value = row.get_ref(column)?;
         values.push(value.data_type() as u8);
         match value {

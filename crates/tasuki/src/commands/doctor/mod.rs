@@ -75,7 +75,7 @@ impl Doctor {
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<Exit> {
         let (mut checks, is_up) = broker::check(&self.connect).await?;
         if let Some(url) = &self.store {
-            checks.extend(database::check(url, self.store_ca.as_deref()).await);
+            checks.extend(database::check(url, self.store_ca.as_deref(), self.full).await);
         } else {
             let path = self.directory.path()?;
             let is_named = self.directory.data.is_some();
