@@ -2,6 +2,7 @@
 //! Random wishes of every kind there is: the usual ones of [`crate::random`], and all others.
 
 use proptest::prelude::*;
+use tasuki_core::breaker::{House, Limits};
 use tasuki_core::canonical::Body;
 use tasuki_core::commands::{
     self, Act, Command, DocumentWish, Erasable, Offer, OfferTask, OpenTask, Proof, RegistryWish,
@@ -95,11 +96,19 @@ fn any_pick() -> impl Strategy<Value = u8> {
 }
 
 impl Wide {
+    /// At a broker where one failure opens a breaker for a moment: what breakers do happens often.
     pub(crate) fn command(
         &self,
         stage: &mut Stage,
         claims: &[(HandoffId, Proof)],
     ) -> Option<Command> {
+        let breakers = Limits { failures: 1, open_ms: SECOND };
+        let terms = Terms { lease_ms: SECOND, work_ms: SECOND, ..Terms::default() };
+        let house = House { breakers, terms, ..House::default() };
+        Some(self.wish(stage, claims)?.in_house(house))
+    }
+
+    fn wish(&self, stage: &mut Stage, claims: &[(HandoffId, Proof)]) -> Option<Command> {
         let (what, this, that, flag) = match self {
             Self::Usual(op) => return op.command(stage, claims),
             Self::More { what, this, that, flag } => (*what, *this, *that, *flag),
@@ -207,7 +216,8 @@ fn of_task(what: What, stage: &Stage, this: u8, that: u8, flag: bool) -> Option<
     if let What::ClearTaint = what {
         let taints = &stage.world.tasks[&task].taints;
         let source = taints.first().map_or(source, |(source, _)| *source);
-        let clear = commands::ClearTaint { task, source, reason: body("looked at it") };
+        let clear =
+            commands::ClearTaint { task, source, reason: body("looked at it"), by_right: false };
         return Some(Command::by(decider, clear));
     }
     Some(Command::by(decider, commands::Taint { task, source, policy: policy(flag) }))
@@ -231,21 +241,6 @@ pub(crate) fn below(stage: &Stage, parent: TaskId) -> commands::SettleBelow {
         hops: children.iter().filter_map(|task| task.under()).collect(),
         reason: Some(body("the task above it ended")),
     }
-}
-
-/// The same, and what is below those that have ended well.
-pub(crate) fn all_below(stage: &Stage, parent: TaskId) -> commands::SettleBelow {
-    let mut settle = below(stage, parent);
-    let mut at = 0;
-    while let Some(id) = settle.below.get(at).copied() {
-        at += 1;
-        if stage.world.tasks[&id].state == tasuki_core::TaskState::Completed {
-            let more = below(stage, id);
-            settle.below.extend(more.below);
-            settle.hops.extend(more.hops);
-        }
-    }
-    settle
 }
 
 fn policy(flag: bool) -> TaintPolicy {
