@@ -174,6 +174,8 @@ fn ladder(scenario: &Scenario, strategy: Strategy, budget: Option<u64>, kept_onl
                 tags: Vec::new(),
                 at: Timestamp(time * 60_000),
                 source: None,
+                by: None,
+                trust: tasuki_core::trust::Trust::Agent,
             };
             let candidate = Candidate::from(Prepared::new(item, TOKENIZER));
             stored.insert(format!("m{time}"), candidate.clone());
@@ -220,6 +222,7 @@ fn brief(scenario: &Scenario) -> Brief {
     let rule = |constraint: &super::scenario::Constraint| Rule {
         kind: if constraint.prohibition { "must_not" } else { "must" }.into(),
         text: constraint.text.clone(),
+        issuer: None,
     };
     Brief {
         intent: scenario.intent.clone(),
