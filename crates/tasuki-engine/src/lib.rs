@@ -35,6 +35,7 @@ mod problems;
 pub mod prompt;
 mod queries;
 mod rates;
+mod ready;
 mod requests;
 mod reviews;
 mod schemas;

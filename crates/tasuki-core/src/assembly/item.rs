@@ -8,13 +8,14 @@ use serde::{Deserialize, Serialize};
 use super::lint;
 use super::marker::{Contained, one_line, shown, word};
 use super::receipt::Warning;
+use super::relevance::terms_of;
 use super::summary::{SUMMARY_TOKENS_MAX, extract, gist};
 use super::text::{Sketch, digest, identifiers};
 use super::tokens::{Piece, Tokenizer};
 use super::units::cut;
 use crate::canonical;
 use crate::ids::{Hash, Timestamp};
-use crate::search::each_term;
+use crate::stems::Language;
 use crate::trust::Trust;
 
 /// How many items one assembly takes.
@@ -330,9 +331,7 @@ pub(super) fn ended(text: &str) -> String {
 
 impl Part {
     fn new(number: usize, text: &str, title: &str, tokenizer: Tokenizer) -> Self {
-        let mut hashes = Vec::new();
-        each_term(text, |term| hashes.push(digest(term)));
-        each_term(title, |term| hashes.push(digest(term)));
+        let (hashes, terms) = terms_of([text, title], Language::default());
         let (identifiers, words) = identifiers(text);
         Self {
             number: u32::try_from(number).unwrap_or(u32::MAX),
@@ -341,7 +340,7 @@ impl Part {
             piece: Piece::new(ended(text), tokenizer),
             length: u64::try_from(hashes.len()).expect("a length fits"),
             signature: Signature::of(&hashes),
-            terms: counted(hashes),
+            terms,
             identifiers,
             words: words.max(1),
             digest: digest(text),

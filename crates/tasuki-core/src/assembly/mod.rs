@@ -9,6 +9,7 @@
 
 mod chosen;
 mod delivery;
+mod families;
 mod item;
 mod ladder;
 mod lint;
@@ -17,6 +18,7 @@ mod marker;
 mod profile;
 mod reading;
 mod receipt;
+mod relevance;
 mod render;
 mod score;
 mod summary;
@@ -28,10 +30,12 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use crate::envelope::parts::{ContextItem, Form};
+use crate::stems::Language;
 use crate::trust::Trust;
 
 pub use chosen::LeftOut;
 pub use delivery::{Delivery, Told, claim_reserve, deliver};
+pub use families::Family;
 pub use item::{Excerpt, ITEMS_MAX, Item, Passed, Prepared, Priority, Rung, TEXT_BYTES_MAX};
 pub use manifest::Entry;
 pub use marker::shown;
@@ -50,8 +54,9 @@ use chosen::{Chosen, Names};
 use ladder::{Costs, Step, Tally, longest, steps};
 use marker::Contained;
 use profile::Viewed;
+use relevance::Query;
 use render::{Base, Line, Pen};
-use score::{Query, Scores, score};
+use score::{Scores, score};
 
 /// How many of the largest parts an error names.
 const LARGEST: usize = 5;
@@ -136,7 +141,7 @@ pub fn assemble(request: &Request) -> Result<Assembled, TooSmall> {
     let mark = mark(&request.brief, &candidates);
     let pen = Pen { mark, form: PromptForm::Markdown };
     let lines = render::lines(&request.brief, &pen, request.tokenizer);
-    let query = Query::new(&request.brief, request.profile.as_ref());
+    let query = Query::new(&request.brief, request.profile.as_ref(), Language::default());
     let scores = score(&request.brief, &candidates, &taken, &query, request.profile.as_ref());
     let taken = without_copies(&candidates, taken, &scores, &mut dropped);
     let steps = steps(request.strategy, &candidates, &taken, &scores, &lines);
@@ -495,9 +500,8 @@ fn warnings(
         let text = format!("what must be passed takes {base} of {available} tokens");
         warn(WarningCode::LargeBase, text);
     }
-    if !request.tokenizer.is_exact() {
-        let text = "the receiver's tokenizer is not known: bytes are counted, an upper bound";
-        warn(WarningCode::InexactCount, text.into());
+    if let Some(caveat) = request.tokenizer.caveat() {
+        warn(WarningCode::InexactCount, caveat);
     }
     warnings
 }

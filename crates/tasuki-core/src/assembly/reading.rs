@@ -11,8 +11,9 @@ use super::item::{Item, Passed, Prepared, Priority};
 use super::ladder::Step;
 use super::marker;
 use super::receipt::{Strategy, TooSmall};
+use super::relevance::Query;
 use super::render::{self, Pen, PromptForm};
-use super::score::{Query, score};
+use super::score::score;
 use super::tokens::Tokenizer;
 use super::{Candidate, Carried, Page, Rung};
 use crate::envelope::brief::brief;
@@ -122,7 +123,7 @@ pub fn read(intent: &str, parts: &Parts, at: Timestamp, reader: Reader) -> Resul
     let steps = match reading {
         Some(reading) => stored(reading, &candidates, lines.len()),
         None => {
-            let query = Query::new(&brief, None);
+            let query = Query::new(&brief, None, crate::stems::Language::default());
             let scores = score(&brief, &candidates, &taken, &query, None);
             super::steps(Strategy::Priority, &candidates, &taken, &scores, &lines)
         }

@@ -45,6 +45,8 @@ from .work import Audit, Chains, DeadLetters, Handoffs, Tasks
 
 #: States from which nothing comes any more by itself.
 _ENDED = frozenset({"completed", "failed", "cancelled", "dead_lettered"})
+#: How often `follow` looks for more.
+FOLLOW_S = 1.0
 _EVENT = Route("GET", routes.EVENT_STREAM.path, m.Event)
 
 
@@ -173,6 +175,7 @@ class Client:
         """Has somebody do something, and waits for the result. The caller stays the owner of its
         own task. Raises `TimedOut` after `timeout`; the work goes on all the same. Keywords as in
         `handoff`."""
+        seconds(timeout)
         called = self.handoff(
             to=to,
             to_capability=to_capability,
@@ -582,11 +585,49 @@ class Client:
         kind: m.QuestionKind | None = None,
         task: str | None = None,
         from_agent: str | None = None,
-        limit: int | None = None,
-    ) -> list[m.OpenQuestion]:
-        """What holders ask and wait for, newest work first."""
-        query = {"kind": kind, "task": task, "from_agent": from_agent, "limit": limit}
-        return (self._wire.send(routes.QUESTION_LIST, query=query)).questions
+        follow: bool = False,
+    ) -> Iterator[m.OpenQuestion]:
+        """What holders ask and wait for, one after the other. With `follow` it goes on with those
+        that are asked later, for ever."""
+        seen: set[tuple[str, str]] = set()
+        while True:
+            before: str | None = None
+            while True:
+                query = {"kind": kind, "task": task, "from_agent": from_agent, "before": before}
+                found = (self._wire.send(routes.QUESTION_LIST, query=query)).questions
+                for question in found:
+                    if (question.handoff_id, question.question) not in seen:
+                        seen.add((question.handoff_id, question.question))
+                        yield question
+                if not found:
+                    break
+                before = found[-1].handoff_id
+            if not follow:
+                return
+            time.sleep(FOLLOW_S)
+
+    def approvals(
+        self, *, task: str | None = None, from_agent: str | None = None, follow: bool = False
+    ) -> Iterator[m.Handoff]:
+        """What waits for approval, one after the other: `handoffs.approve(id)` or `reject(id)`
+        decides. With `follow` it goes on with what comes later, for ever."""
+        seen: set[str] = set()
+        while True:
+            before: str | None = None
+            while True:
+                found = self.handoffs.page(
+                    state="awaiting_approval", task=task, from_agent=from_agent, before=before
+                )
+                for handoff in found.handoffs:
+                    if handoff.handoff_id not in seen:
+                        seen.add(handoff.handoff_id)
+                        yield handoff
+                if not found.handoffs:
+                    break
+                before = found.handoffs[-1].handoff_id
+            if not follow:
+                return
+            time.sleep(FOLLOW_S)
 
     def answer(
         self, handoff_id: str, answer: Any, *, by: str | None = None, question: str | None = None
