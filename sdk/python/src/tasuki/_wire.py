@@ -13,6 +13,7 @@ import logging
 import math
 import os
 import random
+import ssl
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -29,6 +30,7 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from . import errors
+from ._tls import trust
 from .models import Model
 
 if TYPE_CHECKING:
@@ -169,6 +171,8 @@ class Core:
         key: Key | None,
         timeout: float,
         retry: Retry,
+        tls_pin: str | None = None,
+        tls_ca: str | os.PathLike[str] | None = None,
     ) -> None:
         self.base_url = (url or os.environ.get("TASUKI_URL") or URL).rstrip("/")
         parts = urlsplit(self.base_url)
@@ -179,6 +183,12 @@ class Core:
         self.agent = agent or (key.agent if key else None)
         self.timeout = timeout
         self.retry = retry
+        pin = tls_pin or os.environ.get("TASUKI_TLS_PIN") or None
+        own = trust(pin, tls_ca or os.environ.get("TASUKI_TLS_CA") or None)
+        if own is not None and parts.scheme != "https" and (tls_pin or tls_ca):
+            raise ValueError(f"{self.base_url} is reached without TLS, where nothing is pinned")
+        #: Whom to believe that it is the broker.
+        self.verify: ssl.SSLContext | bool = True if own is None else own
         # What is on this machine is not reached through a proxy.
         self.trust_env = parts.hostname not in ("127.0.0.1", "localhost", "::1")
 

@@ -56,6 +56,10 @@ class AsyncClient:
     are done where nothing else is said. Who asks is shown by `key` (a `Key`, or the path of a key
     file; `TASUKI_KEY`) or by `token` (`TASUKI_TOKEN`); a broker on this machine asks nobody.
 
+    At an address with `https` the broker is believed by the authorities that are usual, by those in
+    the file `tls_ca` (`TASUKI_TLS_CA`), or by `tls_pin` (`TASUKI_TLS_PIN`), the fingerprint that
+    `tasuki serve --tls self-signed` prints: then by nothing else.
+
     Calls are repeated with growing pauses, as long as `retry` says, when the broker does not answer
     or asks for patience. That is safe: what has no key by which the broker knows a repeat is looked
     up when an answer was lost, or not repeated (`memories.edit`, `project.write`, `tokens.issue`).
@@ -71,13 +75,24 @@ class AsyncClient:
         key: Key | str | os.PathLike[str] | None = None,
         timeout: float = ANSWER_S,
         retry: Retry | None = None,
+        tls_pin: str | None = None,
+        tls_ca: str | os.PathLike[str] | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         if key is None and token is None:
             key = os.environ.get("TASUKI_KEY") or None
         if key is not None and not isinstance(key, Key):
             key = Key.load(key)
-        core = Core(url, agent=agent, token=token, key=key, timeout=timeout, retry=retry or Retry())
+        core = Core(
+            url,
+            agent=agent,
+            token=token,
+            key=key,
+            timeout=timeout,
+            retry=retry or Retry(),
+            tls_pin=tls_pin,
+            tls_ca=tls_ca,
+        )
         self._wire = AsyncWire(core, transport)
         self.memories = AsyncMemories(self._wire)
         self.tasks = AsyncTasks(self._wire)
