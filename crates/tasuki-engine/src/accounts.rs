@@ -279,7 +279,7 @@ impl Desk {
             return Err(Refusal::AgentNotFound(agent.clone()).into());
         }
         // A token that takes something away must not get it back by way of its agent.
-        if own && !self.caller.is_whole() {
+        if own && !self.caller.has_full_rights() {
             return Err(denied("a token that is narrower than its agent does not look after it"));
         }
         if own {

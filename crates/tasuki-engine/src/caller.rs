@@ -46,7 +46,7 @@ impl Known {
 
     /// Whether the caller acts with all that its agent has: by a key, or by a token that takes
     /// nothing away.
-    fn is_whole(&self) -> bool {
+    fn has_full_rights(&self) -> bool {
         let takes_nothing = |token: &Vec<Rule>| {
             let mut denials = token.iter().filter(|rule| rule.effect == Effect::Deny);
             denials.all(|denial| self.rules.contains(denial))
@@ -164,7 +164,7 @@ impl Caller {
     }
 
     /// Whether it makes a difference to the caller which project something belongs to.
-    pub(crate) fn minds_projects(&self) -> bool {
+    pub(crate) fn is_project_scoped(&self) -> bool {
         let minds = |rules: &[Rule]| {
             rules.iter().any(|rule| !rule.projects.iter().any(|pattern| pattern == "*"))
         };
@@ -248,10 +248,10 @@ impl Caller {
     }
 
     /// Whether the caller may look after itself. A token that was made narrower may not.
-    pub(crate) fn is_whole(&self) -> bool {
+    pub(crate) fn has_full_rights(&self) -> bool {
         match self {
             Self::Anyone => true,
-            Self::Known(known) => known.is_whole(),
+            Self::Known(known) => known.has_full_rights(),
         }
     }
 }
