@@ -240,6 +240,7 @@ impl Task {
                 self.end(TaskState::Completed, record.at);
             }
             Event::Spent(spent) => self.tree.spent = self.tree.spent.and(spent.used),
+            Event::PassedTo { task } => self.tree.pass_to(*task),
             Event::TaskHeld { letter } => self.tree.on_hold = Some(*letter),
             Event::TaskResumed { under, deadline } => self.tree.resume(*under, *deadline),
             Event::TaskOpened(_)
@@ -249,6 +250,8 @@ impl Task {
             | Event::Approved
             | Event::Delivered { .. }
             | Event::Readied
+            | Event::WaitOver
+            | Event::Joined { .. }
             | Event::Progressed { .. }
             // Whoever asks stays the owner, also while the answer is kept for it.
             | Event::Asked(_)

@@ -87,6 +87,13 @@ pub struct Tree {
     /// What it and everything below it has spent.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub spent: Spent,
+    /// The tasks that waited for this one and were given what it came to.
+    #[serde(default, skip_serializing_if = "no_tasks")]
+    pub passed_to: Arc<Vec<TaskId>>,
+}
+
+fn no_tasks(tasks: &Arc<Vec<TaskId>>) -> bool {
+    tasks.is_empty()
 }
 
 fn is_nothing(spent: &Spent) -> bool {
@@ -101,6 +108,12 @@ impl Tree {
             on_hold: hangs.as_ref().and_then(|hangs| hangs.on_hold),
             hangs,
             ..Self::default()
+        }
+    }
+
+    pub(crate) fn pass_to(&mut self, task: TaskId) {
+        if !self.passed_to.contains(&task) {
+            Arc::make_mut(&mut self.passed_to).push(task);
         }
     }
 

@@ -418,7 +418,9 @@ impl Desk {
         let task = self.engine.task(handoff.task_id).await?;
         let above = task.parent_task_id;
         let retract = commands::Retract { handoff: id, reason, policy, above };
-        self.engine.one_handoff(Command::by(by, retract)).await
+        let retracted = self.engine.one_handoff(Command::by(by, retract)).await?;
+        self.engine.spread_all(retracted.task_id).await;
+        Ok(retracted)
     }
 
     pub async fn clear_taint(
@@ -430,13 +432,24 @@ impl Desk {
     ) -> Result<Arc<Task>, Error> {
         let by = self.caller.speaks_for(by)?;
         self.caller.must(Permission::Send, None)?;
-        self.task(task).await?;
+        let known = self.task(task).await?;
+        // Whoever may let the work through that it holds back may clear it.
+        let live = match known.live {
+            Some(live) => Some(self.engine.handoff(live).await?),
+            None => None,
+        };
+        let by_right = live.is_some_and(|live| {
+            let part = live.from == by || live.state.worker() == Some(&by);
+            !part
+                && live.to != Target::Agent(by.clone())
+                && self.caller.may(Permission::Approve, Some(live.to.name()))
+        });
         if reason.trim().is_empty() {
             return Err(invalid("reason", "expected why the task may go on"));
         }
         let reason = self.engine.note(Some(reason))?.expect("a reason was given");
-        let done =
-            self.engine.one(Command::by(by, commands::ClearTaint { task, source, reason })).await?;
+        let clear = commands::ClearTaint { task, source, reason, by_right };
+        let done = self.engine.one(Command::by(by, clear)).await?;
         done.task.ok_or(Error::Store(tasuki_store::Error::Unknown))
     }
 

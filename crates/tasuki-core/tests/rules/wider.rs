@@ -207,7 +207,8 @@ fn of_task(what: What, stage: &Stage, this: u8, that: u8, flag: bool) -> Option<
     if let What::ClearTaint = what {
         let taints = &stage.world.tasks[&task].taints;
         let source = taints.first().map_or(source, |(source, _)| *source);
-        let clear = commands::ClearTaint { task, source, reason: body("looked at it") };
+        let reason = body("looked at it");
+        let clear = commands::ClearTaint { task, source, reason, by_right: flag };
         return Some(Command::by(decider, clear));
     }
     Some(Command::by(decider, commands::Taint { task, source, policy: policy(flag) }))
@@ -312,8 +313,10 @@ fn of_handoff(what: What, stage: &mut Stage, this: u8, that: u8, flag: bool) -> 
         What::Join => {
             let after = handoff.contract.after.as_ref();
             let tasks = after.map_or_else(Vec::new, |after| after.tasks.clone());
-            let failed = if flag { vec![id] } else { Vec::new() };
-            Command::of_broker(commands::Join { handoff: id, tasks, failed })
+            let lasts = tasks.iter().filter_map(|task| stage.world.tasks.get(task)?.last);
+            // Who looked too early knows nothing of them.
+            let lasts: Vec<_> = if flag && that % 4 == 0 { Vec::new() } else { lasts.collect() };
+            Command::of_broker(commands::Join::new(id, tasks, lasts))
         }
         What::Lift => {
             let constraint = body("a rule").hash;

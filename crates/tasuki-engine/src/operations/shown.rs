@@ -11,6 +11,7 @@ use tasuki_core::handoff::Review;
 use tasuki_core::identity::PublicKey;
 use tasuki_core::manifest::Manifest;
 use tasuki_core::observe::Track;
+use tasuki_core::registry::Pause;
 use tasuki_core::{Body, Capability, Handoff, State, Task, Timestamp};
 
 use tasuki_protocol as wire;
@@ -24,7 +25,9 @@ pub fn raw(body: &Body) -> Box<RawValue> {
     body.json()
 }
 
-pub fn offered(handoff: &Handoff, listening: bool) -> wire::Offered {
+pub fn offered(offered: &engine::Offered) -> wire::Offered {
+    let engine::Offered { handoff, listening, pause, .. } = offered;
+    let listening = *listening;
     wire::Offered {
         handoff_id: handoff.id,
         task_id: handoff.task_id,
@@ -32,12 +35,17 @@ pub fn offered(handoff: &Handoff, listening: bool) -> wire::Offered {
         correlation_id: handoff.contract.correlation_id.clone(),
         to: handoff.to.clone(),
         listening,
+        paused: pause.as_ref().map(paused),
         routed: handoff.contract.routing.routed,
         envelope: handoff.envelope,
         hop: handoff.hop,
         offered_at: handoff.offered_at,
         expires_at: handoff.expires_at,
     }
+}
+
+pub fn paused(pause: &Pause) -> wire::PausedUntil {
+    wire::PausedUntil { since: pause.since, until: pause.until }
 }
 
 /// A granted claim. An envelope that is gone or a claim that is not there would be our fault.
@@ -68,6 +76,8 @@ pub fn claimed(granted: &engine::Granted) -> Result<wire::Claimed, Problem> {
         messages: granted.brought.messages.clone(),
         earlier_attempts: granted.brought.earlier_attempts.clone(),
         artifacts: granted.brought.artifacts.clone(),
+        joined: granted.brought.joined.clone(),
+        gaps: granted.brought.gaps.clone(),
         left_out: granted.brought.left_out,
     })
 }

@@ -241,7 +241,7 @@ async fn beyond_one_hop(walk: &mut Walk) {
                    "to": "end"},
                   {"to": "end"}]}]}]}"#;
     let pipelines = tasuki_core::pipeline::Pipelines::read(pipelines).unwrap();
-    walk.stage.engine.declare_pipelines(pipelines).unwrap();
+    walk.stage.engine.declare_pipelines(pipelines).await.unwrap();
     walk.get("/v1/pipelines").await;
     let begun = json!({ "from_agent": "planner", "intent": "i", "payload": { "type": "t" } });
     walk.post("/v1/pipelines/p/start", begun.clone()).await;

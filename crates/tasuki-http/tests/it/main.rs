@@ -32,6 +32,7 @@ mod gate;
 mod handoffs;
 mod hostile;
 mod identity;
+mod joins;
 mod impostors;
 mod manifests;
 mod memories;

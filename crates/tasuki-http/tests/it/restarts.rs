@@ -32,7 +32,7 @@ const PIPELINE: &str = r#"{"pipelines": [
         {"name": "review", "to": {"agent": "reviewer"}, "next": [{"to": "end"}]}]}]}"#;
 
 fn declare(stage: &Stage) {
-    stage.engine.declare_pipelines(Pipelines::read(PIPELINE).unwrap()).unwrap();
+    stage.engine.declare_pipelines(Pipelines::read(PIPELINE).unwrap()).await.unwrap();
 }
 
 /// A restart after which nothing is learned from the log again: the broker had written down how far
