@@ -135,7 +135,7 @@ impl Task {
             || self.tree.passed_to.contains(&other.id)
     }
 
-    /// By which of these it is not said to be tainted yet.
+    /// By which of these it is not said to be tainted yet, nor was found to be fine in spite of.
     #[must_use]
     pub fn not_tainted_by(
         &self,
@@ -143,6 +143,7 @@ impl Task {
     ) -> Vec<(HandoffId, TaintPolicy)> {
         let room = TAINTS_MAX.saturating_sub(self.taints.len());
         let mut known: BTreeSet<_> = self.taints.iter().map(|(source, _)| *source).collect();
+        known.extend(self.tree.cleared.iter());
         by.into_iter().filter(|(source, _)| known.insert(*source)).take(room).collect()
     }
 }

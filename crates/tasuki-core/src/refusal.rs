@@ -312,7 +312,7 @@ impl Refusal {
                 "wait that long, name `fallbacks`, or send to a capability that others have too"
             }
             Self::TargetPaused { .. } => {
-                "wait until it is resumed; `tasuki target list` shows what is paused, and until when"
+                "wait until it is resumed; `tasuki health` shows what is paused, and until when"
             }
             Self::Reserved { .. } => "work on something else, or wait until that handoff has ended",
             Self::InvalidResource(_) => "name paths such as src/api/** or docs/guide.md",

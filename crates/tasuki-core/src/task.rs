@@ -209,7 +209,10 @@ impl Task {
             | Event::Escalated { .. }
             | Event::LeaseLost { .. } => self.give_back(handoff),
             Event::Tainted { source, policy } => self.taints.push((*source, *policy)),
-            Event::TaintCleared { source, .. } => self.taints.retain(|(it, _)| it != source),
+            Event::TaintCleared { source, .. } => {
+                self.taints.retain(|(it, _)| it != source);
+                self.tree.clear(*source);
+            }
             Event::DeadLettered { .. } => {
                 self.give_back(handoff);
                 self.leave(handoff);

@@ -12,6 +12,7 @@ use crate::budget::{Budget, Spent};
 use crate::event::{Opened, words};
 use crate::handoff::{Handoff, Review, State};
 use crate::ids::{HandoffId, Hash, TaskId, Timestamp};
+use crate::join::TAINTS_MAX;
 use crate::refusal::Refusal;
 use crate::task::{Task, TaskState};
 
@@ -90,6 +91,13 @@ pub struct Tree {
     /// The tasks that waited for this one and were given what it came to.
     #[serde(default, skip_serializing_if = "no_tasks")]
     pub passed_to: Arc<Vec<TaskId>>,
+    /// What it was tainted by until somebody found that it may go on all the same.
+    #[serde(default, skip_serializing_if = "no_handoffs")]
+    pub cleared: Arc<Vec<HandoffId>>,
+}
+
+fn no_handoffs(handoffs: &Arc<Vec<HandoffId>>) -> bool {
+    handoffs.is_empty()
 }
 
 fn no_tasks(tasks: &Arc<Vec<TaskId>>) -> bool {
@@ -114,6 +122,12 @@ impl Tree {
     pub(crate) fn pass_to(&mut self, task: TaskId) {
         if !self.passed_to.contains(&task) {
             Arc::make_mut(&mut self.passed_to).push(task);
+        }
+    }
+
+    pub(crate) fn clear(&mut self, source: HandoffId) {
+        if !self.cleared.contains(&source) && self.cleared.len() < TAINTS_MAX {
+            Arc::make_mut(&mut self.cleared).push(source);
         }
     }
 

@@ -17,8 +17,8 @@ use crate::refusal::Refusal;
 use crate::registry::grant::{DEPTH_MAX, Granter, ShownBy};
 use crate::registry::rules::{Effect, PATTERNS_TOTAL_MAX, RULES_MAX, Rule};
 use crate::registry::{
-    Agent, Change, KEYS_MAX, Origin, PAUSES_MAX, PIPELINE_VERSIONS_MAX, Purpose, Registry, SUBSCRIBERS_MAX, Signed, Standing, Tenant,
-    Token,
+    Agent, Change, KEYS_MAX, Origin, PAUSES_MAX, PIPELINE_VERSIONS_MAX, Purpose, Registry,
+    SUBSCRIBERS_MAX, Signed, Standing, Tenant, Token,
 };
 
 /// A change of who is known, and how the agent that wishes for it showed who it is.

@@ -476,11 +476,7 @@ fn later() -> Vec<Event> {
         Event::Retracted { reason: body("wrong").hash },
         Event::Tainted { source: HANDOFF, policy: TaintPolicy::Block },
         Event::Tainted { source: HANDOFF, policy: TaintPolicy::Flag },
-        Event::TaintCleared {
-            source: HANDOFF,
-            reason: body("looked at it").hash,
-            releases: false,
-        },
+        Event::TaintCleared { source: HANDOFF, reason: body("looked at it").hash, releases: false },
         Event::ReviewTaken { by: agent("person"), until: Timestamp(1_800_000_600_000) },
         Event::ReviewReleased,
         Event::Reserved { fence: FENCE, resources },
@@ -545,7 +541,8 @@ fn together() -> Vec<Event> {
     let members = vec![member(CameTo::Completed, Some("done")), member(CameTo::Retracted, None)];
     let agreement = Agreement { has_gaps: true, ..Agreement::default() };
     let contract = Contract { agreement, ..Contract::default() };
-    let blocked = Offered { blocked: true, contract, redrive_of: None, ..offered_with_everything() };
+    let blocked =
+        Offered { blocked: true, contract, redrive_of: None, ..offered_with_everything() };
     let until = Some(Timestamp(1_800_000_600_000));
     let pipeline = r#"{"name":"p","version":1,"first":"code","stages":[{"name":"code",
         "to":{"agent":"coder"},"next":[{"to":"end"}]}]}"#;

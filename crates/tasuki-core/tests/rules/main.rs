@@ -26,4 +26,5 @@ mod schedule;
 mod stale;
 mod support;
 mod tenants;
+mod together;
 mod wider;

@@ -199,10 +199,7 @@ impl Brought {
         let gaps = handoff.joined().iter().filter_map(Member::gap);
         let gaps = gaps.map(|(reference, reason)| wire::JoinGap { reference, reason }).collect();
         let left_out = room.left_out + results.left_out;
-        Self {
-            joined,
-            gaps,
-             earlier_attempts: attempts, questions, messages, artifacts, left_out }
+        Self { joined, gaps, earlier_attempts: attempts, questions, messages, artifacts, left_out }
     }
 }
 

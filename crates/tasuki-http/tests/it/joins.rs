@@ -267,7 +267,11 @@ async fn a_taint_reaches_what_waited_for_the_work_and_what_is_built_on_that(stag
     let stage = stage.restarted().await;
     let retract = json!({ "by": "one", "reason": "the tests were not run", "policy": "block" });
     stage.post(&format!("/v1/handoffs/{}/retract", parts[0]), retract).await.done();
-    assert_eq!(taints(&stage, &last_task).await, [parts[0].clone()], "it is completed, and tainted");
+    assert_eq!(
+        taints(&stage, &last_task).await,
+        [parts[0].clone()],
+        "it is completed, and tainted"
+    );
     let end_task = task_id(&stage, &end).await;
     assert_eq!(taints(&stage, &end_task).await, [parts[0].clone()]);
     let beat = stage.act(&held, "heartbeat", json!({})).await.done();
@@ -328,8 +332,10 @@ async fn a_call_that_closes_a_circle_is_refused_with_the_path(stage: Stage) {
     assert_eq!(refused["details"]["path"], json!(["ann", "ben", "cid", "ann"]));
     assert_eq!(refused["details"]["task_id"], json!(root_task));
     // Who answers while it waits says so.
-    let manifest = json!({ "agent_id": "ann", "concurrency": 4, "capabilities": [] });
-    stage.post("/v1/agents", manifest).await.done();
+    let manifest = json!({ "agent_id": "ann", "concurrency": 4, "capabilities": [
+        { "name": "answer", "input_schema": {}, "output_schema": {} },
+    ] });
+    stage.post("/v1/agents", json!({ "manifest": manifest })).await.done();
     stage.post("/v1/handoffs", back).await.done();
     // Somebody else is no part of it.
     let other = merged(offer("dan", json!({})), call("cid", &cid_task));
@@ -366,9 +372,7 @@ async fn nothing_is_claimed_of_a_paused_target(stage: Stage) {
     let review = pause(json!({ "capability": "review" }), json!({ "for_ms": 30 * SECOND }));
     stage.post("/v1/targets/pause", review).await.done();
     let stage = stage.restarted().await;
-    let wish = |agent: &str, wait_ms: u64| {
-        json!({ "agent": agent, "capabilities": ["review"], "wait_ms": wait_ms })
-    };
+    let wish = |agent: &str, wait_ms: u64| json!({ "agent": agent, "capabilities": ["review"], "wait_ms": wait_ms });
     let none = stage.post("/v1/claims", wish("coder", 0)).await.done();
     assert_eq!(none["claims"], json!([]));
     let none = stage.post("/v1/claims", wish("other", 0)).await.done();

@@ -28,6 +28,7 @@ const MIGRATIONS: [&str; 10] = [
     include_str!("migrations/008_lists.sql"),
     include_str!("migrations/009_talk.sql"),
     include_str!("migrations/010_correlation.sql"),
+    include_str!("migrations/011_together.sql"),
 ];
 /// The number that brokers which migrate at the same time agree on; any would do.
 const MIGRATION_LOCK: i64 = 0x7461_7375_6b69;

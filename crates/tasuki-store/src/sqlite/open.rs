@@ -38,6 +38,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/006_chains.sql"),
     include_str!("migrations/007_lists.sql"),
     include_str!("migrations/008_correlation.sql"),
+    include_str!("migrations/009_together.sql"),
 ];
 
 /// The database's name in the data directory.
