@@ -47,7 +47,7 @@ pub struct ClearTaint {
     pub task: TaskId,
     pub source: HandoffId,
     pub reason: Body,
-    /// Who asks may approve work for whoever gets it.
+    /// Whether the one who clears it may decide about work of the task's owner, whoever it is.
     pub by_right: bool,
 }
 

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use tasuki_core::budget::Spent;
 use tasuki_core::contract::Contract;
 use tasuki_core::cursor::Epochs;
+use tasuki_core::event::DeadReason;
 use tasuki_core::handoff::Review;
 use tasuki_core::identity::PublicKey;
 use tasuki_core::manifest::Manifest;
@@ -316,6 +317,9 @@ pub fn event(entry: &engine::Entry, body: Option<&Body>, epochs: &Epochs) -> wir
 }
 
 pub fn dead_letter(letter: &engine::DeadLetter, now: Timestamp) -> wire::DeadLetter {
+    let said = letter.rejected_because.as_ref().and_then(note);
+    let circle =
+        matches!(letter.handoff.state, State::DeadLettered { reason: DeadReason::Deadlock, .. });
     wire::DeadLetter {
         handoff: handoff(&letter.handoff, now),
         envelope_content: letter.envelope.as_ref().map(raw),
@@ -336,7 +340,8 @@ pub fn dead_letter(letter: &engine::DeadLetter, now: Timestamp) -> wire::DeadLet
             })
             .collect(),
         discarded_because: letter.discarded_because.as_ref().and_then(note),
-        rejected_because: letter.rejected_because.as_ref().and_then(note),
+        rejected_because: said.clone().filter(|_| !circle),
+        waits_in_circle: said.filter(|_| circle),
     }
 }
 

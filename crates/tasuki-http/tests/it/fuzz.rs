@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use crate::contract;
-use crate::samples::Samples;
-use crate::support::{Stage, may, new_key, text};
+use crate::samples::{Samples, samples};
+use crate::support::Stage;
 
 struct Fuzz {
     runtime: Runtime,
@@ -41,36 +41,6 @@ impl Fuzz {
         let reply = self.runtime.block_on(crate::support::in_time(call));
         prop_assert!(reply.status < 500, "{} {} for {path} {shown}", reply.status, reply.body);
         Ok(())
-    }
-}
-
-pub(crate) async fn samples(stage: &Stage) -> Samples {
-    let id = stage.offer("coder", json!({})).await;
-    let held = stage.claimed(&id, "coder").await;
-    let dead = stage.dead_letter().await;
-    let task = text(&stage.show(&dead).await["task_id"]);
-    let key = new_key().public();
-    stage.post("/v1/agents/coder/keys", json!({ "key": key })).await.done();
-    let token = async |purpose: &str| {
-        let body = json!({ "purpose": purpose, "agent_id": "coder", "rules": may(&["read"]) });
-        stage.post("/v1/tokens", body).await.done()
-    };
-    let memory = json!({ "by": "person", "scope": { "project": "web" }, "text": "words" });
-    let memory = stage.post("/v1/memories", memory).await.done();
-    Samples {
-        sender: "planner".into(),
-        worker: "coder".into(),
-        judge: "person".into(),
-        held,
-        dead,
-        task,
-        agent: "coder".into(),
-        key: key.id().to_string(),
-        token: text(&token("bearer").await["token_id"]),
-        join: text(&token("join").await["text"]),
-        // Not the one that the requests come from: its quotas would end the test.
-        tenant: "acme".into(),
-        memory: text(&memory["memory_id"]),
     }
 }
 

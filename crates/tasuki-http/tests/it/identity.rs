@@ -6,7 +6,7 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Backend, Client, Reply, SECOND, Served, Stage, everything, in_time, may, merged, new_key,
+    Backend, Client, Reply, SECOND, Served, Stage, everything, in_time, join, may, merged, new_key,
     on_both_stores, possession, send, text, towards,
 };
 
@@ -21,16 +21,6 @@ on_both_stores! { closed:
     an_agent_has_two_keys_at_most_however_it_gets_them
     a_replaced_key_counts_until_its_grace_ends
     only_a_key_of_ones_own_is_replaced
-}
-
-/// Joins with a token, as somebody that is not known yet.
-pub(crate) async fn join(who: &Client, token: &str, change: Value) -> Reply {
-    let key = who.key();
-    let body = json!({
-        "token": token, "agent_id": who.name, "key": key.public(),
-        "proof": possession(key, &who.name),
-    });
-    who.stage.post("/v1/join", merged(body, change)).await
 }
 
 /// Somebody who wants to be the coder.

@@ -355,7 +355,7 @@ async fn calls_in_two_trees_that_close_a_circle_end_at_once(stage: Stage) {
     stage.post("/v1/wait", wait).await.done();
     assert_eq!(stage.show(&closes).await["dead_letter"]["reason"], "deadlock");
     let letter = stage.get(&format!("/v1/dead-letters/{closes}")).await.done();
-    let path = text(&letter["rejected_because"]);
+    let path = text(&letter["waits_in_circle"]);
     assert!(path.contains("ben waits for ann") && path.contains("ann waits for ben"), "{path}");
     assert_eq!(stage.is(&first).await.0, "pending", "the other call stands");
     let held = stage.claimed(&first, "ben").await;

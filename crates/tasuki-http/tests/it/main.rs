@@ -4,11 +4,11 @@
 //! OpenAPI document.
 #![cfg(test)]
 
-mod samples;
+#[path = "../support/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "the attacks use the rest")]
 mod support;
 
 mod assembling;
-mod attacks;
 mod audit;
 mod borders;
 mod breakers;
@@ -17,7 +17,6 @@ mod chains;
 mod claims;
 mod completions;
 mod contexts;
-mod contract;
 mod contracts;
 mod crowd;
 mod dead_letters;
@@ -59,3 +58,5 @@ mod versions;
 mod waits;
 mod weak_keys;
 mod wire;
+
+use support::{contract, samples};

@@ -8,7 +8,7 @@ use tasuki_engine::operations::{self, Right};
 use tasuki_protocol::{OPEN, Openness};
 
 use crate::contract;
-use crate::fuzz::samples;
+use crate::samples::samples;
 use crate::support::{Backend, Stage, everything, merged, offer, on_both_stores, text};
 
 on_both_stores! {

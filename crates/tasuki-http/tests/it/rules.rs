@@ -284,7 +284,7 @@ async fn who_administers_some_agents_makes_nobody_an_administrator_of_others(sta
     let issued = lead.post("/v1/tokens", token).await;
     if issued.status < 300 {
         let token = text(&issued.body["text"]);
-        crate::identity::join(&three, &token, json!({})).await;
+        crate::support::join(&three, &token, json!({})).await;
     }
     for who in [&one, &two, &three] {
         let reply = who.post("/v1/agents/boss/rules", json!({ "rules": [] })).await;

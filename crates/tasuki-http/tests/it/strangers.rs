@@ -11,9 +11,8 @@ use axum::http::Request;
 use serde_json::{Value, json};
 
 use crate::contract;
-use crate::identity::join;
 use crate::support::{
-    Client, Draft, SECOND, Stage, everything, may, new_key, on_both_stores, text,
+    Client, Draft, SECOND, Stage, everything, join, may, new_key, on_both_stores, text,
 };
 
 on_both_stores! { closed:

@@ -8,7 +8,7 @@ use jsonschema::Validator;
 use serde_json::{Value, json};
 use tasuki_protocol::Code;
 
-use crate::support::Reply;
+use super::Reply;
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(tasuki_http::document);
 

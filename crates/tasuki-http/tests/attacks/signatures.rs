@@ -5,10 +5,10 @@ use serde_json::json;
 use tasuki_core::identity::{SecretKey, Signature, message};
 
 use crate::support::{
-    Backend, Client, Draft, SECOND, Stage, everything, new_key, new_nonce, on_both_stores,
+    Backend, Client, Draft, SECOND, Stage, everything, new_key, new_nonce, on_durable_stores,
 };
 
-on_both_stores! { closed:
+on_durable_stores! { closed:
     a_request_that_was_sent_before_is_refused
     a_request_that_was_altered_is_refused
     a_request_with_a_second_signature_is_refused

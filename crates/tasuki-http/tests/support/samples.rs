@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use tasuki_core::identity::SecretKey;
 
-use crate::support::{Held, failure, may, merged, new_key, offer, possession, segment};
+use super::{Held, Stage, failure, may, merged, new_key, offer, possession, segment, text};
 
 pub(crate) struct Samples {
     /// By which names requests are made: who offers, who works, who decides.
@@ -20,6 +20,37 @@ pub(crate) struct Samples {
     pub(crate) join: String,
     pub(crate) tenant: String,
     pub(crate) memory: String,
+}
+
+/// Makes one of each on an open stage.
+pub(crate) async fn samples(stage: &Stage) -> Samples {
+    let id = stage.offer("coder", json!({})).await;
+    let held = stage.claimed(&id, "coder").await;
+    let dead = stage.dead_letter().await;
+    let task = text(&stage.show(&dead).await["task_id"]);
+    let key = new_key().public();
+    stage.post("/v1/agents/coder/keys", json!({ "key": key })).await.done();
+    let token = async |purpose: &str| {
+        let body = json!({ "purpose": purpose, "agent_id": "coder", "rules": may(&["read"]) });
+        stage.post("/v1/tokens", body).await.done()
+    };
+    let memory = json!({ "by": "person", "scope": { "project": "web" }, "text": "words" });
+    let memory = stage.post("/v1/memories", memory).await.done();
+    Samples {
+        sender: "planner".into(),
+        worker: "coder".into(),
+        judge: "person".into(),
+        held,
+        dead,
+        task,
+        agent: "coder".into(),
+        key: key.id().to_string(),
+        token: text(&token("bearer").await["token_id"]),
+        join: text(&token("join").await["text"]),
+        // Not the one that the requests come from: its quotas would end the test.
+        tenant: "acme".into(),
+        memory: text(&memory["memory_id"]),
+    }
 }
 
 impl Samples {

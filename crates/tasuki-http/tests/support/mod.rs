@@ -3,7 +3,9 @@
 //! it is moved, and short words for the usual requests. Clones share all of it. On an open stage
 //! nobody has to say who it is; on a closed one [`people`] do.
 
+pub(crate) mod contract;
 mod people;
+pub(crate) mod samples;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -26,10 +28,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
 
-use crate::contract;
-
 pub(crate) use people::{
-    Client, Draft, everything, may, new_key, new_nonce, possession, segment, towards,
+    Client, Draft, everything, join, may, new_key, new_nonce, possession, segment, towards,
 };
 
 /// A safety net only: no story waits for time to pass.

@@ -13,8 +13,7 @@ use tasuki_core::identity::{self, SecretKey, digest, message, statement};
 use tasuki_core::registry::rules::Rule;
 use tasuki_store::Clock;
 
-use super::{Held, Reply, Stage, merged, offer, text};
-use crate::contract;
+use super::{Held, Reply, Stage, contract, merged, offer, text};
 
 /// For how long the requests of clients count, in seconds.
 const VALIDITY_S: i64 = 30;
@@ -42,6 +41,16 @@ pub(crate) fn possession(key: &SecretKey, agent: &str) -> String {
     let name = agent.rsplit('/').next().unwrap();
     let public = key.public();
     key.sign(&statement::statement("enroll", &[name.as_bytes(), public.as_bytes()])).to_string()
+}
+
+/// Joins with a token, as somebody that is not known yet.
+pub(crate) async fn join(who: &Client, token: &str, change: Value) -> Reply {
+    let key = who.key();
+    let body = json!({
+        "token": token, "agent_id": who.name, "key": key.public(),
+        "proof": possession(key, &who.name),
+    });
+    who.stage.post("/v1/join", merged(body, change)).await
 }
 
 /// A name as a part of a path.

@@ -4,9 +4,9 @@
 
 use serde_json::{Value, json};
 
-use crate::identity::join;
 use crate::support::{
-    Client, Stage, everything, may, new_key, on_durable_stores, possession, segment, text, towards,
+    Client, Stage, everything, join, may, new_key, on_durable_stores, possession, segment, text,
+    towards,
 };
 
 on_durable_stores! { closed:
