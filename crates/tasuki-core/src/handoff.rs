@@ -238,7 +238,14 @@ impl Handoff {
                 }
             }
             Event::TrimFetched { memory, .. } => self.fetched.push(memory.clone()),
-            Event::Readied => self.wait(self.pending(sealed)),
+            Event::Readied => {
+                // Work that waited for other tasks went on by this before it was noted with what.
+                if self.waits_for_tasks().is_some() {
+                    let join = self.join.get_or_insert_default();
+                    Arc::make_mut(join).members = Some(Vec::new());
+                }
+                self.wait(self.pending(sealed));
+            }
             Event::WaitOver => {
                 let join = self.join.get_or_insert_default();
                 Arc::make_mut(join).overdue = true;
@@ -437,7 +444,13 @@ impl Handoff {
 
     /// Waits for what comes next, unless it is on hold: then that has to wait, too.
     fn wait(&mut self, next: State) {
-        self.state = next;
+        self.state = match (next, self.waits_for_tasks()) {
+            // Whoever is asked next, the tasks that it waits for come first.
+            (State::Pending { .. }, Some(_)) => {
+                State::Scheduled { due: self.not_before.unwrap_or(self.expires_at) }
+            }
+            (next, _) => next,
+        };
         if self.blocked {
             self.block();
         }

@@ -17,7 +17,7 @@ use super::db::query;
 use super::error::{Fault, root};
 
 /// What the schema of this binary is. Each migration runs once, in order.
-const MIGRATIONS: [&str; 10] = [
+const MIGRATIONS: [&str; 11] = [
     include_str!("migrations/001_foundation.sql"),
     include_str!("migrations/002_registry.sql"),
     include_str!("migrations/003_turns.sql"),
