@@ -110,7 +110,7 @@ impl Desk {
         if target.tenant() != self.caller.tenant().as_str() {
             return Err(Refusal::OtherTenant.into());
         }
-        self.caller.must(Permission::Administer, Some(target.name()))?;
+        self.caller.must(Permission::Operate, Some(target.name()))?;
         let wish = match pause {
             Some(pause) => {
                 let span = pause.for_ms.map(|ms| self.now().plus_ms(ms));
@@ -123,13 +123,13 @@ impl Desk {
             None => RegistryWish::Resume { target: target.clone() },
         };
         self.engine.change(&self.caller, vec![wish]).await?;
-        let health = self.health_of(&target)?;
+        let health = self.health_of(&target).await?;
         Ok((target, health))
     }
 
-    fn health_of(&self, target: &Target) -> Result<TargetHealth, Error> {
+    async fn health_of(&self, target: &Target) -> Result<TargetHealth, Error> {
         let own = |(of, health): (Target, TargetHealth)| (of == *target).then_some(health);
-        let known = self.health()?.into_iter().find_map(own);
+        let known = self.health().await?.into_iter().find_map(own);
         let limits = self.engine.settings.breakers;
         Ok(known.unwrap_or_else(|| TargetHealth { limits, ..TargetHealth::default() }))
     }

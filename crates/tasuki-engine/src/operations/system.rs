@@ -139,7 +139,7 @@ pub struct PauseTarget;
 impl Operation for PauseTarget {
     const FACTS: Facts = manages(
         "target_pause",
-        Has(Permission::Administer),
+        Has(Permission::Operate),
         "Let nothing be claimed of an agent or a capability, until a time or until it is resumed",
     )
     .errors(&[&[Code::OtherTenant, Code::NotPermitted, Code::InvalidTerms]]);
@@ -159,7 +159,7 @@ pub struct ResumeTarget;
 impl Operation for ResumeTarget {
     const FACTS: Facts = manages(
         "target_resume",
-        Has(Permission::Administer),
+        Has(Permission::Operate),
         "Let work be claimed of an agent or a capability again",
     )
     .errors(&[&[Code::OtherTenant, Code::NotPermitted]]);
