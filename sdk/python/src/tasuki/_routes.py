@@ -314,6 +314,7 @@ HANDOFF_COMPLETE: Route[m.Moved] = Route(
         "gaps",
         "metadata",
         "payload",
+        "resolved_gaps",
         "signed",
         "usage",
     ),
@@ -701,6 +702,12 @@ RESERVATION_LIST: Route[m.Reservations] = Route(
 )
 SECURITY_SHOW: Route[m.Refusals] = Route("GET", "/v1/security", m.Refusals, query=(), body=())
 STATS_SHOW: Route[m.Stats] = Route("GET", "/v1/stats", m.Stats, query=(), body=())
+TARGET_PAUSE: Route[m.TargetHealth] = Route(
+    "POST", "/v1/targets/pause", m.TargetHealth, query=(), body=("for_ms", "target", "until")
+)
+TARGET_RESUME: Route[m.TargetHealth] = Route(
+    "POST", "/v1/targets/resume", m.TargetHealth, query=(), body=("target",)
+)
 TASK_BRANCH: Route[m.OfferReply] = Route(
     "POST",
     "/v1/tasks/{id}/branch",

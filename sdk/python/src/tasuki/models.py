@@ -22,6 +22,9 @@ Action: TypeAlias = Literal[
     "request", "completed", "failed", "needs_review", "changes_requested", "escalated"
 ]
 Below: TypeAlias = Literal["refuse", "let_go"]
+CameTo: TypeAlias = Literal[
+    "failed", "cancelled", "dead_lettered", "completed", "retracted", "open"
+]
 Closed: TypeAlias = Literal["task_cancelled", "task_completed", "task_offered_anew"]
 ConstraintKind: TypeAlias = Literal[
     "must", "must_not", "budget", "format", "security", "preference"
@@ -38,6 +41,7 @@ DeadReason: TypeAlias = Literal[
     "hop_limit",
     "cycle",
     "budget_exhausted",
+    "deadlock",
 ]
 Detail: TypeAlias = Literal["full", "stub", "summary"]
 Effect: TypeAlias = Literal["allow", "deny"]
@@ -636,6 +640,7 @@ class Change(Model):
     quotas: Quotas | None = None
     limits: Limits | None = None
     target: Target | None = None
+    pipeline: Pipeline | None = None
     channel: ChannelId | None = None
     code: str | None = None
     """The error's code."""
@@ -705,7 +710,13 @@ class ClaimReply(Model):
     envelope_hash: Hash
     """The address of the envelope."""
     fence: Fence
+    gaps: list[JoinGap] = Field(default_factory=list)
+    """What the work has to do without because of those tasks, besides the gaps of the
+    envelope."""
     handoff_id: HandoffId
+    joined: list[JoinedResult] = Field(default_factory=list)
+    """What the tasks have come to that this work waited for, in the order in which `after`
+    names them."""
     lease_left_ms: int
     """How much of the lease is left, counted from before the request was sent."""
     lease_ms: int
@@ -767,6 +778,9 @@ class Complete(Model):
     """For monitoring; no model reads it."""
     payload: dict[str, Any]
     """What came of it: an object with a `type`."""
+    resolved_gaps: list[str] = Field(default_factory=list)
+    """Gaps that came with the work and are none any more. All others are in the result,
+    whether they are repeated here or not."""
     signed: Signed | None = None
     """The holder's signature over its result."""
     usage: WorkUsage | None = None
@@ -796,6 +810,9 @@ class CompleteOf(Model):
     """For monitoring; no model reads it."""
     payload: dict[str, Any]
     """What came of it: an object with a `type`."""
+    resolved_gaps: list[str] = Field(default_factory=list)
+    """Gaps that came with the work and are none any more. All others are in the result,
+    whether they are repeated here or not."""
     signed: Signed | None = None
     """The holder's signature over its result."""
     usage: WorkUsage | None = None
@@ -858,6 +875,8 @@ class Contract(Model):
     fill: Fill | None = None
     """How full the receiver's budget was, and how much of what there was got in, as the sender
     was told when it put the envelope together."""
+    has_gaps: bool | None = None
+    """Whether the envelope names references that the work has to do without."""
     majors: list[int] = Field(default_factory=list)
     """Which majors of the envelope the sender can give; without any, the broker's own."""
     output_schema: Hash | None = None
@@ -982,6 +1001,8 @@ class DeadLetter(Model):
     trim_regret: list[DocumentId] = Field(default_factory=list)
     """Memories that the receiver fetched because the envelope had passed less of them: what
     was trimmed and missed."""
+    waits_in_circle: str | None = None
+    """Who waits for whom in the circle that this call closed."""
 
 
 class DeadLetterGroup(Model):
@@ -1169,6 +1190,8 @@ class Envelope(Model):
     and passed on."""
 
     action: Action | str = "request"
+    after: After | None = None
+    """The tasks whose results come with it: it waits until so many of them have one."""
     ask: str | None = None
     """What this receiver must do."""
     asked_to: Target | None = None
@@ -1879,6 +1902,39 @@ class Join(Model):
     """The invitation."""
 
 
+class JoinGap(Model):
+    """Something that work has to do without."""
+
+    reason: str
+    reference: str
+
+
+class JoinedResult(Model):
+    """What one of the tasks has come to that work waited for."""
+
+    came_to: CameTo | str
+    handoff_id: HandoffId | None = None
+    """Its last handoff."""
+    output: dict[str, Any] | None = Field(default_factory=dict)
+    """The result itself, where there was room for it. It is data that others wrote."""
+    result: Hash | None = None
+    """The address of its result."""
+    task_id: TaskId
+
+
+class JoinedTask(Model):
+    """One of the tasks that were waited for."""
+
+    came_to: CameTo | str
+    handoff_id: HandoffId | None = None
+    """Its last handoff, if it was handed on at all."""
+    result: Hash | None = None
+    """The address of its result."""
+    result_at: Position | None = None
+    """Where the result is kept."""
+    task_id: TaskId
+
+
 class Kept(Model):
     id: str
     pinned: bool | None = None
@@ -2248,6 +2304,8 @@ class OfferReply(Model):
     listening: bool
     """Whether somebody is there who takes work for it. If not, it waits."""
     offered_at: Timestamp
+    paused: PausedUntil | None = None
+    """Somebody paused its target: it waits until that is over."""
     routed: Why | None = None
     """How the agent was chosen."""
     status: str
@@ -2262,6 +2320,8 @@ class Offered(Model):
 
     amends: HandoffId | None = None
     """The dead letter that this handoff takes the place of, with an envelope of its own."""
+    blocked: bool | None = None
+    """Whether it has to be approved for no other reason than what its task is built on."""
     contract: Contract | None = None
     envelope: Hash
     expires_at: Timestamp
@@ -2395,6 +2455,8 @@ class PartOfOfferReply(Model):
     listening: bool | None = None
     """Whether somebody is there who takes work for it. If not, it waits."""
     offered_at: Timestamp | None = None
+    paused: PausedUntil | None = None
+    """Somebody paused its target: it waits until that is over."""
     routed: Why | None = None
     """How the agent was chosen."""
     status: str | None = None
@@ -2413,6 +2475,24 @@ class Passed(Model):
     payload: Hash
     """The address of what was passed."""
     to: Target
+
+
+class PauseTarget(Model):
+    """Lets nothing be claimed of an agent or a capability. Offers to it are taken and wait."""
+
+    for_ms: int | None = None
+    """The same as a span from now."""
+    target: Target
+    until: Timestamp | None = None
+    """When it ends by itself; without either of the two, when somebody resumes it."""
+
+
+class PausedUntil(Model):
+    """Until when nothing is claimed of a target."""
+
+    since: Timestamp
+    until: Timestamp | None = None
+    """Without it, until somebody resumes it."""
 
 
 class Peek(Model):
@@ -2821,6 +2901,8 @@ class Record(Model):
     under: HandoffId | None = None
     amends: HandoffId | None = None
     """The dead letter that this handoff takes the place of, with an envelope of its own."""
+    blocked: bool | None = None
+    """Whether it has to be approved for no other reason than what its task is built on."""
     contract: Contract | None = None
     envelope: Hash | None = None
     expires_at: Timestamp | None = None
@@ -2843,6 +2925,8 @@ class Record(Model):
     to: Target | None = None
     agent: AgentId | None = None
     budget_tokens: int | None = None
+    members: list[JoinedTask] = Field(default_factory=list)
+    task: TaskId | None = None
     attempt: int | None = None
     """Which attempt this is, from 1."""
     claim_id: ClaimId | None = None
@@ -2905,6 +2989,8 @@ class Record(Model):
     """By which numbers that counts, if not by the usual ones."""
     policy: TaintPolicy | str | None = None
     source: HandoffId | None = None
+    releases: bool | None = None
+    """Whether the handoff under way was kept back by this alone, and is no longer."""
     report: Hash | None = None
     changed: Hash | None = None
     """The address of what the reviewer changed; without it, nothing."""
@@ -2931,6 +3017,7 @@ class Record(Model):
     """The hash of the secret."""
     quotas: Quotas | None = None
     target: Target | None = None
+    pipeline: Pipeline | None = None
     code: str | None = None
     """The error's code."""
     operation: str | None = None
@@ -3040,10 +3127,19 @@ class ResultReport(Model):
     handoff_id: HandoffId
     metadata: dict[str, Any] = Field(default_factory=dict)
     payload: dict[str, Any]
+    said_gaps: list[str] | None = Field(default_factory=list)
+    """Those of them that its maker named, where the broker added others that came with the
+    work."""
     usage: WorkUsage | None = None
     """What the attempt used."""
     verified: list[str] = Field(default_factory=list)
     """What the broker checked of it."""
+
+
+class ResumeTarget(Model):
+    """Lets work be claimed of an agent or a capability again."""
+
+    target: Target
 
 
 class Retract(Model):
@@ -3646,6 +3742,8 @@ class TargetHealth(Model):
     """By which numbers its failures count."""
     live: bool
     offers: int
+    paused: PausedUntil | None = None
+    """Somebody paused it: nothing is claimed of it."""
     reset_in_ms: int | None = None
     """When something is sent there again; half open, when the one that was let through is over
     at the latest."""
@@ -3985,6 +4083,7 @@ class WaitsFor(Model):
     breaker: str | None = None
     """`open` or `half_open`."""
     target: Target | None = None
+    handoff_id: HandoffId | None = None
     listening: bool | None = None
     """Whether anybody is there who takes work for it."""
     agent: AgentId | None = None
