@@ -437,6 +437,9 @@ export interface Budget {
   tokens?: number | null;
 }
 
+/** What a task has come to when another goes on that waited for it. */
+export type CameTo = "failed" | "cancelled" | "dead_lettered" | (string & {}) | "completed" | "retracted" | "open" | (string & {});
+
 /** The name of something that agents of one tenant can do. */
 export type Capability = string;
 
@@ -554,6 +557,16 @@ export type Change = {
   limits?: Limits | null;
   target: Target;
 } | {
+  change: "target_paused";
+  target: Target;
+  until?: Timestamp | null;
+} | {
+  change: "target_resumed";
+  target: Target;
+} | {
+  change: "pipeline_declared";
+  pipeline: Pipeline;
+} | {
   agent: AgentId;
   change: "subscribed";
   channel: ChannelId;
@@ -637,7 +650,14 @@ export interface ClaimReply {
   /** The address of the envelope. */
   envelope_hash: Hash;
   fence: Fence;
+  /** What the work has to do without because of those tasks, besides the gaps of the envelope. */
+  gaps?: JoinGap[];
   handoff_id: HandoffId;
+  /**
+   * What the tasks have come to that this work waited for, in the order in which `after` names
+   * them.
+   */
+  joined?: JoinedResult[];
   /** How much of the lease is left, counted from before the request was sent. */
   lease_left_ms: number;
   lease_ms: number;
@@ -703,6 +723,11 @@ export interface Complete {
   metadata?: Object;
   /** What came of it: an object with a `type`. */
   payload: Payload;
+  /**
+   * Gaps that came with the work and are none any more. All others are in the result, whether
+   * they are repeated here or not.
+   */
+  resolved_gaps?: string[];
   /** The holder's signature over its result. */
   signed?: Signed | null;
   /** What the attempt used. It makes the budget of its task, and of those above it, less. */
@@ -731,6 +756,11 @@ export interface CompleteOf {
   metadata?: Object;
   /** What came of it: an object with a `type`. */
   payload: Payload;
+  /**
+   * Gaps that came with the work and are none any more. All others are in the result, whether
+   * they are repeated here or not.
+   */
+  resolved_gaps?: string[];
   /** The holder's signature over its result. */
   signed?: Signed | null;
   /** What the attempt used. It makes the budget of its task, and of those above it, less. */
@@ -796,6 +826,8 @@ export interface Contract {
    * was told when it put the envelope together.
    */
   fill?: Fill | null;
+  /** Whether the envelope names references that the work has to do without. */
+  has_gaps?: boolean;
   /** Which majors of the envelope the sender can give; without any, the broker's own. */
   majors?: number[];
   /** The address of the JSON Schema that the result must fit, which is in the envelope. */
@@ -933,6 +965,8 @@ export interface DeadLetter {
    * trimmed and missed.
    */
   trim_regret?: DocumentId[];
+  /** Who waits for whom in the circle that this call closed. */
+  waits_in_circle?: string | null;
 }
 
 export interface DeadLetterGroup {
@@ -958,7 +992,7 @@ export interface DeadLetterReason {
   redriven_to?: HandoffId | null;
 }
 
-export type DeadReason = "attempts_exhausted" | "permanent_failure" | "poison" | "declined" | "expired" | "rejected" | "unacknowledged" | "hop_limit" | "cycle" | "budget_exhausted" | (string & {});
+export type DeadReason = "attempts_exhausted" | "permanent_failure" | "poison" | "declined" | "expired" | "rejected" | "unacknowledged" | "hop_limit" | "cycle" | "budget_exhausted" | "deadlock" | (string & {});
 
 /** Who decides, and why. */
 export interface Decide {
@@ -1129,6 +1163,8 @@ export interface EnrolledKey {
  */
 export interface Envelope {
   action?: Action;
+  /** The tasks whose results come with it: it waits until so many of them have one. */
+  after?: After | null;
   /** What this receiver must do. */
   ask?: string | null;
   /** Whom the sender asked for, where the broker chose the receiver. */
@@ -1867,6 +1903,36 @@ export interface Join {
   token: string;
 }
 
+/** Something that work has to do without. */
+export interface JoinGap {
+  reason: string;
+  reference: string;
+}
+
+/** What one of the tasks has come to that work waited for. */
+export interface JoinedResult {
+  came_to: CameTo;
+  /** Its last handoff. */
+  handoff_id?: HandoffId | null;
+  /** The result itself, where there was room for it. It is data that others wrote. */
+  output?: { [name: string]: any } | null;
+  /** The address of its result. */
+  result?: Hash | null;
+  task_id: TaskId;
+}
+
+/** One of the tasks that were waited for. */
+export interface JoinedTask {
+  came_to: CameTo;
+  /** Its last handoff, if it was handed on at all. */
+  handoff_id?: HandoffId | null;
+  /** The address of its result. */
+  result?: Hash | null;
+  /** Where the result is kept. */
+  result_at?: Position | null;
+  task_id: TaskId;
+}
+
 export interface Kept {
   id: string;
   pinned?: boolean;
@@ -2265,6 +2331,8 @@ export interface OfferReply {
   /** Whether somebody is there who takes work for it. If not, it waits. */
   listening: boolean;
   offered_at: Timestamp;
+  /** Somebody paused its target: it waits until that is over. */
+  paused?: PausedUntil | null;
   /** How the agent was chosen. */
   routed?: Why | null;
   /** Always `stored`: synced to disk, not yet fetched by anybody. */
@@ -2278,6 +2346,8 @@ export interface OfferReply {
 export interface Offered {
   /** The dead letter that this handoff takes the place of, with an envelope of its own. */
   amends?: HandoffId | null;
+  /** Whether it has to be approved for no other reason than what its task is built on. */
+  blocked?: boolean;
   contract?: Contract;
   envelope: Hash;
   expires_at: Timestamp;
@@ -2420,6 +2490,22 @@ export interface Passed {
   to: Target;
 }
 
+/** Lets nothing be claimed of an agent or a capability. Offers to it are taken and wait. */
+export interface PauseTarget {
+  /** The same as a span from now. */
+  for_ms?: number | null;
+  target: Target;
+  /** When it ends by itself; without either of the two, when somebody resumes it. */
+  until?: Timestamp | null;
+}
+
+/** Until when nothing is claimed of a target. */
+export interface PausedUntil {
+  since: Timestamp;
+  /** Without it, until somebody resumes it. */
+  until?: Timestamp | null;
+}
+
 /** An object that names its type, never a bare string. */
 export interface Payload {
   type: string;
@@ -2443,7 +2529,7 @@ export interface Peeked {
 }
 
 /** Something that a rule is about. */
-export type Permission = "write_memory" | "write_shared_context" | (string & {}) | "send" | "claim" | "complete" | "read" | "redrive" | "approve" | "administer" | (string & {});
+export type Permission = "write_memory" | "write_shared_context" | (string & {}) | "send" | "claim" | "complete" | "read" | "redrive" | "approve" | "operate" | "administer" | (string & {});
 
 export interface Pipeline {
   /** The stage that a task begins with. */
@@ -2846,6 +2932,14 @@ export type Record = (Opened & {
   kind: "delivered";
 } | {
   kind: "readied";
+} | {
+  kind: "wait_over";
+} | {
+  kind: "joined";
+  members: JoinedTask[];
+} | {
+  kind: "passed_to";
+  task: TaskId;
 } | Claimed & {
   kind: "claimed";
 } | {
@@ -2945,6 +3039,8 @@ export type Record = (Opened & {
 } | {
   kind: "taint_cleared";
   reason: Hash;
+  /** Whether the handoff under way was kept back by this alone, and is no longer. */
+  releases?: boolean;
   source: HandoffId;
 } | {
   kind: "cancelled";
@@ -3119,10 +3215,17 @@ export interface ResultReport {
   handoff_id: HandoffId;
   metadata?: Object;
   payload: Payload;
+  /** Those of them that its maker named, where the broker added others that came with the work. */
+  said_gaps?: string[] | null;
   /** What the attempt used. */
   usage?: WorkUsage | null;
   /** What the broker checked of it. */
   verified?: string[];
+}
+
+/** Lets work be claimed of an agent or a capability again. */
+export interface ResumeTarget {
+  target: Target;
 }
 
 /** Takes back what a completed handoff produced. */
@@ -3136,6 +3239,8 @@ export interface Retract {
   /** Why; it stands in the log. */
   reason: string;
 }
+
+export type Role = "viewer" | "worker" | "reviewer" | "operator" | "admin" | (string & {});
 
 /** Replaces a key by a new one. */
 export interface Rotate {
@@ -3156,15 +3261,18 @@ export interface Route {
   policy: Policy;
 }
 
-/** Allows or denies something towards some targets and in some projects. */
+/** A rule as it is written: it may name a role for the permissions that the role has. */
 export interface Rule {
   effect?: Effect;
-  permissions: Permission[];
+  /** What is allowed or denied. There are some, or a role. */
+  permissions?: Permission[];
   /**
    * Patterns of projects; a rule with other patterns than `*` says nothing about work that
    * belongs to no project.
    */
   projects?: string[];
+  /** Stands for the permissions of this role; answers have those. */
+  role?: Role | null;
   /**
    * Patterns of agents' and capabilities' names, without their tenant: `*` stands for any
    * characters, `?` for one.
@@ -3759,6 +3867,8 @@ export interface TargetHealth {
   limits: Limits;
   live: boolean;
   offers: number;
+  /** Somebody paused it: nothing is claimed of it. */
+  paused?: PausedUntil | null;
   /**
    * When something is sent there again; half open, when the one that was let through is over at
    * the latest.
@@ -4115,6 +4225,13 @@ export type WaitsFor = {
   kind: "breaker";
   target: Target;
   until?: Timestamp | null;
+} | {
+  kind: "paused";
+  target: Target;
+  until?: Timestamp | null;
+} | {
+  handoff_id: HandoffId;
+  kind: "letter";
 } | {
   kind: "claim";
   /** Whether anybody is there who takes work for it. */

@@ -52,7 +52,7 @@ export const ROUTES = {
   handoff_cancel: {"name":"handoff_cancel","method":"POST","path":"/v1/handoffs/{id}/cancel","at":["handoffs","cancel"],"members":["by","reason"],"own":["by"],"needs":["by"],"key":null} as Route<m.Moved>,
   handoff_claim: {"name":"handoff_claim","method":"POST","path":"/v1/claims","at":["handoffs","claim"],"members":["agent","capabilities","lease_ms","majors","max","request_id","wait_ms"],"own":["agent"],"needs":["agent"],"key":"request_id"} as Route<m.Claims>,
   handoff_claim_one: {"name":"handoff_claim_one","method":"POST","path":"/v1/handoffs/{id}/claim","at":["handoffs","claimOne"],"members":["agent","capabilities","lease_ms","majors","request_id","wait_ms"],"own":["agent"],"needs":["agent"],"key":"request_id"} as Route<m.ClaimReply>,
-  handoff_complete: {"name":"handoff_complete","method":"POST","path":"/v1/handoffs/{id}/complete","at":["handoffs","complete"],"members":["action","claim_id","criteria","fence","follow_ups","gaps","metadata","payload","signed","usage"],"own":[],"needs":[],"key":null} as Route<m.Moved>,
+  handoff_complete: {"name":"handoff_complete","method":"POST","path":"/v1/handoffs/{id}/complete","at":["handoffs","complete"],"members":["action","claim_id","criteria","fence","follow_ups","gaps","metadata","payload","resolved_gaps","signed","usage"],"own":[],"needs":[],"key":null} as Route<m.Moved>,
   handoff_complete_batch: {"name":"handoff_complete_batch","method":"POST","path":"/v1/completions","at":["handoffs","completeBatch"],"members":["completions"],"own":[],"needs":[],"key":null} as Route<m.BatchOfMoved>,
   handoff_counter: {"name":"handoff_counter","method":"POST","path":"/v1/handoffs/{id}/counter","at":["handoffs","counter"],"members":["agent","budget_tokens","capabilities","reason","terms"],"own":["agent"],"needs":["agent"],"key":null} as Route<m.Handoff>,
   handoff_decline: {"name":"handoff_decline","method":"POST","path":"/v1/handoffs/{id}/decline","at":["handoffs","decline"],"members":["agent","claim_id","fence","reason"],"own":["agent"],"needs":["agent"],"key":null} as Route<m.Moved>,
@@ -102,6 +102,8 @@ export const ROUTES = {
   reservation_list: {"name":"reservation_list","method":"GET","path":"/v1/reservations","at":["reservations","list"],"members":[],"own":[],"needs":[],"key":null} as Route<m.Reservations>,
   security_show: {"name":"security_show","method":"GET","path":"/v1/security","at":["security","show"],"members":[],"own":[],"needs":[],"key":null} as Route<m.Refusals>,
   stats_show: {"name":"stats_show","method":"GET","path":"/v1/stats","at":["stats","show"],"members":[],"own":[],"needs":[],"key":null} as Route<m.Stats>,
+  target_pause: {"name":"target_pause","method":"POST","path":"/v1/targets/pause","at":["targets","pause"],"members":["for_ms","target","until"],"own":[],"needs":[],"key":null} as Route<m.TargetHealth>,
+  target_resume: {"name":"target_resume","method":"POST","path":"/v1/targets/resume","at":["targets","resume"],"members":["target"],"own":[],"needs":[],"key":null} as Route<m.TargetHealth>,
   task_branch: {"name":"task_branch","method":"POST","path":"/v1/tasks/{id}/branch","at":["tasks","branch"],"members":["by","hop","idempotency_key","to"],"own":["by"],"needs":["by"],"key":"idempotency_key"} as Route<m.OfferReply>,
   task_cancel: {"name":"task_cancel","method":"POST","path":"/v1/tasks/{id}/cancel","at":["tasks","cancel"],"members":["by","reason"],"own":["by"],"needs":["by"],"key":null} as Route<m.Task>,
   task_clear_taint: {"name":"task_clear_taint","method":"POST","path":"/v1/tasks/{id}/clear-taint","at":["tasks","clearTaint"],"members":["by","reason","source"],"own":["by"],"needs":["by"],"key":null} as Route<m.Task>,
@@ -650,6 +652,21 @@ export class Stats {
   }
 }
 
+/** What can be done with targets. */
+export class Targets {
+  constructor(private readonly call: Send) {}
+
+  /** Let nothing be claimed of an agent or a capability, until a time or until it is resumed. */
+  pause(body: m.PauseTarget, options?: Options): Promise<m.TargetHealth> {
+    return this.call(ROUTES.target_pause, {}, body, options);
+  }
+
+  /** Let work be claimed of an agent or a capability again. */
+  resume(body: m.ResumeTarget, options?: Options): Promise<m.TargetHealth> {
+    return this.call(ROUTES.target_resume, {}, body, options);
+  }
+}
+
 /** What can be done with tasks. */
 export class Tasks {
   constructor(private readonly call: Send) {}
@@ -757,6 +774,7 @@ export class Nouns {
   readonly reservations: Reservations;
   readonly security: Security;
   readonly stats: Stats;
+  readonly targets: Targets;
   readonly tasks: Tasks;
   readonly tenants: Tenants;
   readonly tokens: Tokens;
@@ -777,6 +795,7 @@ export class Nouns {
     this.reservations = new Reservations(send);
     this.security = new Security(send);
     this.stats = new Stats(send);
+    this.targets = new Targets(send);
     this.tasks = new Tasks(send);
     this.tenants = new Tenants(send);
     this.tokens = new Tokens(send);
