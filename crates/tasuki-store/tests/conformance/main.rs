@@ -28,6 +28,7 @@ mod random;
 #[allow(dead_code, reason = "the core's stories use more of its words than these do")]
 #[path = "../../../tasuki-core/tests/rules/support.rs"]
 mod support;
+#[allow(dead_code, reason = "the rules of the core use more of it")]
 #[path = "../../../tasuki-core/tests/rules/wider.rs"]
 mod wider;
 
