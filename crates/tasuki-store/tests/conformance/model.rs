@@ -12,7 +12,7 @@ use tasuki_core::{Event, HandoffId, Position, TaskId};
 use tasuki_store::audit::Verdict;
 use tasuki_store::{Error, HandoffFilter, ManualClock, Store, Sync, TaskFilter};
 
-use crate::random::pause_ms;
+use crate::random::{op, pause_ms};
 use crate::stage::{BEGIN, Backend, copy_as_after_a_crash};
 use crate::support::Stage as Model;
 use crate::wider::{What, Wide, wide};
@@ -29,9 +29,12 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
+    step_of(wide().prop_filter("the model keeps no bodies that could be erased", keeps))
+}
+
+fn step_of(wishes: impl Strategy<Value = Wide>) -> impl Strategy<Value = Step> {
     prop_oneof![
-        40 => (wide().prop_filter("the model keeps no bodies that could be erased", keeps), pause_ms())
-            .prop_map(|(wish, pause_ms)| Step::Wish(wish, pause_ms)),
+        40 => (wishes, pause_ms()).prop_map(|(wish, pause_ms)| Step::Wish(wish, pause_ms)),
         2 => Just(Step::List),
         1 => Just(Step::Restart),
         1 => Just(Step::Crash),
@@ -211,7 +214,7 @@ proptest! {
     #![proptest_config(config(40))]
     #[test]
     fn the_postgres_store_does_what_the_model_does_across_restarts_and_crashes(
-        steps in proptest::collection::vec(step(), 1..60),
+        steps in proptest::collection::vec(step_of(op().prop_map(Wide::Usual)), 1..60),
     ) {
         play(Backend::Postgres, &steps);
     }
