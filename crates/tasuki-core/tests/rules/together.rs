@@ -13,9 +13,10 @@ use tasuki_core::join::CameTo;
 use tasuki_core::task::{Task, TaskState};
 use tasuki_core::tree::OnParentEnd;
 
+use crate::properties::all_below;
 use crate::random::pause_ms;
 use crate::support::Stage;
-use crate::wider::{What, Wide, all_below, join, spread, wide};
+use crate::wider::{What, Wide, join, spread, wide};
 
 /// How often the broker may have more to do before something is wrong.
 const ROUNDS_MAX: usize = 200;
