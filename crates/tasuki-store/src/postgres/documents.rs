@@ -221,7 +221,9 @@ fn kept(row: &Row) -> Result<KeptDocument, Fault> {
     revision.erased = row.try_get(2)?;
     let body: Option<String> = row.try_get(3)?;
     let document = Arc::new(parsed(row, 0)?);
-    Ok(KeptDocument { document, revision, body: body.and_then(Body::stored) })
+    let whole = |text| super::reading::whole(text, Some(revision.content), revision.body_pos);
+    let body = body.map(whole).transpose()?;
+    Ok(KeptDocument { document, revision, body })
 }
 
 /// Conditions on `d`, with their values, which are always bound.
