@@ -62,6 +62,8 @@ export interface Agents {
 export interface Amend {
   /** Adds to what binds, as a list or a map. */
   add_constraints?: unknown;
+  /** What was considered and not taken, and why not. */
+  alternatives?: string[];
   /** What this receiver must do. */
   ask?: string | null;
   /** What was taken for granted and not checked. */
@@ -79,6 +81,8 @@ export interface Amend {
   context_manifest?: Hash | null;
   /** Decisions that are new. */
   decisions?: SaidDecision[];
+  /** Cases that were seen and left for later. */
+  deferred?: string[];
   /** What is wanted back; a result that does not fit is refused. */
   expected_output?: ExpectedOutput | null;
   /**
@@ -100,6 +104,8 @@ export interface Amend {
   payload?: Payload | null;
   /** Lets the claim count only once the receiver has repeated what binds it. */
   read_back?: boolean;
+  /** What was chosen, as `/v1/assemble` gives it. */
+  reading?: Reading | null;
   /** References of gaps that are resolved now. */
   resolved_gaps?: string[];
   /** How far the task is: what is done, what remains. */
@@ -250,6 +256,8 @@ export interface Asks {
 export interface Assemble {
   /** Adds to what binds, as a list or a map. */
   add_constraints?: unknown;
+  /** What was considered and not taken, and why not. */
+  alternatives?: string[];
   /** What this receiver must do. */
   ask?: string | null;
   /** What was taken for granted and not checked. */
@@ -266,6 +274,8 @@ export interface Assemble {
   context_manifest?: Hash | null;
   /** Decisions that are new. */
   decisions?: SaidDecision[];
+  /** Cases that were seen and left for later. */
+  deferred?: string[];
   /** What is wanted back; a result that does not fit is refused. */
   expected_output?: ExpectedOutput | null;
   /** Who sends it. A task is handed on by its owner. */
@@ -291,10 +301,14 @@ export interface Assemble {
   memory_refs?: MemoryRef[];
   /** Questions that are new and that somebody must decide. */
   open_decisions?: (string | Question)[];
+  /** What is to be sent with it, so that room is kept for it. */
+  payload?: Payload | null;
   /** Where to look for memories, besides those of the sender and of the task. */
   project?: Project | null;
   /** Lets the claim count only once the receiver has repeated what binds it. */
   read_back?: boolean;
+  /** What was chosen, as `/v1/assemble` gives it. */
+  reading?: Reading | null;
   /** What of that the receiver needs for its system prompt, and for its work. */
   reserved_system_prompt?: number | null;
   /** Tokens that the receiver needs for its own steps and its answer. */
@@ -793,13 +807,30 @@ export interface Constraint {
 export type ConstraintKind = "must" | "must_not" | "budget" | "format" | "security" | "preference" | (string & {});
 
 export interface ContextItem {
+  /** What it is about, in one line. */
+  about?: string | null;
+  /** Who wrote it. */
+  by?: string | null;
+  /** Parts of it, in the order in which they stand in it. */
+  excerpts?: Excerpt[];
   form: Form;
   id: string;
+  /** What it is: `log`, `code`, `decision`. */
+  kind?: string | null;
+  /** What is said before its parts, such as the names of a table's columns. */
+  lead?: string | null;
+  /** How many parts it has. */
+  of?: number | null;
   /** It is never left out, whatever the budget of who reads it. */
   pinned?: boolean;
   revision?: number | null;
+  /** All of it, or its summary. */
   text?: string | null;
   title?: string | null;
+  /** How many tokens all of it is. */
+  tokens?: number | null;
+  /** Who stands behind what it says, if not an agent. */
+  trust?: Trust | null;
 }
 
 export interface Contract {
@@ -1082,6 +1113,8 @@ export interface Demoted {
   /** Where all of it is. */
   fetch: string;
   id: string;
+  /** Its short name in the text. */
+  name?: string;
   /** How many parts of a long text were kept, of how many. */
   parts?: unknown[] | null;
   reason: TrimReason;
@@ -1099,6 +1132,8 @@ export interface Dropped {
   /** Where it is. Absent for lines of the envelope, which the receiver has. */
   fetch?: string | null;
   id: string;
+  /** By which the receiver can ask for it. */
+  name?: string;
   reason: TrimReason;
   revision: number;
   /** How many tokens it is in full. */
@@ -1165,6 +1200,8 @@ export interface Envelope {
   action?: Action;
   /** The tasks whose results come with it: it waits until so many of them have one. */
   after?: After | null;
+  /** What was considered and not taken, and why not. */
+  alternatives?: string[];
   /** What this receiver must do. */
   ask?: string | null;
   /** Whom the sender asked for, where the broker chose the receiver. */
@@ -1185,6 +1222,8 @@ export interface Envelope {
   deadline?: Timestamp | null;
   /** What was decided, the oldest first. Inherited. */
   decisions?: Decision[];
+  /** Cases that were seen and left for later. */
+  deferred?: string[];
   /** `major.minor`; only the major decides compatibility. */
   envelope_version: string;
   expected_output?: ExpectedOutput | null;
@@ -1214,6 +1253,8 @@ export interface Envelope {
   previous?: Hash | null;
   /** How many tokens what a receiver reads may have. Inherited. */
   prompt_tokens?: number | null;
+  /** What assembly chose, so that every reader gets the text that the sender saw. */
+  reading?: Reading | null;
   /** The sender's signature over what is its own in here. */
   signed?: Signed | null;
   state?: TaskProgress | null;
@@ -1228,6 +1269,8 @@ export interface Envelope {
 }
 
 export interface EnvelopePreview {
+  /** What was considered and not taken, and why not. */
+  alternatives?: string[];
   /** What this receiver must do. */
   ask?: string | null;
   assumptions?: string[];
@@ -1239,6 +1282,8 @@ export interface EnvelopePreview {
   context_manifest?: Hash | null;
   /** What was decided, the oldest first. Inherited. */
   decisions?: Decision[];
+  /** Cases that were seen and left for later. */
+  deferred?: string[];
   expected_output?: ExpectedOutput | null;
   /** References that could not be resolved. Inherited until somebody resolves them. */
   gaps?: Gap[];
@@ -1253,6 +1298,8 @@ export interface EnvelopePreview {
   open_decisions?: OpenDecision[];
   /** How many tokens what a receiver reads may have. Inherited. */
   prompt_tokens?: number | null;
+  /** What assembly chose, so that every reader gets the text that the sender saw. */
+  reading?: Reading | null;
   state?: TaskProgress | null;
   /** What the task is about now, in a few sentences. */
   summary?: string | null;
@@ -1298,6 +1345,15 @@ export interface Event {
 
 export interface Events {
   events: Event[];
+}
+
+/** A part of a text, as it stands there. */
+export interface Excerpt {
+  /** What it belongs to, such as the file of a diff's hunk. */
+  label?: string | null;
+  /** Its place among the parts of the text, from 1. */
+  part: number;
+  text: string;
 }
 
 /** What is wanted back. What of it can be checked is checked when the work is completed. */
@@ -1412,6 +1468,8 @@ export interface FollowUp {
   add_constraints?: unknown;
   /** Tasks that must have a result before this can be claimed. */
   after?: After | null;
+  /** What was considered and not taken, and why not. */
+  alternatives?: string[];
   /**
    * Who may approve it: nobody else then, and each of them is told that it waits. Neither the
    * sender nor the receiver.
@@ -1449,6 +1507,8 @@ export interface FollowUp {
   deadline?: Timestamp | null;
   /** Decisions that are new. */
   decisions?: SaidDecision[];
+  /** Cases that were seen and left for later. */
+  deferred?: string[];
   /**
    * The version that the sender speaks. Members that are not known here are kept if it is a
    * newer minor, and are a mistake otherwise.
@@ -1494,6 +1554,8 @@ export interface FollowUp {
   priority?: number | null;
   /** Lets the claim count only once the receiver has repeated what binds it. */
   read_back?: boolean;
+  /** What was chosen, as `/v1/assemble` gives it. */
+  reading?: Reading | null;
   /** References of gaps that are resolved now. */
   resolved_gaps?: string[];
   /** How one of the agents with the capability is chosen. Without it, all of them may claim. */
@@ -1935,6 +1997,8 @@ export interface JoinedTask {
 
 export interface Kept {
   id: string;
+  /** Its short name in the text, such as `m3`. */
+  name?: string;
   pinned?: boolean;
   revision: number;
   rung: Rung;
@@ -1959,6 +2023,16 @@ export type KeyId = string;
 
 /** What a document is for. */
 export type Kind = "memory" | "context" | "chain" | (string & {});
+
+/** What was left out before there was anything to render: of what an envelope only refers to. */
+export interface LeftOut {
+  items: number;
+  /** How many of each kind. */
+  kinds?: { [name: string]: number };
+  /** Lines of the state and the history. */
+  lines?: number;
+  tokens: number;
+}
 
 export interface Length {
   chars_max?: number | null;
@@ -2193,6 +2267,8 @@ export interface Offer {
   add_constraints?: unknown;
   /** Tasks that must have a result before this can be claimed. */
   after?: After | null;
+  /** What was considered and not taken, and why not. */
+  alternatives?: string[];
   /**
    * Who may approve it: nobody else then, and each of them is told that it waits. Neither the
    * sender nor the receiver.
@@ -2234,6 +2310,8 @@ export interface Offer {
   deadline?: Timestamp | null;
   /** Decisions that are new. */
   decisions?: SaidDecision[];
+  /** Cases that were seen and left for later. */
+  deferred?: string[];
   /**
    * The version that the sender speaks. Members that are not known here are kept if it is a
    * newer minor, and are a mistake otherwise.
@@ -2287,6 +2365,8 @@ export interface Offer {
   project?: Project | null;
   /** Lets the claim count only once the receiver has repeated what binds it. */
   read_back?: boolean;
+  /** What was chosen, as `/v1/assemble` gives it. */
+  reading?: Reading | null;
   /** References of gaps that are resolved now. */
   resolved_gaps?: string[];
   /** How one of the agents with the capability is chosen. Without it, all of them may claim. */
@@ -2675,6 +2755,13 @@ export interface ProjectState {
 
 /** An envelope as a model reads it. */
 export interface Prompt {
+  /**
+   * How many tokens of it are the assembled text, which is the same for every reader with room
+   * for it; the rest is about this handoff and this claim.
+   */
+  assembled_tokens: number;
+  /** How many tokens it could have; absent if nothing bounds it. */
+  bound?: number | null;
   /** Whether that is the count itself and not an upper bound. */
   exact: boolean;
   /**
@@ -2682,9 +2769,33 @@ export interface Prompt {
    * the handoff's `trim_regret`.
    */
   fetch?: string[];
+  /** What is not in the text. */
+  left_out?: LeftOut;
+  /** The same as a message for the system and one for the user, if `form` is `messages`. */
+  messages?: PromptMessage[];
+  /** The ids of what is not in it at all. */
+  missing?: string[];
+  /** What each short name in the text stands for. */
+  names?: { [name: string]: string };
   prompt: string;
+  /** Whether the assembled text is less than what its sender saw, for lack of room. */
+  shortened?: boolean;
+  /** How many texts about the handoff and the claim are cut or left out. */
+  texts_left_out?: number;
   token_count: number;
+  /** What it was counted in. */
+  tokenizer: Tokenizer;
 }
+
+/** One message of a prompt. */
+export interface PromptMessage {
+  content: string;
+  /** `system` or `user`. */
+  role: string;
+}
+
+/** How a prompt is written down. */
+export type PromptStyle = "markdown" | "xml" | "messages" | (string & {});
 
 /** An Ed25519 public key, in base64url without padding. */
 export type PublicKey = string;
@@ -2695,6 +2806,8 @@ export interface Publication {
   action?: Action;
   /** Adds to what binds, as a list or a map. */
   add_constraints?: unknown;
+  /** What was considered and not taken, and why not. */
+  alternatives?: string[];
   /** Who may approve it: nobody else then. Neither the sender nor a receiver. */
   approvers?: AgentId[];
   /** What this receiver must do. */
@@ -2719,6 +2832,8 @@ export interface Publication {
   deadline?: Timestamp | null;
   /** Decisions that are new. */
   decisions?: SaidDecision[];
+  /** Cases that were seen and left for later. */
+  deferred?: string[];
   /** What is wanted back; a result that does not fit is refused. */
   expected_output?: ExpectedOutput | null;
   /** The same, from now. */
@@ -2753,6 +2868,8 @@ export interface Publication {
   project?: Project | null;
   /** Lets the claim count only once the receiver has repeated what binds it. */
   read_back?: boolean;
+  /** What was chosen, as `/v1/assemble` gives it. */
+  reading?: Reading | null;
   /** Who gets it; without them, whoever subscribes to the channel. */
   receivers?: AgentId[] | null;
   /** References of gaps that are resolved now. */
@@ -2844,6 +2961,29 @@ export interface ReadBack {
   expected_output?: Hash | null;
 }
 
+/**
+ * What assembly chose. The items themselves, and the parts of them, are the envelope's
+ * `context`.
+ */
+export interface Reading {
+  /** What the whole prompt may have, with what a claim adds. */
+  budget?: number | null;
+  /** What was left out then. */
+  left_out?: LeftOut;
+  /** What the broker's lines begin with. */
+  mark: string;
+  /**
+   * The steps that were taken, in order: `l3` is the fourth line of the brief, `s2`, `u2`, `w2`
+   * the line, the summary and the whole of item m2, `p2.5` its fifth part.
+   */
+  order: string[];
+  strategy: Strategy;
+  /** How many tokens the text is. */
+  token_count: number;
+  /** What it was counted in. */
+  tokenizer: Tokenizer;
+}
+
 /** What can be started now, and what holds back the rest. */
 export interface ReadyView {
   /** Work that waits for something else, newest first. */
@@ -2873,6 +3013,8 @@ export interface Receipt {
   kept: Kept[];
   /** The address of the list of everything that there is. */
   manifest_hash: Hash;
+  /** What is kept free for what a claim adds: who sends it, the payload, earlier attempts. */
+  reserved_claim?: number;
   reserved_system_prompt: number;
   reserved_work: number;
   strategy: Strategy;
@@ -3293,6 +3435,8 @@ export type Rung = "full" | (string & {}) | "listed" | "stub" | "summary" | (str
 export interface Said {
   /** Adds to what binds, as a list or a map. */
   add_constraints?: unknown;
+  /** What was considered and not taken, and why not. */
+  alternatives?: string[];
   /** What this receiver must do. */
   ask?: string | null;
   /** What was taken for granted and not checked. */
@@ -3309,6 +3453,8 @@ export interface Said {
   context_manifest?: Hash | null;
   /** Decisions that are new. */
   decisions?: SaidDecision[];
+  /** Cases that were seen and left for later. */
+  deferred?: string[];
   /** What is wanted back; a result that does not fit is refused. */
   expected_output?: ExpectedOutput | null;
   /** References that could not be resolved. */
@@ -3323,6 +3469,8 @@ export interface Said {
   open_decisions?: (string | Question)[];
   /** Lets the claim count only once the receiver has repeated what binds it. */
   read_back?: boolean;
+  /** What was chosen, as `/v1/assemble` gives it. */
+  reading?: Reading | null;
   /** References of gaps that are resolved now. */
   resolved_gaps?: string[];
   /** How far the task is: what is done, what remains. */
@@ -3386,6 +3534,8 @@ export interface Send {
   add_constraints?: unknown;
   /** Tasks that must have a result before this can be claimed. */
   after?: After | null;
+  /** What was considered and not taken, and why not. */
+  alternatives?: string[];
   /**
    * Who may approve it: nobody else then, and each of them is told that it waits. Neither the
    * sender nor the receiver.
@@ -3427,6 +3577,8 @@ export interface Send {
   deadline?: Timestamp | null;
   /** Decisions that are new. */
   decisions?: SaidDecision[];
+  /** Cases that were seen and left for later. */
+  deferred?: string[];
   /**
    * The version that the sender speaks. Members that are not known here are kept if it is a
    * newer minor, and are a mistake otherwise.
@@ -3480,6 +3632,8 @@ export interface Send {
   project?: Project | null;
   /** Lets the claim count only once the receiver has repeated what binds it. */
   read_back?: boolean;
+  /** What was chosen, as `/v1/assemble` gives it. */
+  reading?: Reading | null;
   /** References of gaps that are resolved now. */
   resolved_gaps?: string[];
   /** How one of the agents with the capability is chosen. Without it, all of them may claim. */
@@ -3687,6 +3841,8 @@ export interface Start {
 export interface StartPipeline {
   /** Adds to what binds, as a list or a map. */
   add_constraints?: unknown;
+  /** What was considered and not taken, and why not. */
+  alternatives?: string[];
   /** What this receiver must do. */
   ask?: string | null;
   /** What was taken for granted and not checked. */
@@ -3709,6 +3865,8 @@ export interface StartPipeline {
   deadline?: Timestamp | null;
   /** Decisions that are new. */
   decisions?: SaidDecision[];
+  /** Cases that were seen and left for later. */
+  deferred?: string[];
   /** What is wanted back; a result that does not fit is refused. */
   expected_output?: ExpectedOutput | null;
   /** Who sends it. A task is handed on by its owner. */
@@ -3733,6 +3891,8 @@ export interface StartPipeline {
   project?: Project | null;
   /** Lets the claim count only once the receiver has repeated what binds it. */
   read_back?: boolean;
+  /** What was chosen, as `/v1/assemble` gives it. */
+  reading?: Reading | null;
   /** References of gaps that are resolved now. */
   resolved_gaps?: string[];
   /** How far the task is: what is done, what remains. */
@@ -4131,6 +4291,9 @@ export type TrimReason = {
 } | {
   why: "role";
 };
+
+/** Who stands behind a part, from the least to the most trusted. */
+export type Trust = "environment" | "tool" | "agent" | "operator" | (string & {});
 
 /** A reference that could not be followed. */
 export interface Unresolved {

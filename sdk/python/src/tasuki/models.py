@@ -67,6 +67,7 @@ Permission: TypeAlias = Literal[
 ]
 Policy: TypeAlias = Literal["any", "least_loaded", "most_reliable", "round_robin", "sticky"]
 Priority: TypeAlias = Literal["high", "normal", "low"]
+PromptStyle: TypeAlias = Literal["markdown", "xml", "messages"]
 Purpose: TypeAlias = Literal["bearer", "join"]
 QuestionKind: TypeAlias = Literal["input", "authorization"]
 Reason: TypeAlias = Literal["only_choice", "best", "turn", "key", "no_key", "last_resort"]
@@ -75,6 +76,7 @@ Rung: TypeAlias = Literal["full", "listed", "stub", "summary"]
 Standing: TypeAlias = Literal["active", "deregistered", "draining"]
 Strategy: TypeAlias = Literal["full", "lazy", "summary_refs", "priority"]
 TaintPolicy: TypeAlias = Literal["flag", "block"]
+Trust: TypeAlias = Literal["environment", "tool", "agent", "operator"]
 Until: TypeAlias = Literal["claimed", "input_required", "settled"]
 WarningCode: TypeAlias = Literal[
     "raw_log", "finished_reasoning", "copy_of_source", "large_base", "inexact_count"
@@ -178,6 +180,8 @@ class Amend(Model):
 
     add_constraints: Any = None
     """Adds to what binds, as a list or a map."""
+    alternatives: list[str] = Field(default_factory=list)
+    """What was considered and not taken, and why not."""
     ask: str | None = None
     """What this receiver must do."""
     assumptions: list[str] = Field(default_factory=list)
@@ -193,6 +197,8 @@ class Amend(Model):
     """The address of the list of what was passed, as `/v1/assemble` gives it."""
     decisions: list[SaidDecision] = Field(default_factory=list)
     """Decisions that are new."""
+    deferred: list[str] = Field(default_factory=list)
+    """Cases that were seen and left for later."""
     expected_output: ExpectedOutput | None = None
     """What is wanted back; a result that does not fit is refused."""
     expires_in_ms: int | None = None
@@ -212,6 +218,8 @@ class Amend(Model):
     """Another payload; the same one without it."""
     read_back: bool | None = None
     """Lets the claim count only once the receiver has repeated what binds it."""
+    reading: Reading | None = None
+    """What was chosen, as `/v1/assemble` gives it."""
     resolved_gaps: list[str] = Field(default_factory=list)
     """References of gaps that are resolved now."""
     state: TaskProgress | None = None
@@ -348,6 +356,8 @@ class Assemble(Model):
 
     add_constraints: Any = None
     """Adds to what binds, as a list or a map."""
+    alternatives: list[str] = Field(default_factory=list)
+    """What was considered and not taken, and why not."""
     ask: str | None = None
     """What this receiver must do."""
     assumptions: list[str] = Field(default_factory=list)
@@ -362,6 +372,8 @@ class Assemble(Model):
     """The address of the list of what was passed, as `/v1/assemble` gives it."""
     decisions: list[SaidDecision] = Field(default_factory=list)
     """Decisions that are new."""
+    deferred: list[str] = Field(default_factory=list)
+    """Cases that were seen and left for later."""
     expected_output: ExpectedOutput | None = None
     """What is wanted back; a result that does not fit is refused."""
     from_agent: AgentId
@@ -385,10 +397,14 @@ class Assemble(Model):
     """Memories that the receiver can fetch."""
     open_decisions: list[str | Question] = Field(default_factory=list)
     """Questions that are new and that somebody must decide."""
+    payload: dict[str, Any] | None = Field(default_factory=dict)
+    """What is to be sent with it, so that room is kept for it."""
     project: Project | None = None
     """Where to look for memories, besides those of the sender and of the task."""
     read_back: bool | None = None
     """Lets the claim count only once the receiver has repeated what binds it."""
+    reading: Reading | None = None
+    """What was chosen, as `/v1/assemble` gives it."""
     reserved_system_prompt: int | None = None
     """What of that the receiver needs for its system prompt, and for its work."""
     reserved_work: int | None = None
@@ -844,13 +860,30 @@ class Constraint(Model):
 
 
 class ContextItem(Model):
+    about: str | None = None
+    """What it is about, in one line."""
+    by: str | None = None
+    """Who wrote it."""
+    excerpts: list[Excerpt] = Field(default_factory=list)
+    """Parts of it, in the order in which they stand in it."""
     form: Form | str
     id: str
+    kind: str | None = None
+    """What it is: `log`, `code`, `decision`."""
+    lead: str | None = None
+    """What is said before its parts, such as the names of a table's columns."""
+    of: int | None = None
+    """How many parts it has."""
     pinned: bool | None = None
     """It is never left out, whatever the budget of who reads it."""
     revision: int | None = None
     text: str | None = None
+    """All of it, or its summary."""
     title: str | None = None
+    tokens: int | None = None
+    """How many tokens all of it is."""
+    trust: Trust | str | None = None
+    """Who stands behind what it says, if not an agent."""
 
 
 class Contract(Model):
@@ -1114,6 +1147,8 @@ class Demoted(Model):
     fetch: str
     """Where all of it is."""
     id: str
+    name: str | None = None
+    """Its short name in the text."""
     parts: list[Any] | None = Field(default_factory=list)
     """How many parts of a long text were kept, of how many."""
     reason: TrimReason
@@ -1125,6 +1160,8 @@ class Dropped(Model):
     fetch: str | None = None
     """Where it is. Absent for lines of the envelope, which the receiver has."""
     id: str
+    name: str | None = None
+    """By which the receiver can ask for it."""
     reason: TrimReason
     revision: int
     tokens: int
@@ -1192,6 +1229,8 @@ class Envelope(Model):
     action: Action | str = "request"
     after: After | None = None
     """The tasks whose results come with it: it waits until so many of them have one."""
+    alternatives: list[str] = Field(default_factory=list)
+    """What was considered and not taken, and why not."""
     ask: str | None = None
     """What this receiver must do."""
     asked_to: Target | None = None
@@ -1212,6 +1251,8 @@ class Envelope(Model):
     """When the work must be finished."""
     decisions: list[Decision] = Field(default_factory=list)
     """What was decided, the oldest first. Inherited."""
+    deferred: list[str] = Field(default_factory=list)
+    """Cases that were seen and left for later."""
     envelope_version: str
     """`major.minor`; only the major decides compatibility."""
     expected_output: ExpectedOutput | None = None
@@ -1241,6 +1282,8 @@ class Envelope(Model):
     """The address of the envelope before this one."""
     prompt_tokens: int | None = None
     """How many tokens what a receiver reads may have. Inherited."""
+    reading: Reading | None = None
+    """What assembly chose, so that every reader gets the text that the sender saw."""
     signed: Signed | None = None
     """The sender's signature over what is its own in here."""
     state: TaskProgress | None = None
@@ -1255,6 +1298,8 @@ class Envelope(Model):
 
 
 class EnvelopePreview(Model):
+    alternatives: list[str] = Field(default_factory=list)
+    """What was considered and not taken, and why not."""
     ask: str | None = None
     """What this receiver must do."""
     assumptions: list[str] = Field(default_factory=list)
@@ -1266,6 +1311,8 @@ class EnvelopePreview(Model):
     """The address of the list of everything that could have been passed."""
     decisions: list[Decision] = Field(default_factory=list)
     """What was decided, the oldest first. Inherited."""
+    deferred: list[str] = Field(default_factory=list)
+    """Cases that were seen and left for later."""
     expected_output: ExpectedOutput | None = None
     gaps: list[Gap] = Field(default_factory=list)
     """References that could not be resolved. Inherited until somebody resolves them."""
@@ -1280,6 +1327,8 @@ class EnvelopePreview(Model):
     """Questions that nobody has decided yet. Inherited until somebody does."""
     prompt_tokens: int | None = None
     """How many tokens what a receiver reads may have. Inherited."""
+    reading: Reading | None = None
+    """What assembly chose, so that every reader gets the text that the sender saw."""
     state: TaskProgress | None = None
     summary: str | None = None
     """What the task is about now, in a few sentences."""
@@ -1328,6 +1377,16 @@ class Event(Model):
 
 class Events(Model):
     events: list[Event]
+
+
+class Excerpt(Model):
+    """A part of a text, as it stands there."""
+
+    label: str | None = None
+    """What it belongs to, such as the file of a diff's hunk."""
+    part: int
+    """Its place among the parts of the text, from 1."""
+    text: str
 
 
 class ExpectedOutput(Model):
@@ -1435,6 +1494,8 @@ class FollowUp(Model):
     """Adds to what binds, as a list or a map."""
     after: After | None = None
     """Tasks that must have a result before this can be claimed."""
+    alternatives: list[str] = Field(default_factory=list)
+    """What was considered and not taken, and why not."""
     approvers: list[AgentId] = Field(default_factory=list)
     """Who may approve it: nobody else then, and each of them is told that it waits. Neither
     the sender nor the receiver."""
@@ -1465,6 +1526,8 @@ class FollowUp(Model):
     """When the work must be finished; past it the handoff is dead-lettered."""
     decisions: list[SaidDecision] = Field(default_factory=list)
     """Decisions that are new."""
+    deferred: list[str] = Field(default_factory=list)
+    """Cases that were seen and left for later."""
     envelope_version: str | None = None
     """The version that the sender speaks. Members that are not known here are kept if it is a
     newer minor, and are a mistake otherwise."""
@@ -1504,6 +1567,8 @@ class FollowUp(Model):
     """0 to 9; higher is claimed first. 5 by default."""
     read_back: bool | None = None
     """Lets the claim count only once the receiver has repeated what binds it."""
+    reading: Reading | None = None
+    """What was chosen, as `/v1/assemble` gives it."""
     resolved_gaps: list[str] = Field(default_factory=list)
     """References of gaps that are resolved now."""
     route: Route | None = None
@@ -1937,6 +2002,8 @@ class JoinedTask(Model):
 
 class Kept(Model):
     id: str
+    name: str | None = None
+    """Its short name in the text, such as `m3`."""
     pinned: bool | None = None
     revision: int
     rung: Rung | str
@@ -1956,6 +2023,18 @@ class Key(Model):
     key: IdempotencyKey
     request: Hash
     """The hash of the request's body: the same key with another body is a conflict."""
+
+
+class LeftOut(Model):
+    """What was left out before there was anything to render: of what an envelope only refers
+    to."""
+
+    items: int
+    kinds: dict[str, Any] = Field(default_factory=dict)
+    """How many of each kind."""
+    lines: int | None = None
+    """Lines of the state and the history."""
+    tokens: int
 
 
 class Length(Model):
@@ -2180,6 +2259,8 @@ class Offer(Model):
     """Adds to what binds, as a list or a map."""
     after: After | None = None
     """Tasks that must have a result before this can be claimed."""
+    alternatives: list[str] = Field(default_factory=list)
+    """What was considered and not taken, and why not."""
     approvers: list[AgentId] = Field(default_factory=list)
     """Who may approve it: nobody else then, and each of them is told that it waits. Neither
     the sender nor the receiver."""
@@ -2214,6 +2295,8 @@ class Offer(Model):
     """When the work must be finished; past it the handoff is dead-lettered."""
     decisions: list[SaidDecision] = Field(default_factory=list)
     """Decisions that are new."""
+    deferred: list[str] = Field(default_factory=list)
+    """Cases that were seen and left for later."""
     envelope_version: str | None = None
     """The version that the sender speaks. Members that are not known here are kept if it is a
     newer minor, and are a mistake otherwise."""
@@ -2262,6 +2345,8 @@ class Offer(Model):
     """What a new task belongs to. Tasks below it belong there too."""
     read_back: bool | None = None
     """Lets the claim count only once the receiver has repeated what binds it."""
+    reading: Reading | None = None
+    """What was chosen, as `/v1/assemble` gives it."""
     resolved_gaps: list[str] = Field(default_factory=list)
     """References of gaps that are resolved now."""
     route: Route | None = None
@@ -2650,16 +2735,43 @@ class ProjectState(Model):
 class Prompt(Model):
     """An envelope as a model reads it."""
 
+    assembled_tokens: int
+    """How many tokens of it are the assembled text, which is the same for every reader with
+    room for it; the rest is about this handoff and this claim."""
+    bound: int | None = None
+    """How many tokens it could have; absent if nothing bounds it."""
     exact: bool
     """Whether that is the count itself and not an upper bound."""
     fetch: list[str] = Field(default_factory=list)
     """Where the rest of what the envelope did not pass whole is. Fetches from here are counted
     as the handoff's `trim_regret`."""
+    left_out: LeftOut | None = None
+    """What is not in the text."""
+    messages: list[PromptMessage] = Field(default_factory=list)
+    """The same as a message for the system and one for the user, if `form` is `messages`."""
+    missing: list[str] = Field(default_factory=list)
+    """The ids of what is not in it at all."""
+    names: dict[str, Any] = Field(default_factory=dict)
+    """What each short name in the text stands for."""
     prompt: str
+    shortened: bool | None = None
+    """Whether the assembled text is less than what its sender saw, for lack of room."""
+    texts_left_out: int | None = None
+    """How many texts about the handoff and the claim are cut or left out."""
     token_count: int
+    tokenizer: Tokenizer
+    """What it was counted in."""
 
     def __str__(self) -> str:
         return self.prompt
+
+
+class PromptMessage(Model):
+    """One message of a prompt."""
+
+    content: str
+    role: str
+    """`system` or `user`."""
 
 
 class Publication(Model):
@@ -2669,6 +2781,8 @@ class Publication(Model):
     """What the receiver should do with it; a first offer is a `request`."""
     add_constraints: Any = None
     """Adds to what binds, as a list or a map."""
+    alternatives: list[str] = Field(default_factory=list)
+    """What was considered and not taken, and why not."""
     approvers: list[AgentId] = Field(default_factory=list)
     """Who may approve it: nobody else then. Neither the sender nor a receiver."""
     ask: str | None = None
@@ -2691,6 +2805,8 @@ class Publication(Model):
     """When it must be claimed and done at the latest."""
     decisions: list[SaidDecision] = Field(default_factory=list)
     """Decisions that are new."""
+    deferred: list[str] = Field(default_factory=list)
+    """Cases that were seen and left for later."""
     expected_output: ExpectedOutput | None = None
     """What is wanted back; a result that does not fit is refused."""
     expires_in_ms: int | None = None
@@ -2725,6 +2841,8 @@ class Publication(Model):
     """What the task belongs to."""
     read_back: bool | None = None
     """Lets the claim count only once the receiver has repeated what binds it."""
+    reading: Reading | None = None
+    """What was chosen, as `/v1/assemble` gives it."""
     receivers: list[AgentId] | None = Field(default_factory=list)
     """Who gets it; without them, whoever subscribes to the channel."""
     resolved_gaps: list[str] = Field(default_factory=list)
@@ -2815,6 +2933,26 @@ class ReadBack(Model):
     """The address of the expected output, if there is one."""
 
 
+class Reading(Model):
+    """What assembly chose. The items themselves, and the parts of them, are the envelope's
+    `context`."""
+
+    budget: int | None = None
+    """What the whole prompt may have, with what a claim adds."""
+    left_out: LeftOut | None = None
+    """What was left out then."""
+    mark: str
+    """What the broker's lines begin with."""
+    order: list[str]
+    """The steps that were taken, in order: `l3` is the fourth line of the brief, `s2`, `u2`,
+    `w2` the line, the summary and the whole of item m2, `p2.5` its fifth part."""
+    strategy: Strategy | str
+    token_count: int
+    """How many tokens the text is."""
+    tokenizer: Tokenizer
+    """What it was counted in."""
+
+
 class ReadyView(Model):
     """What can be started now, and what holds back the rest."""
 
@@ -2843,6 +2981,8 @@ class Receipt(Model):
     """As much as the strategy passes of an item."""
     manifest_hash: Hash
     """The address of the list of everything that there is."""
+    reserved_claim: int = 0
+    """What is kept free for what a claim adds: who sends it, the payload, earlier attempts."""
     reserved_system_prompt: int
     reserved_work: int
     strategy: Strategy | str
@@ -3193,6 +3333,8 @@ class Rule(Model):
 class Said(Model):
     add_constraints: Any = None
     """Adds to what binds, as a list or a map."""
+    alternatives: list[str] = Field(default_factory=list)
+    """What was considered and not taken, and why not."""
     ask: str | None = None
     """What this receiver must do."""
     assumptions: list[str] = Field(default_factory=list)
@@ -3207,6 +3349,8 @@ class Said(Model):
     """The address of the list of what was passed, as `/v1/assemble` gives it."""
     decisions: list[SaidDecision] = Field(default_factory=list)
     """Decisions that are new."""
+    deferred: list[str] = Field(default_factory=list)
+    """Cases that were seen and left for later."""
     expected_output: ExpectedOutput | None = None
     """What is wanted back; a result that does not fit is refused."""
     gaps: list[str | NewGap] = Field(default_factory=list)
@@ -3221,6 +3365,8 @@ class Said(Model):
     """Questions that are new and that somebody must decide."""
     read_back: bool | None = None
     """Lets the claim count only once the receiver has repeated what binds it."""
+    reading: Reading | None = None
+    """What was chosen, as `/v1/assemble` gives it."""
     resolved_gaps: list[str] = Field(default_factory=list)
     """References of gaps that are resolved now."""
     state: TaskProgress | None = None
@@ -3283,6 +3429,8 @@ class Send(Model):
     """Adds to what binds, as a list or a map."""
     after: After | None = None
     """Tasks that must have a result before this can be claimed."""
+    alternatives: list[str] = Field(default_factory=list)
+    """What was considered and not taken, and why not."""
     approvers: list[AgentId] = Field(default_factory=list)
     """Who may approve it: nobody else then, and each of them is told that it waits. Neither
     the sender nor the receiver."""
@@ -3317,6 +3465,8 @@ class Send(Model):
     """When the work must be finished; past it the handoff is dead-lettered."""
     decisions: list[SaidDecision] = Field(default_factory=list)
     """Decisions that are new."""
+    deferred: list[str] = Field(default_factory=list)
+    """Cases that were seen and left for later."""
     envelope_version: str | None = None
     """The version that the sender speaks. Members that are not known here are kept if it is a
     newer minor, and are a mistake otherwise."""
@@ -3365,6 +3515,8 @@ class Send(Model):
     """What a new task belongs to. Tasks below it belong there too."""
     read_back: bool | None = None
     """Lets the claim count only once the receiver has repeated what binds it."""
+    reading: Reading | None = None
+    """What was chosen, as `/v1/assemble` gives it."""
     resolved_gaps: list[str] = Field(default_factory=list)
     """References of gaps that are resolved now."""
     route: Route | None = None
@@ -3568,6 +3720,8 @@ class StartPipeline(Model):
 
     add_constraints: Any = None
     """Adds to what binds, as a list or a map."""
+    alternatives: list[str] = Field(default_factory=list)
+    """What was considered and not taken, and why not."""
     ask: str | None = None
     """What this receiver must do."""
     assumptions: list[str] = Field(default_factory=list)
@@ -3588,6 +3742,8 @@ class StartPipeline(Model):
     """When it must be claimed and done at the latest."""
     decisions: list[SaidDecision] = Field(default_factory=list)
     """Decisions that are new."""
+    deferred: list[str] = Field(default_factory=list)
+    """Cases that were seen and left for later."""
     expected_output: ExpectedOutput | None = None
     """What is wanted back; a result that does not fit is refused."""
     from_agent: AgentId
@@ -3612,6 +3768,8 @@ class StartPipeline(Model):
     """What the task belongs to."""
     read_back: bool | None = None
     """Lets the claim count only once the receiver has repeated what binds it."""
+    reading: Reading | None = None
+    """What was chosen, as `/v1/assemble` gives it."""
     resolved_gaps: list[str] = Field(default_factory=list)
     """References of gaps that are resolved now."""
     state: TaskProgress | None = None
