@@ -402,6 +402,9 @@ impl ChangeRegistry {
             | RegistryWish::RevokeToken(_)
             | RegistryWish::SetTenant(_)
             | RegistryWish::SetLimits { .. }
+            | RegistryWish::Pause { .. }
+            | RegistryWish::Resume { .. }
+            | RegistryWish::DeclarePipeline(_)
             | RegistryWish::NoteDenied { .. } => None,
         }
     }
