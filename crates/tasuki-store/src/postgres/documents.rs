@@ -317,12 +317,12 @@ impl Node {
         // The length of a body is known without reading it.
         let sql = format!(
             "SELECT k.document, k.revision, k.erased, k.body FROM ( \
-                 SELECT d.data AS document, r.data AS revision, r.erased, r.body, d.at, \
-                     sum(octet_length(r.body)) OVER (ORDER BY d.at DESC) AS bytes \
-                 FROM document d JOIN document_revision r ON r.document = d.id \
-                 WHERE {} AND r.revision = \
-                     (SELECT max(revision) FROM document_revision WHERE document = d.id) \
-                 ORDER BY d.at DESC LIMIT {max}) k \
+                 SELECT f.*, sum(octet_length(f.body)) OVER (ORDER BY f.at DESC) AS bytes FROM ( \
+                     SELECT d.data AS document, r.data AS revision, r.erased, r.body, d.at \
+                     FROM document d JOIN document_revision r ON r.document = d.id \
+                     WHERE {} AND r.revision = \
+                         (SELECT max(revision) FROM document_revision WHERE document = d.id) \
+                     ORDER BY d.at DESC LIMIT {max}) f) k \
              WHERE coalesce(k.bytes, 0) <= {bytes} ORDER BY k.at DESC",
             all.sql
         );
