@@ -4262,7 +4262,12 @@ export interface TokenInfo {
   token_id: TokenId;
 }
 
-/** The receiver's tokenizer: o200k_base, cl100k_base, or unknown. */
+/**
+ * The receiver's tokenizer: o200k_base or cl100k_base, which are counted exactly; a family of
+ * models (llama, qwen, deepseek, mistral, cohere, gemma, claude, gemini), which is estimated
+ * on the safe side; o200k_base with a factor that you have measured, such as o200k_base*1.18;
+ * or unknown.
+ */
 export type Tokenizer = string;
 
 export interface Tokens {
