@@ -311,6 +311,9 @@ impl<'a> Page<'a> {
                 return Err(too_small(token_count, base.largest(LARGEST)));
             }
             if fits(token_count) {
+                // The whole text is what everything needs, where it was rendered.
+                let whole_text = prefix == self.steps.len();
+                let everything = if whole_text { everything.max(token_count) } else { everything };
                 return Ok(Fitted {
                     stable,
                     rest,

@@ -40,23 +40,23 @@ pub fn cut(text: &str) -> Cut {
     }
     if let Some((lead, rows)) = records(text) {
         let units = lines(&rows);
-        return grouped(Some(lead), rows, units, Vec::new());
+        return grouped(Some(lead), rows, units, &[]);
     }
     if estimate(text) <= WHOLE_TOKENS {
-        return grouped(None, text.to_owned(), vec![0..text.len()], Vec::new());
+        return grouped(None, text.to_owned(), std::iter::once(0..text.len()).collect(), &[]);
     }
     if let Some(units) = json_units(text) {
-        return grouped(None, text.to_owned(), units, Vec::new());
+        return grouped(None, text.to_owned(), units, &[]);
     }
     if is_diff(text) {
         let (units, labels) = hunks(text);
-        return grouped(None, text.to_owned(), units, labels);
+        return grouped(None, text.to_owned(), units, &labels);
     }
     if let Some(at) = table_head(text) {
         let (head, rows) = text.split_at(at);
-        return grouped(Some(head.to_owned()), rows.to_owned(), lines(rows), Vec::new());
+        return grouped(Some(head.to_owned()), rows.to_owned(), lines(rows), &[]);
     }
-    grouped(None, text.to_owned(), blocks(text), Vec::new())
+    grouped(None, text.to_owned(), blocks(text), &[])
 }
 
 /// Puts small neighbouring units together.
@@ -64,7 +64,7 @@ fn grouped(
     lead: Option<String>,
     text: String,
     units: Vec<Range<usize>>,
-    labels: Vec<Option<String>>,
+    labels: &[Option<String>],
 ) -> Cut {
     let mut parts: Vec<Range<usize>> = Vec::new();
     let mut named: Vec<Option<String>> = Vec::new();
@@ -241,8 +241,7 @@ fn hunks(text: &str) -> (Vec<Range<usize>>, Vec<Option<String>>) {
             (in_head, first) = (true, true);
             true
         } else if words.starts_with("@@ ") {
-            let own = !std::mem::replace(&mut in_head, false) || !std::mem::take(&mut first);
-            own
+            !std::mem::replace(&mut in_head, false) || !std::mem::take(&mut first)
         } else {
             false
         };
