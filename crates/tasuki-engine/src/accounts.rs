@@ -43,6 +43,9 @@ pub struct NewToken {
     pub expires_in_ms: Option<u64>,
 }
 
+/// So many steps of validation cost a thousandth of a request.
+const STEPS_PER_THOUSANDTH: u64 = 100;
+
 /// A token with its text, which is shown this once.
 #[derive(Debug, Clone)]
 pub struct Issued {
@@ -74,6 +77,18 @@ impl Engine {
             message: format!("tenant {tenant} makes more than {rate} requests in a second"),
             retry_after_ms,
         })
+    }
+
+    /// Charges a tenant that has a rate for steps of validation, as if it had made more requests.
+    pub(crate) fn charge(&self, tenant: &str, steps: u64) {
+        if let Ok(tenant) = tenant.parse() {
+            self.rates.charge(&tenant, steps / STEPS_PER_THOUSANDTH);
+        }
+    }
+
+    /// How many pieces of work that need the processor are being done.
+    pub fn working(&self) -> usize {
+        self.pool.working()
     }
 
     /// Writes into the audit log that somebody known tried what it may not do.

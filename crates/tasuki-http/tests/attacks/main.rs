@@ -9,4 +9,5 @@ mod support;
 
 mod claims;
 mod grants;
+mod schemas;
 mod signatures;
