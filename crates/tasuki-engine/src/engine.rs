@@ -569,7 +569,6 @@ impl Engine {
         metadata: Object,
         below: Below,
     ) -> Result<Arc<Task>, Error> {
-        self.check_payload(&payload)?;
         let letter = self.look(Needs::task(id)).await?.task(id).and_then(|task| task.last);
         let open_below = match below {
             Below::LetGo => None,

@@ -273,7 +273,6 @@ impl Engine {
             criteria: &request.criteria,
             done: request.action == Action::Completed,
         };
-        self.check_payload(&request.payload)?;
         let handoff = held_in(sight, id, by)?;
         let agreement = &handoff.contract.agreement;
         // What was agreed is in the envelope, and what follows is built on it.

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use serde_json::Value;
 use tasuki_core::canonical::Body;
 use tasuki_core::commands::{self, Command, DocumentWish, Erasable, Erase, Write};
 use tasuki_core::document::ranking::{Question, rank};
@@ -12,9 +13,10 @@ use tasuki_core::document::{Content, Document, Kind, Priority, Scope};
 use tasuki_core::envelope::Payload;
 use tasuki_core::event::{Actor, Key};
 use tasuki_core::ids::TENANT_DEFAULT;
+use tasuki_core::redact::redact;
 use tasuki_core::registry::rules::Permission;
 use tasuki_core::report::Note;
-use tasuki_core::secrets::Finding;
+use tasuki_core::secrets::{Finding, Policy};
 use tasuki_core::{AgentId, DocumentId, Position, Refusal};
 use tasuki_protocol::EditMemory;
 use tasuki_store::{COMMANDS_MAX, DocumentFilter, Done, KeptDocument};
@@ -23,8 +25,10 @@ use crate::desk::Desk;
 use crate::engine::Engine;
 use crate::error::{Error, invalid};
 use crate::keys;
-use crate::operations::asked;
+use crate::operations::{self, Facts, asked};
 
+/// The operation by which a failure is reported.
+const FAILS: &str = "handoff_fail";
 /// How many memories one listing or search returns at most: they come with their texts.
 pub const MEMORIES_MAX: usize = 100;
 /// How often an edit that named no revision is made anew on top of somebody else's.
@@ -94,7 +98,25 @@ impl Engine {
         Ok(findings)
     }
 
-    /// The same for what is handed on and handed back.
+    /// The same for a whole request, of which anything may be stored. A failure is reported without the
+    /// secrets in it: that it is told at all matters more.
+    pub(crate) fn no_secrets(&self, facts: &Facts, asked: &mut Value) -> Result<(), Error> {
+        if matches!(facts.kind, operations::Kind::Reads) {
+            return Ok(());
+        }
+        if facts.name == FAILS && self.settings.secrets == Policy::Block {
+            if self.settings.secrets.check(asked).is_err() {
+                redact(asked);
+            }
+            return Ok(());
+        }
+        for finding in self.settings.secrets.check(asked)? {
+            tracing::warn!(path = %finding.path, kind = %finding.kind, "this looks like a secret");
+        }
+        Ok(())
+    }
+
+    /// The same for what an agent answers that work was delivered to.
     pub(crate) fn check_payload(&self, payload: &Payload) -> Result<(), Error> {
         for finding in self.settings.secrets.check_members(payload.members())? {
             tracing::warn!(path = %finding.path, kind = %finding.kind, "this looks like a secret");

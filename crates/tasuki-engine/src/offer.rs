@@ -441,7 +441,6 @@ impl Engine {
         let expires_at = place.limit.map_or(expires_at, |limit| limit.min(expires_at));
         let settled = self.settle(&place.from, &hop, &parts).await?;
         check_trust(&hop.payload, &place)?;
-        self.check_payload(&hop.payload)?;
         if let Some(signed) = &hop.signed {
             let said = authored(
                 &place.from,

@@ -143,7 +143,11 @@ fn responses(route: &Binding, generator: &mut SchemaGenerator) -> Value {
     }
     let mut by_status: std::collections::BTreeMap<u16, Vec<&str>> = Default::default();
     let own: Vec<_> = route.entry.errors().collect();
-    for code in own.iter().chain(body_errors(route)).chain(COMMON_ERRORS) {
+    let stores: &[Code] = match entry.facts.kind {
+        Kind::Reads => &[],
+        Kind::Brings | Kind::Finishes | Kind::Manages => &[Code::SecretFound],
+    };
+    for code in own.iter().chain(body_errors(route)).chain(stores).chain(COMMON_ERRORS) {
         by_status.entry(code.status()).or_default().push(code.as_str());
     }
     for (status, mut codes) in by_status {

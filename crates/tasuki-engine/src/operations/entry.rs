@@ -162,14 +162,18 @@ impl Entry {
     pub fn asked<T: DeserializeOwned + 'static>(
         &self,
         given: Given<'_>,
-        first: impl FnOnce(&Value) -> Result<(), Problem>,
+        first: impl FnOnce(&mut Value) -> Result<(), Problem>,
     ) -> Result<T, Problem> {
         let every = |value: &Value| self.every_fault(value);
         let form = Form { members: self.members(), every: &every };
         match given {
             Given::Query(text) => read::query(text, &form),
             Given::Json(bytes) => read::request(bytes, &form, first),
-            Given::Value(value) => first(value).and_then(|()| read::plain(value, &form)),
+            Given::Value(value) => {
+                let mut value = value.clone();
+                first(&mut value)?;
+                read::plain(&value, &form)
+            }
         }
     }
 
@@ -190,7 +194,11 @@ fn at_a_desk<O: Operation>(
     given: Given<'_>,
 ) -> Result<Running, Problem> {
     let on = O::On::read(on)?;
-    let asked: O::In = entry.asked(given, |asked| Ok(O::first(&desk, asked)?))?;
+    let asked: O::In = entry.asked(given, |asked| {
+        // Every text that may be stored comes by here, whatever it is for.
+        desk.engine.no_secrets(&entry.facts, asked)?;
+        Ok(O::first(&desk, asked)?)
+    })?;
     Ok(async move { O::run(&desk, on, asked).await.map(Reply::of) }.boxed())
 }
 
