@@ -258,6 +258,10 @@ impl Desk {
     /// Whether the caller looks after an agent, by its full name. What belongs to others is not
     /// there.
     pub(crate) fn looks_after(&self, agent: &AgentId) -> Result<(), Error> {
+        self.looks_after_by(Permission::Administer, agent)
+    }
+
+    fn looks_after_by(&self, permission: Permission, agent: &AgentId) -> Result<(), Error> {
         let own = self.caller.agent() == Some(agent);
         let tenant = self.caller.tenant();
         let within = agent.tenant() == tenant.as_str() || self.caller.is_operator();
@@ -271,7 +275,7 @@ impl Desk {
         if own {
             return Ok(());
         }
-        self.caller.must(Permission::Administer, Some(agent.name()))
+        self.caller.must(permission, Some(agent.name()))
     }
 
     fn administered(&self, named: &AgentId) -> Result<AgentId, Error> {
@@ -323,7 +327,12 @@ impl Desk {
         named: &AgentId,
         standing: Standing,
     ) -> Result<Arc<Agent>, Error> {
-        let agent = self.named(named)?;
+        let permission = match standing {
+            Standing::Active | Standing::Draining => Permission::Operate,
+            Standing::Deregistered => Permission::Administer,
+        };
+        let agent = self.caller.agent_named(named);
+        self.looks_after_by(permission, &agent)?;
         let wish = RegistryWish::SetStanding { agent: agent.clone(), standing };
         self.engine.change(&self.caller, vec![wish]).await?;
         self.engine.known_agent(&agent)

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tasuki_core::ids::{Project, TenantId};
 use tasuki_core::registry::Agent;
 pub use tasuki_core::registry::grant::ShownBy;
+use tasuki_core::registry::grant::lacking;
 use tasuki_core::registry::rules::{self, Effect, Permission, Rule, Wish};
 use tasuki_core::{AgentId, Capability, Target};
 
@@ -46,8 +47,9 @@ impl Known {
     /// nothing away.
     fn is_whole(&self) -> bool {
         let takes_nothing = |token: &Vec<Rule>| {
-            let all = token.contains(&Rule::everything());
-            *token == self.rules || (all && token.iter().all(|r| r.effect == Effect::Allow))
+            let mut denials = token.iter().filter(|rule| rule.effect == Effect::Deny);
+            denials.all(|denial| self.rules.contains(denial))
+                && lacking(token, &self.rules).is_none()
         };
         self.token_rules.as_ref().is_none_or(takes_nothing)
     }
@@ -208,7 +210,7 @@ impl Caller {
     /// Whether the caller has a permission at all, towards whatever it may be.
     pub(crate) fn must_somewhere(&self, permission: Permission) -> Result<(), Error> {
         let allows = |rules: &[Rule]| {
-            let about = |rule: &Rule| rule.permissions.contains(&permission);
+            let about = |rule: &Rule| rule.names(permission);
             rules.iter().any(|rule| rule.effect == Effect::Allow && about(rule))
         };
         match self {

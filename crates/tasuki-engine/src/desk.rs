@@ -473,17 +473,24 @@ impl Desk {
             let handoff = handoff_in(&sight, id)?;
             // Whoever was named for it may do what it was named for, and nothing else.
             let task = sight.task_of(handoff);
+            let coordinates = task.is_some_and(|task| task.coordinator.as_ref() == Some(&by));
             let named = match permission {
-                Permission::Approve => handoff.contract.approvers.contains(&by),
-                Permission::Redrive => {
-                    task.is_some_and(|task| task.coordinator.as_ref() == Some(&by))
+                // Where approvers were named, it is them and nobody else who happens to coordinate;
+                // and nobody releases what it sends or receives itself.
+                Permission::Approve if handoff.contract.approvers.is_empty() => {
+                    let receives =
+                        matches!(&handoff.to, tasuki_core::Target::Agent(to) if *to == by);
+                    coordinates && handoff.from != by && !receives
                 }
+                Permission::Approve => handoff.contract.approvers.contains(&by),
+                Permission::Redrive => coordinates,
                 Permission::Send
                 | Permission::Claim
                 | Permission::Complete
                 | Permission::Read
                 | Permission::WriteMemory
                 | Permission::WriteSharedContext
+                | Permission::Operate
                 | Permission::Administer => false,
             };
             let allowed = named || self.caller.may(permission, Some(handoff.to.name()));

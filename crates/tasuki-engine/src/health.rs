@@ -33,8 +33,9 @@ impl TargetHealth {
 
 impl Desk {
     /// All targets of the caller's tenant that something is known of.
-    pub fn health(&self) -> Result<BTreeMap<Target, TargetHealth>, Error> {
+    pub async fn health(&self) -> Result<BTreeMap<Target, TargetHealth>, Error> {
         self.caller.must(Permission::Read, None)?;
+        self.engine.observed().await;
         let tenant = self.caller.tenant();
         let ours = |target: &Target| target.tenant() == tenant.as_str();
         let now = self.now();
@@ -68,7 +69,7 @@ impl Desk {
         if agent.tenant() != self.caller.tenant().as_str() {
             return Err(Refusal::AgentNotFound(agent).into());
         }
-        self.caller.must(Permission::Administer, Some(agent.name()))?;
+        self.caller.must(Permission::Operate, Some(agent.name()))?;
         let target = Target::Agent(agent);
         let wish = RegistryWish::SetLimits { target: target.clone(), limits };
         self.engine.change(&self.caller, vec![wish]).await?;

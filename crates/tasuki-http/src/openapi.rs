@@ -210,6 +210,7 @@ pub fn operations() -> Value {
             "kind": facts.kind.as_str(),
             "right": right,
             "permission": permission,
+            "roles": facts.right.roles().iter().map(|role| role.as_str()).collect::<Vec<_>>(),
             "waits": facts.waits,
             "streams": entry.is_streamed(),
             "idempotent": idempotent(&binding, &members),
@@ -245,7 +246,7 @@ fn right(right: Right) -> (&'static str, Option<String>) {
         Right::Has(permission) => ("has", Some(permission.to_string())),
         Right::Each(permission) => ("each", Some(permission.to_string())),
         Right::Decides(permission) => ("decides", Some(permission.to_string())),
-        Right::LooksAfter => ("looks_after", None),
+        Right::LooksAfter(permission) => ("looks_after", Some(permission.to_string())),
         Right::Operator => ("operator", None),
     }
 }

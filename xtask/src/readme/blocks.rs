@@ -32,12 +32,12 @@ pub(super) struct Expected {
     pub(super) kind: Kind,
 }
 
-/// Whether a document has commands that are to be run here. One with blocks of Python is run as a
-/// whole by the tests of the Python SDK.
+/// Whether a document has commands that are to be run here. One with blocks of Python or TypeScript
+/// is run as a whole by the tests of that SDK.
 pub(super) fn is_run_here(document: &str) -> anyhow::Result<bool> {
     let blocks = markdown::blocks(document)?;
     let has = |tag: &str| blocks.iter().any(|block| block.tag == tag);
-    Ok(has("sh") && !has("python"))
+    Ok(has("sh") && !has("python") && !has("ts"))
 }
 
 pub(super) fn steps(document: &str) -> anyhow::Result<Vec<Step>> {

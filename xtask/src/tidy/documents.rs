@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::markdown::{self, Block};
 
 const TAGS: &str = "`sh` (run), `text` or `text figures` (the output of the block before), \
-                    `python` (run by the tests of the SDK), `json`, `toml`, `http` (parsed), \
+                    `python` or `ts` (run by the tests of an SDK), `json`, `toml`, `http` (parsed), \
                     `… file=NAME` (written for later commands), `text picture`, or `console` after \
                     a line `<!-- not run: REASON -->`";
 const API: &str = "api/openapi.json";
@@ -37,11 +37,14 @@ fn wrong_blocks(path: &str, document: &str, api: &Value) -> Vec<String> {
     let mut findings = Vec::new();
     let mut before: Option<&Block<'_>> = None;
     // The whole document is then run by the tests of the SDK, which know fewer tags.
-    let by_sdk = blocks.iter().any(|block| block.tag == "python");
+    let by_sdk = blocks.iter().any(|block| ["python", "ts"].contains(&block.tag));
     for block in &blocks {
         if by_sdk && (block.file().is_some() || block.tag == "text figures") {
             let line = block.line - 1;
-            findings.push(format!("{path}:{line}: beside `python`, `{}` is not run", block.tag));
+            findings.push(format!(
+                "{path}:{line}: beside `python` or `ts`, `{}` is not run",
+                block.tag
+            ));
         }
         // Pages of the reference are made from the code; what they show are its signatures.
         let signature = block.tag == "py" && path.starts_with("docs/reference/");
@@ -62,9 +65,11 @@ fn fits(block: &Block<'_>, before: Option<&Block<'_>>, api: &Value) -> Result<()
     let whole =
         block.file().is_none_or(|name| block.tag == format!("{} file={name}", block.language()));
     match block.tag {
-        "sh" | "python" | "text picture" => Ok(()),
+        "sh" | "python" | "ts" | "text picture" => Ok(()),
         "text" | "text figures" => match before {
-            Some(before) if block.just_after && ["sh", "python"].contains(&before.tag) => Ok(()),
+            Some(before) if block.just_after && ["sh", "python", "ts"].contains(&before.tag) => {
+                Ok(())
+            }
             _ => Err("an output comes right after the commands that print it".to_owned()),
         },
         "console" => match reason {

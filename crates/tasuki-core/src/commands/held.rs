@@ -147,10 +147,13 @@ impl Stated for Held {
             | Act::ReadBack(_)
             | Act::Heartbeat
             | Act::Progress { .. }
-            | Act::Ask(_)
             | Act::Acknowledge { .. } => named,
             Act::Attach(_) => Footprint { brings_work: true, ..named },
-            Act::PutBack { .. } => Footprint { reservations: Changes::OfNamed, ..named },
+            // The claim ends, and with it what it was to show about its agent.
+            Act::Ask(_) => Footprint { breakers: Changes::OfNamed, ..named },
+            Act::PutBack { .. } => {
+                Footprint { breakers: Changes::OfNamed, reservations: Changes::OfNamed, ..named }
+            }
             Act::Complete { follow_ups, .. } => Footprint {
                 others: {
                     let mut others = offer::awaited(follow_ups);

@@ -153,6 +153,7 @@ impl Stated for ChangeRegistry {
                 if version.is_some_and(|expected| expected != last) {
                     return Err(Refusal::ManifestMoved { agent: agent.clone(), version: last });
                 }
+                may_bring_back(known, granter.as_ref(), agent)?;
                 let hash = manifest.hash;
                 body = Some(manifest);
                 vec![Change::ManifestPublished {
@@ -175,11 +176,13 @@ impl Stated for ChangeRegistry {
                 if own && found.held_back && standing == Standing::Active {
                     return Err(Refusal::HeldBack(agent.clone()));
                 }
+                may_bring_back(known, granter.as_ref(), agent)?;
                 let mut changes = Vec::new();
                 if standing == Standing::Deregistered {
                     released = Some(agent);
+                    // Nor does it come back by an invitation from before, or act by what it made.
                     changes.extend(tokens_with(known, now, |token| {
-                        token.purpose == Purpose::Bearer && token.agent == *agent
+                        token.agent == *agent || token.made_by.as_ref() == Some(agent)
                     }));
                 }
                 changes.push(Change::StandingSet { agent: agent.clone(), standing });
@@ -190,8 +193,9 @@ impl Stated for ChangeRegistry {
                 let mut rules = rules.as_ref().map(|rules| checked(rules)).transpose()?;
                 if let Some(granter) = &granter {
                     granter.may_change_keys(agent, None)?;
+                    // Whoever has the key has all of it, and not only what is new.
                     match &mut rules {
-                        Some(rules) => *rules = granted(known, granter, agent, rules)?,
+                        Some(rules) => *rules = handed_over(granter, rules)?,
                         None => granter.may_become(agent, rules_of(known, agent))?,
                     }
                 }
@@ -211,7 +215,8 @@ impl Stated for ChangeRegistry {
                         && known.token_counts(token, now)
                 };
                 let known_token = known.tokens.get(token).map(|token| &**token);
-                let rules = known_token.filter(fits).ok_or(Refusal::TokenRefused)?.rules.clone();
+                let invited = known_token.filter(fits).ok_or(Refusal::TokenRefused)?;
+                let rules = still_granted(known, invited, now)?;
                 let key = *key;
                 new_key(known, agent, key, now)?;
                 vec![
@@ -351,6 +356,45 @@ fn granted(
     checked(&granter.with_denials(rules))
 }
 
+/// Who was taken out comes back with all its rights, so whoever lets it back in grants them.
+fn may_bring_back(
+    known: &Registry,
+    granter: Option<&Granter<'_>>,
+    agent: &AgentId,
+) -> Result<(), Refusal> {
+    let out = known.agents.get(agent).filter(|it| it.standing == Standing::Deregistered);
+    match (out, granter) {
+        (Some(agent), Some(granter)) => granter.gives_all(&agent.rules),
+        (None, _) | (_, None) => Ok(()),
+    }
+}
+
+/// The rules that come with a key of an agent: whoever has it may do all of it.
+fn handed_over(granter: &Granter<'_>, rules: &[Rule]) -> Result<Vec<Rule>, Refusal> {
+    granter.covers(rules)?;
+    checked(&granter.with_denials(rules))
+}
+
+/// The rules of an invitation, which must still be its maker's to give: otherwise who loses a right
+/// gets it back by an invitation from before.
+fn still_granted(known: &Registry, invited: &Token, now: Timestamp) -> Result<Vec<Rule>, Refusal> {
+    let Some(maker) = &invited.made_by else { return Ok(invited.rules.clone()) };
+    let there = known.agents.get(maker).filter(|maker| maker.standing != Standing::Deregistered);
+    let made_by_key = match invited.made_from {
+        Some(Origin::Key(key)) => known.holder_of(key, now).is_some(),
+        Some(Origin::Token(_)) | None => true,
+    };
+    if there.is_none() || !made_by_key {
+        return Err(Refusal::TokenRefused);
+    }
+    let shown = invited.made_from.map(|from| match from {
+        Origin::Key(key) => ShownBy::Key(key),
+        Origin::Token(token) => ShownBy::Token(token),
+    });
+    let granter = Granter::new(known, maker, shown);
+    handed_over(&granter, &invited.rules).map_err(|_| Refusal::TokenRefused)
+}
+
 /// A token as it is issued: within what its maker may do, and with where it came from.
 fn issued(
     known: &Registry,
@@ -367,16 +411,12 @@ fn issued(
     match token.purpose {
         Purpose::Join => {
             granter.may_change_keys(&token.agent, None)?;
-            token.rules = granted(known, granter, &token.agent, &token.rules)?;
+            token.rules = handed_over(granter, &token.rules)?;
         }
-        // It allows at most what its agent may do, so either of them may be what the maker may do.
-        Purpose::Bearer if token.agent != *granter.agent => {
-            if granter.covers(&token.rules).is_err() {
-                granter.covers(rules_of(known, &token.agent))?;
-            }
-            token.rules = checked(&granter.with_denials(&token.rules))?;
+        Purpose::Bearer => {
+            let has = rules_of(known, &token.agent);
+            token.rules = checked(&granter.bearer(&token.agent, has, &token.rules)?)?;
         }
-        Purpose::Bearer => {}
     }
     // What a token makes to act with ends with it.
     if let (Purpose::Bearer, Some(Origin::Token(from))) = (token.purpose, token.made_from) {

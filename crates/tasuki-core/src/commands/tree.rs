@@ -30,6 +30,8 @@ impl Stated for SettleBelow {
             others: self.below.clone(),
             handoffs: &self.hops,
             returns: Returns::Again,
+            // What is cancelled may have been held, by an agent that was to show how it fares.
+            breakers: Changes::OfAny,
             reservations: Changes::OfAny,
             ..Footprint::default()
         }

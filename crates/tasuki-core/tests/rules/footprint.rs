@@ -97,7 +97,13 @@ impl<'w> Watched<'w> {
                 _ => true,
             };
             let brings = matches!(facts.enters, Enters::Offered(_))
-                || matches!(new.event, Event::TaskOpened(_) | Event::DocumentWritten(_));
+                || matches!(
+                    new.event,
+                    Event::TaskOpened(_)
+                        | Event::DocumentWritten(_)
+                        | Event::MessageSent { .. }
+                        | Event::Attached(_)
+                );
             if !known || !erased || (brings && !self.footprint.brings_work) {
                 self.complain(&new.event);
             }
@@ -291,12 +297,14 @@ fn stories() -> impl Strategy<Value = Vec<(Wide, u64)>> {
     proptest::collection::vec((wide(), pause_ms()), 1..80)
 }
 
+/// As many stories as a run of all tests has time for, or as many as `PROPTEST_CASES` asks for beyond.
+fn config() -> ProptestConfig {
+    let usual = ProptestConfig::default();
+    ProptestConfig { cases: usual.cases.max(2000), failure_persistence: None, ..usual }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 2000,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(config())]
 
     #[test]
     fn nothing_is_read_or_touched_outside_of_a_commands_footprint(story in stories()) {

@@ -13,6 +13,7 @@ mod epoch;
 mod follow_ups;
 mod footprint;
 mod golden;
+mod grants;
 mod lease;
 mod offer;
 mod order;

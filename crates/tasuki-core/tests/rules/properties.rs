@@ -158,8 +158,16 @@ impl Checked {
             // What was let go before has nothing to wait for.
             let held_back = cancel && parent.state == TaskState::DeadLettered;
             assert!(!held_back || live.rank().is_none(), "{live:?} can be claimed");
-            if let Some(hop) = parent.live.filter(|hop| task.under() == Some(*hop)) {
-                assert!(live.expires_at <= world.handoffs[&hop].expires_at, "{live:?}");
+            let hop = parent.live.filter(|hop| task.under() == Some(*hop));
+            let hop = hop.map(|hop| &world.handoffs[&hop]);
+            // A hop whose time is over is a dead letter but for the sweep, which holds back what a
+            // redrive below it brought. And what goes on under a hop that took the place of another
+            // keeps the time that it had.
+            let binds = |hop: &&Arc<Handoff>| {
+                hop.expires_at > self.stage.now && hop.offered_pos < task.intent_pos
+            };
+            if let Some(hop) = hop.filter(binds) {
+                assert!(live.expires_at <= hop.expires_at, "{live:?}");
             }
         }
     }
@@ -388,5 +396,5 @@ fn random_stories_go_every_way_there_is() {
     }
     moves.retain(|way| !RARE.contains(way));
     assert_eq!(moves, MOVES.iter().copied().collect(), "a way that no story goes is not tested");
-    assert_eq!(kinds.len(), 35, "a kind of event that no story has is not tested: {kinds:?}");
+    assert_eq!(kinds.len(), 36, "a kind of event that no story has is not tested: {kinds:?}");
 }

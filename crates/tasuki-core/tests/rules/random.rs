@@ -187,10 +187,9 @@ impl Op {
             }
             Self::CancelTask { task, by } => {
                 let (task, owner) = pick_task(stage, *task)?;
-                Command::by(
-                    who(*by, &owner),
-                    commands::CancelTask { task, reason: None, letter: None },
-                )
+                let known = &stage.world.tasks[&task];
+                let letter = known.last.filter(|_| known.live.is_none());
+                Command::by(who(*by, &owner), commands::CancelTask { task, reason: None, letter })
             }
             Self::Redrive { handoff } => {
                 let handoff = pick_handoff(stage, *handoff)?;

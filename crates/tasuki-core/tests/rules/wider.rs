@@ -2,6 +2,7 @@
 //! Random wishes of every kind there is: the usual ones of [`crate::random`], and all others.
 
 use proptest::prelude::*;
+use tasuki_core::breaker::{House, Limits};
 use tasuki_core::canonical::Body;
 use tasuki_core::commands::{
     self, Act, Command, DocumentWish, Erasable, Offer, OfferTask, OpenTask, Proof, RegistryWish,
@@ -95,11 +96,19 @@ fn any_pick() -> impl Strategy<Value = u8> {
 }
 
 impl Wide {
+    /// At a broker where one failure opens a breaker for a moment: what breakers do happens often.
     pub(crate) fn command(
         &self,
         stage: &mut Stage,
         claims: &[(HandoffId, Proof)],
     ) -> Option<Command> {
+        let breakers = Limits { failures: 1, open_ms: SECOND };
+        let terms = Terms { lease_ms: SECOND, work_ms: SECOND, ..Terms::default() };
+        let house = House { breakers, terms, ..House::default() };
+        Some(self.wish(stage, claims)?.in_house(house))
+    }
+
+    fn wish(&self, stage: &mut Stage, claims: &[(HandoffId, Proof)]) -> Option<Command> {
         let (what, this, that, flag) = match self {
             Self::Usual(op) => return op.command(stage, claims),
             Self::More { what, this, that, flag } => (*what, *this, *that, *flag),
@@ -207,7 +216,8 @@ fn of_task(what: What, stage: &Stage, this: u8, that: u8, flag: bool) -> Option<
     if let What::ClearTaint = what {
         let taints = &stage.world.tasks[&task].taints;
         let source = taints.first().map_or(source, |(source, _)| *source);
-        let clear = commands::ClearTaint { task, source, reason: body("looked at it") };
+        let clear =
+            commands::ClearTaint { task, source, reason: body("looked at it"), by_right: false };
         return Some(Command::by(decider, clear));
     }
     Some(Command::by(decider, commands::Taint { task, source, policy: policy(flag) }))

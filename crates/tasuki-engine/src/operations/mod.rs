@@ -33,6 +33,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tasuki_core::registry::roles::Role;
 use tasuki_core::registry::rules::Permission;
 use tasuki_protocol::{Code, Problem};
 
@@ -142,10 +143,26 @@ pub enum Right {
     Each(Permission),
     /// Whoever has this permission towards the target, or was named to decide about it.
     Decides(Permission),
-    /// An agent looks after itself, an administrator after others.
-    LooksAfter,
+    /// An agent looks after itself, and who has this permission after others.
+    LooksAfter(Permission),
     /// Who looks after the whole broker.
     Operator,
+}
+
+impl Right {
+    /// The roles that have it, or that may have it towards something.
+    #[must_use]
+    pub fn roles(self) -> Vec<Role> {
+        let has = |role: &Role| match self {
+            // What belongs to somebody is its own, whatever its role.
+            Self::Public | Self::Known | Self::LooksAfter(_) => true,
+            Self::Has(permission) | Self::Each(permission) | Self::Decides(permission) => {
+                role.rule().names(permission)
+            }
+            Self::Operator => *role == Role::Admin,
+        };
+        Role::ALL.iter().copied().filter(has).collect()
+    }
 }
 
 /// What is fixed about an operation.

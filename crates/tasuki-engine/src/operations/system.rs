@@ -87,7 +87,7 @@ impl Operation for Targets {
     type Out = wire::TargetsHealth;
 
     async fn run(desk: &Desk, (): (), _: wire::Nothing) -> Done<wire::TargetsHealth> {
-        let targets = desk.health()?.into_iter();
+        let targets = desk.health().await?.into_iter();
         let targets = targets.map(|(target, health)| faring(desk, target, &health));
         answer(wire::TargetsHealth { targets: targets.collect() })
     }
@@ -119,7 +119,7 @@ pub struct SetBreaker;
 impl Operation for SetBreaker {
     const FACTS: Facts = manages(
         "agent_set_breaker",
-        Has(Permission::Administer),
+        Has(Permission::Operate),
         "Set after how many failures nothing more goes to an agent, and for how long",
     )
     .errors(&[&[Code::AgentNotFound, Code::NotPermitted, Code::InvalidTerms]]);

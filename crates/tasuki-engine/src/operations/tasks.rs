@@ -216,7 +216,7 @@ pub struct ClearTaint;
 impl Operation for ClearTaint {
     const FACTS: Facts = manages(
         "task_clear_taint",
-        Has(Send),
+        Known,
         "Say that a task may go on although something that it is built on no longer holds",
     )
     .errors(&[&[Code::TaskNotFound, Code::NotTainted]]);

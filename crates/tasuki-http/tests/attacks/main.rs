@@ -9,5 +9,6 @@ mod support;
 
 mod claims;
 mod grants;
+mod roles;
 mod schemas;
 mod signatures;

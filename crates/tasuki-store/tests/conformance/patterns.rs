@@ -205,7 +205,12 @@ pub(crate) async fn what_is_built_on_a_retracted_result_is_held_back(stage: Stag
     assert!(stage.task_of(id).await.is_blocked());
     let clear = Command::by(
         agent("planner"),
-        commands::ClearTaint { task: before.task_id, source: id, reason: body("it is fine") },
+        commands::ClearTaint {
+            task: before.task_id,
+            source: id,
+            reason: body("it is fine"),
+            by_right: false,
+        },
     );
     stage.run(clear).await.unwrap();
     assert!(!stage.task_of(id).await.is_blocked());

@@ -58,6 +58,7 @@ Permission: TypeAlias = Literal[
     "read",
     "redrive",
     "approve",
+    "operate",
     "administer",
 ]
 Policy: TypeAlias = Literal["any", "least_loaded", "most_reliable", "round_robin", "sticky"]
@@ -65,6 +66,7 @@ Priority: TypeAlias = Literal["high", "normal", "low"]
 Purpose: TypeAlias = Literal["bearer", "join"]
 QuestionKind: TypeAlias = Literal["input", "authorization"]
 Reason: TypeAlias = Literal["only_choice", "best", "turn", "key", "no_key", "last_resort"]
+Role: TypeAlias = Literal["viewer", "worker", "reviewer", "operator", "admin"]
 Rung: TypeAlias = Literal["full", "listed", "stub", "summary"]
 Standing: TypeAlias = Literal["active", "deregistered", "draining"]
 Strategy: TypeAlias = Literal["full", "lazy", "summary_refs", "priority"]
@@ -3077,13 +3079,16 @@ class Route(Model):
 
 
 class Rule(Model):
-    """Allows or denies something towards some targets and in some projects."""
+    """A rule as it is written: it may name a role for the permissions that the role has."""
 
     effect: Effect | str = "allow"
-    permissions: list[Permission | str]
+    permissions: list[Permission | str] = Field(default_factory=list)
+    """What is allowed or denied. There are some, or a role."""
     projects: list[str] = Field(default_factory=list)
     """Patterns of projects; a rule with other patterns than `*` says nothing about work that
     belongs to no project."""
+    role: Role | str | None = None
+    """Stands for the permissions of this role; answers have those."""
     targets: list[str] = Field(default_factory=list)
     """Patterns of agents' and capabilities' names, without their tenant: `*` stands for any
     characters, `?` for one."""

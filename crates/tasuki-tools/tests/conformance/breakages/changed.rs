@@ -170,7 +170,7 @@ pub(super) const ALL: &[Row] = &[
                 answered.body["status"] = json!("done");
             }
         }),
-        &["delivery.failed-is-not-done"],
+        &["delivery.ended-is-not-done", "delivery.failed-is-not-done"],
     ),
     (
         "every end is done",

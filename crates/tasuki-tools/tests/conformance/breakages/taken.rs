@@ -91,7 +91,7 @@ pub(super) const ALL: &[Row] = &[
     (
         "what waits can be claimed early",
         answers(|_, answered| taken(true, "wrong_state", answered)),
-        &["delivery.retry-waits-as-told", "delivery.scheduled-waits"],
+        &["delivery.put-back-waits", "delivery.retry-waits-as-told", "delivery.scheduled-waits"],
     ),
     (
         "deadlines are not read",
@@ -112,6 +112,7 @@ pub(super) const ALL: &[Row] = &[
             }
         }),
         &[
+            "delivery.asking-keeps-the-work",
             "delivery.declined-by-one-of-many",
             "delivery.heartbeat-extends",
             "delivery.one-of-sixteen-from-the-queue",
