@@ -296,6 +296,7 @@ impl Desk {
         let key = keys::of(&new, Some(&channel.to_string()));
         let mut publication = asked::publication(channel, new, self.terms());
         publication.message.key = key;
+        publication.message.hop.instructs = self.instructs_all();
         self.engine.tell_many(publication).await
     }
 

@@ -141,6 +141,17 @@ impl Desk {
         Ok(FollowUp { to, capability, fallbacks, approvers, ..hop })
     }
 
+    /// Whether the caller may say something to a target that is more than an agent's data.
+    fn instructs(&self, to: &tasuki_core::Target, project: Option<&Project>) -> bool {
+        let may = |permission| self.caller.may_to(permission, to.name(), project);
+        may(Permission::Operate) || may(Permission::Administer)
+    }
+
+    /// The same towards many, of whom not all are known yet.
+    pub(crate) fn instructs_all(&self) -> bool {
+        self.caller.may_all(Permission::Operate) || self.caller.may_all(Permission::Administer)
+    }
+
     pub(crate) fn coordinator(&self, named: Coordinator) -> Coordinator {
         match named {
             Coordinator::Agent(agent) => Coordinator::Agent(self.caller.agent_named(&agent)),
@@ -157,9 +168,12 @@ impl Desk {
         };
         let coordinator = new.coordinator.clone().map(|it| self.coordinator(it));
         let hop = self.hop(new.hop, project)?;
+        let instructs = self.instructs(&hop.to, project);
         let new = Offer { from_agent, coordinator, hop, ..new };
         let key = keys::of(&new, None);
-        Ok(NewOffer { key, ..asked::offer(new, self.terms()) })
+        let mut offer = NewOffer { key, ..asked::offer(new, self.terms()) };
+        offer.hop.instructs = instructs;
+        Ok(offer)
     }
 
     /// The project of a task in sight, where it makes a difference to the caller. What belongs to
@@ -339,7 +353,11 @@ impl Desk {
         let follow_ups = follow_ups.collect::<Result<_, _>>()?;
         let by = self.holder(asked.signed.clone());
         let asked = Complete { follow_ups, ..asked };
-        Ok(CompleteRequest { by, ..asked::complete(id, asked, self.terms()) })
+        let mut complete = CompleteRequest { by, ..asked::complete(id, asked, self.terms()) };
+        for hop in &mut complete.follow_ups {
+            hop.instructs = self.instructs(&hop.to, project);
+        }
+        Ok(complete)
     }
 
     /// Completes handoffs, each on its own. All of them are looked at once.

@@ -9,7 +9,7 @@ use tasuki_core::canonical::Object;
 use tasuki_core::commands::{Command, Offer, OfferTask};
 use tasuki_core::contract::Contract;
 use tasuki_core::envelope::inherit::{Hand, Inherited, inherit, still_holds};
-use tasuki_core::envelope::{Control, Envelope, Payload, VERSION, authored, path};
+use tasuki_core::envelope::{Control, Envelope, VERSION, authored, path};
 use tasuki_core::event::{BranchOf, TaintPolicy};
 use tasuki_core::handoff::PRIORITY_DEFAULT;
 use tasuki_core::identity::statement;
@@ -17,7 +17,7 @@ use tasuki_core::ids::{CorrelationId, IdempotencyKey, Project};
 use tasuki_core::registry::Standing;
 use tasuki_core::report::Intent;
 use tasuki_core::tree::OnParentEnd;
-use tasuki_core::trust::{self, Trust};
+use tasuki_core::trust::{self, Ceiling};
 use tasuki_core::{
     AgentId, Handoff, HandoffId, Hash, Refusal, Target, Task, TaskId, TaskState, Timestamp,
 };
@@ -440,7 +440,7 @@ impl Engine {
         let expires_at = self.expiry(now, &hop)?;
         let expires_at = place.limit.map_or(expires_at, |limit| limit.min(expires_at));
         let settled = self.settle(&place.from, &hop, &parts).await?;
-        check_trust(&hop.payload, &place)?;
+        check_trust(&hop, &place)?;
         if let Some(signed) = &hop.signed {
             let said = authored(
                 &place.from,
@@ -681,13 +681,17 @@ fn carried(before: Option<&Before>, own: Object) -> Object {
 }
 
 /// What the parts of a payload claim about themselves must be so.
-fn check_trust(payload: &Payload, place: &Place) -> Result<(), Error> {
-    let parts = trust::parts(payload).map_err(Error::Trust)?;
+fn check_trust(hop: &FollowUp, place: &Place) -> Result<(), Error> {
+    let parts = trust::parts(&hop.payload).map_err(Error::Trust)?;
     if parts.is_empty() {
         return Ok(());
     }
     // Only the first envelope of a chain is by the one who gives the task.
-    let ceiling = if place.hop == 0 { Trust::Operator } else { Trust::Agent };
+    let ceiling = match (hop.instructs, place.hop) {
+        (false, _) => Ceiling::DATA,
+        (true, 0) => Ceiling::OPERATOR,
+        (true, _) => Ceiling::AGENT,
+    };
     let before = place.before.as_ref();
     let before = before.and_then(|before| trust::parts(&before.envelope.payload).ok());
     trust::check(&parts, &before.unwrap_or_default(), ceiling).map_err(Error::Trust)

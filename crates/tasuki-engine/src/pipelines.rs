@@ -217,7 +217,9 @@ impl Desk {
         let coordinator = new.coordinator.map(|it| self.coordinator(it));
         let new = StartPipeline { from_agent, coordinator, ..new };
         let key = keys::of(&new, Some(name));
-        self.engine.start_pipeline(name, NewOffer { key, ..asked::pipeline_start(new) }).await
+        let mut new = NewOffer { key, ..asked::pipeline_start(new) };
+        new.hop.instructs = self.instructs_all();
+        self.engine.start_pipeline(name, new).await
     }
 
     #[must_use]

@@ -112,6 +112,9 @@ pub struct FollowUp {
     /// The sender's signature over what it says.
     #[serde(skip)]
     pub signed: Option<Signed>,
+    /// Whether the sender may label what it says as an operator's word or as an instruction.
+    #[serde(skip)]
+    pub instructs: bool,
     /// When the work must be finished; the earlier of the two counts.
     pub deadline: Option<Timestamp>,
     pub expires_in_ms: Option<u64>,
@@ -275,6 +278,7 @@ impl FollowUp {
             said: Said::default(),
             more: Object::default(),
             signed: None,
+            instructs: true,
             deadline: None,
             expires_in_ms: None,
             start_in_ms: None,

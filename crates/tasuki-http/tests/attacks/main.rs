@@ -8,7 +8,11 @@
 mod support;
 
 mod claims;
+mod content;
 mod grants;
+mod names;
 mod roles;
 mod schemas;
 mod signatures;
+
+use support::{contract, samples};

@@ -153,6 +153,10 @@ impl Stage {
         Self::start(backend, dir, clock, settings, Limits::default()).await
     }
 
+    pub(crate) fn settings(&self) -> Settings {
+        self.settings.clone()
+    }
+
     /// Ends the broker and starts it again on the same data.
     pub(crate) async fn restarted(self) -> Self {
         self.engine.close().await;

@@ -6,6 +6,7 @@ use tasuki_core::identity::SecretKey;
 
 use super::{Held, Stage, failure, may, merged, new_key, offer, possession, segment, text};
 
+#[derive(Clone)]
 pub(crate) struct Samples {
     /// By which names requests are made: who offers, who works, who decides.
     pub(crate) sender: String,
