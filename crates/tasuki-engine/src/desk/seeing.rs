@@ -10,12 +10,14 @@ use tasuki_core::registry::rules::Permission;
 use tasuki_core::{
     AgentId, Body, Cursor, Handoff, HandoffId, Position, Refusal, Target, Task, TaskId,
 };
+use tasuki_protocol::Problem;
 use tasuki_store::audit::Verdict;
 use tasuki_store::{Entry, HandoffFilter, Needs, PAGE_MAX, Sight, TaskFilter};
 
 use super::{Desk, Page, SeenStats};
 use crate::caller::Caller;
 use crate::error::{Error, denied};
+use crate::operations::Subject;
 use crate::queries::{ChainEntry, DeadLetter, Placed};
 use crate::requests::{WaitFor, WaitRequest, Waited};
 
@@ -131,6 +133,53 @@ impl Desk {
             true => Ok(task),
             false => Err(Refusal::TaskNotFound(id).into()),
         }
+    }
+
+    /// What is said about a problem with something. Who may not see it hears that it is not there,
+    /// whatever else is wrong: a reason would tell that it is, and how it is.
+    pub(crate) async fn unless_hidden(
+        &self,
+        subject: Option<Subject>,
+        problem: Problem,
+    ) -> Problem {
+        let Some(subject) = subject.filter(|_| self.caller.agent().is_some()) else {
+            return problem;
+        };
+        let (id, not_there): (_, Error) = match subject {
+            Subject::Handoff(id) => (id.to_string(), Refusal::HandoffNotFound(id).into()),
+            Subject::Task(id) => (id.to_string(), Refusal::TaskNotFound(id).into()),
+        };
+        let speaks_of_it = problem.message.contains(&id)
+            || serde_json::to_string(&problem.details).is_ok_and(|it| it.contains(&id));
+        if !speaks_of_it {
+            return problem;
+        }
+        let seen = match subject {
+            Subject::Handoff(id) => self.may_know(id).await,
+            Subject::Task(id) => self.task(id).await.map(drop),
+        };
+        match seen {
+            Err(Error::Refused(Refusal::HandoffNotFound(_) | Refusal::TaskNotFound(_))) => {
+                not_there.into()
+            }
+            Ok(()) | Err(_) => problem,
+        }
+    }
+
+    /// Whether the caller may know of a handoff: it may see it, or it is among those whom it is for.
+    async fn may_know(&self, id: HandoffId) -> Result<(), Error> {
+        let sight = self.engine.look(Needs::handoff(id)).await?;
+        let for_me = sight.handoff(id).is_some_and(|handoff| {
+            let among = |target: &Target| match target {
+                Target::Agent(agent) => self.caller.agent() == Some(agent),
+                Target::Capability(capability) => {
+                    capability.tenant() == self.caller.tenant().as_str()
+                        && self.caller.may(Permission::Claim, Some(capability.name()))
+                }
+            };
+            among(&handoff.to) || handoff.contract.routing.fallbacks.iter().any(among)
+        });
+        if for_me { Ok(()) } else { self.handoff_in(&sight, id).map(drop) }
     }
 
     pub async fn handoff(&self, id: HandoffId) -> Result<Arc<Handoff>, Error> {

@@ -199,7 +199,14 @@ fn at_a_desk<O: Operation>(
         desk.engine.no_secrets(&entry.facts, asked)?;
         Ok(O::first(&desk, asked)?)
     })?;
-    Ok(async move { O::run(&desk, on, asked).await.map(Reply::of) }.boxed())
+    let subject = on.subject();
+    let run = async move {
+        match O::run(&desk, on, asked).await.map(Reply::of) {
+            Ok(reply) => Ok(reply),
+            Err(problem) => Err(desk.unless_hidden(subject, problem).await),
+        }
+    };
+    Ok(run.boxed())
 }
 
 fn in_the_lobby<O: Public>(

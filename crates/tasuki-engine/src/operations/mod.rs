@@ -41,7 +41,7 @@ use crate::desk::Desk;
 use crate::error::Error;
 
 pub use entry::{Entry, Given, Reply};
-pub use on::On;
+pub use on::{On, Subject};
 pub use open::Public;
 pub use streams::Streamed;
 

@@ -154,7 +154,8 @@ async fn labels(stage: Stage) {
 async fn bytes(stage: Stage) {
     let admin = stage.administrator().await;
     let acme = admin.enroll("acme/coder", crate::support::everything()).await;
-    let handoff = acme.offer("coder", json!({ "from_agent": "coder" })).await;
+    let planner = admin.enroll("acme/planner", crate::support::everything()).await;
+    let handoff = planner.offer("coder", json!({ "from_agent": "planner" })).await;
     let claim = json!({ "agent": "coder" });
     let claim = acme.post(&format!("/v1/handoffs/{handoff}/claim"), claim).await.done();
     let held = json!({ "claim_id": claim["claim_id"], "fence": claim["fence"] });
@@ -167,9 +168,9 @@ async fn bytes(stage: Stage) {
     act("progress", json!({ "note": long })).await.refused(429, "quota_exceeded");
     let piece = json!({ "name": "draft", "type": "text/plain", "content": long });
     act("artifacts", piece).await.refused(429, "quota_exceeded");
-    let word = json!({ "by": "coder", "text": long });
+    let word = json!({ "by": "planner", "text": long });
     let path = format!("/v1/handoffs/{handoff}/messages");
-    acme.post(&path, word).await.refused(429, "quota_exceeded");
+    planner.post(&path, word).await.refused(429, "quota_exceeded");
     // Work under way goes on to its end.
     act("progress", json!({ "percent": 5 })).await.done();
     let done = act("complete", json!({ "payload": { "type": "d", "text": long } })).await.done();
