@@ -35,6 +35,7 @@ pub mod route;
 pub mod search;
 pub mod secrets;
 pub mod shared;
+pub mod stems;
 pub mod table;
 pub mod talk;
 pub mod task;

@@ -4,7 +4,7 @@
 //! read becomes a gap, not a failure.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use tasuki_core::assembly::{
     self, Assembled, Candidate, Gap, Item, Prepared, Priority, Rung, SAID_TOKENS_MAX, Strategy,
@@ -25,17 +25,15 @@ use crate::desk::Desk;
 use crate::engine::check_intent;
 use crate::error::{Error, invalid};
 use crate::memories::{MEMORIES_MAX, MemorySearch, SeenMemory};
+use crate::ready::{CONSIDERED_BYTES_MAX, Ready};
 
 /// How many memories are looked at by recency, and how many by what they say.
 const RECENT_MAX: usize = 1000;
 const RELEVANT: usize = MEMORIES_MAX;
+/// How many memories on either side of one that answers the ask are looked at.
+const NEIGHBOURS: usize = 8;
 /// How many pins may travel.
 const PINS_MAX: usize = 1000;
-/// How many memories are kept ready, with their sizes in tokens, and how much text they may be in
-/// all; beyond it all are forgotten. A memory takes several times the size of its text.
-const READY_MAX: usize = 8192;
-const READY_BYTES_MAX: usize = 16 * 1024 * 1024;
-
 /// What is to be put together, and for whom.
 #[derive(Debug, Clone, Default)]
 pub struct AssembleRequest {
@@ -72,43 +70,6 @@ pub struct Put {
     pub assembled: Assembled,
 }
 
-/// Memories with everything that does not depend on what they are put together with.
-#[derive(Default)]
-pub(crate) struct Ready(Mutex<Shelf>);
-
-#[derive(Default)]
-struct Shelf {
-    prepared: HashMap<Key, Arc<Prepared>>,
-    bytes: usize,
-}
-
-/// What makes a memory another one here: its revision, and how it is marked.
-type Key = (DocumentId, u32, bool, document::Priority, &'static str);
-
-impl Ready {
-    fn prepare(&self, memory: &SeenMemory, tokenizer: Tokenizer) -> Option<Arc<Prepared>> {
-        let document = &memory.kept.document;
-        let revision = memory.kept.revision.number;
-        let key =
-            (document.id.clone(), revision, document.pinned, document.priority, tokenizer.as_str());
-        let shelf = || self.0.lock().expect("no holder of this lock panics");
-        let known = shelf().prepared.get(&key).cloned();
-        if let Some(known) = known {
-            return Some(known);
-        }
-        let made = Arc::new(Prepared::new(item(memory)?, tokenizer));
-        let bytes = made.item().text.len();
-        let mut shelf = shelf();
-        if shelf.prepared.len() >= READY_MAX || shelf.bytes + bytes > READY_BYTES_MAX {
-            *shelf = Shelf::default();
-        }
-        if shelf.prepared.insert(key, made.clone()).is_none() {
-            shelf.bytes += bytes;
-        }
-        Some(made)
-    }
-}
-
 impl Ready {
     /// What may be passed, and what is missing of it.
     fn candidates(
@@ -122,7 +83,7 @@ impl Ready {
         let mut candidates: Vec<_> = passed.map(Candidate::from).collect();
         unresolved.retain(|gap| !words.contains_key(&gap.id));
         for memory in found.values() {
-            match self.prepare(memory, tokenizer) {
+            match self.prepare(memory, tokenizer, item) {
                 Some(prepared) => candidates.push(Candidate { prepared, carried: None }),
                 None => unresolved.push(Gap {
                     id: memory.kept.document.id.name().to_owned(),
@@ -304,7 +265,7 @@ impl Desk {
         let (system, work) =
             reserves.map_or((0, 0), |reserves| (reserves.system_prompt, reserves.work));
         Ok(Receiver {
-            tokenizer: tokenizer.as_deref().map_or(Tokenizer::Unknown, Tokenizer::named),
+            tokenizer: tokenizer.as_deref().map_or(Tokenizer::UNKNOWN, Tokenizer::named),
             // Both are for everything that the receiver reads and writes; the smaller one counts.
             budget: match (asked, window) {
                 (Some(asked), Some(window)) => Some(asked.min(window)),
@@ -337,22 +298,53 @@ impl Desk {
         self.follow(&refs, &mut found, &mut gaps).await?;
         let own = [Some(Scope::Agent(from.clone())), wish.task_id.map(Scope::Task)];
         let scopes = own.into_iter().flatten().chain(wish.project.clone().map(Scope::Project));
-        for scope in scopes {
-            let search = MemorySearch { scope: Some(scope.clone()), ..MemorySearch::default() };
-            if wish.pins {
-                let pinned = MemorySearch { pinned: Some(true), ..search.clone() };
-                self.pages(pinned, PINS_MAX, &mut found, &mut gaps).await?;
-            }
-            self.pages(search.clone(), wish.recent.min(RECENT_MAX), &mut found, &mut gaps).await?;
-            if let Some(ask) = parts.ask.clone().filter(|_| wish.recent > 0) {
-                let search = MemorySearch { question: Some(ask), max: RELEVANT, ..search };
-                match self.find_memories(search).await {
-                    Ok((memories, _)) => add(memories, &mut found),
-                    Err(error) => gaps.push(unread("memories by what they say", error)?),
-                }
-            }
+        // All that a scope may add is asked for at once, and all scopes together.
+        let ask = parts.ask.as_deref().filter(|_| wish.recent > 0);
+        let looks = scopes.map(|scope| self.look_into(scope, wish, ask));
+        let mut left = CONSIDERED_BYTES_MAX;
+        for Seen { pins, listed, hits } in futures::future::join_all(looks).await {
+            let mut readable = |what: &str, seen: Result<Vec<SeenMemory>, Error>| match seen {
+                Ok(memories) => Ok(memories),
+                Err(error) => unread(what, error).map(|gap| {
+                    gaps.push(gap);
+                    Vec::new()
+                }),
+            };
+            add(readable("pinned memories", pins)?, &mut found);
+            let hits = readable("memories by what they say", hits)?;
+            let listed = readable("memories that changed last", listed)?;
+            let listed = near(listed, &hits, wish.recent);
+            add(within(hits, &mut left), &mut found);
+            add(within(listed, &mut left), &mut found);
         }
         Ok((found, gaps))
+    }
+
+    /// What a scope may add: its pins, what changed last, and what answers the ask.
+    async fn look_into(&self, scope: Scope, wish: &AssembleRequest, ask: Option<&str>) -> Seen {
+        let search = MemorySearch { scope: Some(scope), ..MemorySearch::default() };
+        let look = |search: Option<MemorySearch>| async {
+            match search {
+                Some(search) => self.look_for(search).await.map(|(memories, _)| memories),
+                None => Ok(Vec::new()),
+            }
+        };
+        let pins =
+            wish.pins.then(|| MemorySearch { pinned: Some(true), max: PINS_MAX, ..search.clone() });
+        let recent = wish.recent.min(RECENT_MAX);
+        let listed = (recent > 0).then(|| MemorySearch {
+            // Neighbours of what answers the ask may be older than what is wanted for its time.
+            max: if ask.is_some() { RECENT_MAX } else { recent },
+            bytes_max: Some(CONSIDERED_BYTES_MAX),
+            ..search.clone()
+        });
+        let hits = ask.map(|ask| MemorySearch {
+            question: Some(ask.to_owned()),
+            max: RELEVANT,
+            ..search.clone()
+        });
+        let (pins, listed, hits) = futures::join!(look(pins), look(listed), look(hits));
+        Seen { pins, listed, hits }
     }
 
     /// Memories that are named: what is missing is a gap.
@@ -403,34 +395,6 @@ impl Desk {
         }
         Ok(())
     }
-
-    async fn pages(
-        &self,
-        search: MemorySearch,
-        mut left: usize,
-        found: &mut BTreeMap<DocumentId, SeenMemory>,
-        gaps: &mut Vec<Gap>,
-    ) -> Result<(), Error> {
-        let mut before = None;
-        while left > 0 {
-            let max = left.min(MEMORIES_MAX);
-            match self.find_memories(MemorySearch { before, max, ..search.clone() }).await {
-                Ok((memories, next)) => {
-                    add(memories, found);
-                    before = next;
-                }
-                Err(error) => {
-                    gaps.push(unread("memories that changed last", error)?);
-                    return Ok(());
-                }
-            }
-            if before.is_none() {
-                return Ok(());
-            }
-            left -= max;
-        }
-        Ok(())
-    }
 }
 
 /// What an envelope has or refers to.
@@ -453,6 +417,40 @@ fn only_passed(
     let texts = before.parts.context.iter().filter(|item| item.text.is_some());
     let texts = texts.filter(|item| !known.contains(item.id.as_str()));
     texts.map(|item| (item.id.clone(), carried_item(item, before.created_at))).collect()
+}
+
+/// What was seen in a scope.
+struct Seen {
+    pins: Result<Vec<SeenMemory>, Error>,
+    listed: Result<Vec<SeenMemory>, Error>,
+    hits: Result<Vec<SeenMemory>, Error>,
+}
+
+/// Of memories in the order in which they changed, the first ones, and those beside a hit: an answer
+/// is rarely one turn of a conversation.
+fn near(listed: Vec<SeenMemory>, hits: &[SeenMemory], recent: usize) -> Vec<SeenMemory> {
+    let hits: HashSet<&DocumentId> = hits.iter().map(|hit| &hit.kept.document.id).collect();
+    let mut wanted = vec![false; listed.len()];
+    wanted.iter_mut().take(recent).for_each(|wanted| *wanted = true);
+    for (at, memory) in listed.iter().enumerate() {
+        if hits.contains(&memory.kept.document.id) {
+            let last = (at + NEIGHBOURS).min(listed.len() - 1);
+            wanted[at.saturating_sub(NEIGHBOURS)..=last].fill(true);
+        }
+    }
+    let wanted = listed.into_iter().zip(wanted).filter(|(_, wanted)| *wanted);
+    wanted.map(|(memory, _)| memory).collect()
+}
+
+/// As many of them, the first ones, as there is room for.
+fn within(memories: Vec<SeenMemory>, left: &mut usize) -> Vec<SeenMemory> {
+    let bytes = |memory: &SeenMemory| memory.content.as_ref().map_or(0, |it| it.text.len());
+    let fits = memories.into_iter().take_while(|memory| {
+        let rest = left.checked_sub(bytes(memory));
+        *left = rest.unwrap_or(0);
+        rest.is_some()
+    });
+    fits.collect()
 }
 
 fn add(memories: Vec<SeenMemory>, found: &mut BTreeMap<DocumentId, SeenMemory>) {

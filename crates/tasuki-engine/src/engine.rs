@@ -29,7 +29,6 @@ use tasuki_store::{Done, Failure, Needs, Reply, Store, TaskFilter, Until};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use crate::assemble::Ready;
 use crate::authenticate::SecurityLog;
 use crate::directory::Directory;
 use crate::error::{Error, invalid};
@@ -47,6 +46,7 @@ use crate::offer::in_project;
 use crate::pipelines::Declared;
 use crate::pool::Pool;
 use crate::rates::{Denials, Rates};
+use crate::ready::Ready;
 use crate::requests::{
     ClaimOneRequest, ClaimRequest, CounterRequest, Granted, NewTask, PeekRequest,
 };

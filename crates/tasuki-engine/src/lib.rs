@@ -34,6 +34,7 @@ mod pool;
 mod problems;
 mod queries;
 mod rates;
+mod ready;
 mod requests;
 mod reviews;
 mod schemas;

@@ -7,13 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::lint;
 use super::receipt::Warning;
+use super::relevance::terms_of;
 use super::render::{labelled, quoted};
 use super::summary::{SUMMARY_TOKENS_MAX, extract, gist};
 use super::text::{Sketch, digest, identifiers, parts};
 use super::tokens::{Piece, Tokenizer};
 use crate::canonical;
 use crate::ids::{Hash, Timestamp};
-use crate::search::each_term;
+use crate::stems::Language;
 
 /// How many items one assembly takes.
 pub const ITEMS_MAX: usize = 10_000;
@@ -162,15 +163,13 @@ impl Prepared {
 
 impl Part {
     fn new(text: &str, title: &str, tokenizer: Tokenizer) -> Self {
-        let mut hashes = Vec::new();
-        each_term(text, |term| hashes.push(digest(term)));
-        each_term(title, |term| hashes.push(digest(term)));
+        let (hashes, terms) = terms_of([text, title], Language::default());
         let (identifiers, words) = identifiers(text);
         Self {
             piece: Piece::new(format!("> {}", quoted(text)), tokenizer),
             length: u64::try_from(hashes.len()).expect("a length fits"),
             signature: Signature::of(&hashes),
-            terms: counted(hashes),
+            terms,
             identifiers,
             words: words.max(1),
             digest: digest(text),

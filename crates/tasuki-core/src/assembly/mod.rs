@@ -7,12 +7,14 @@
 //! Reading order: [`tokens`], [`text`], [`summary`], [`item`], [`score`], [`ladder`], [`render`].
 
 mod chosen;
+mod families;
 mod item;
 mod ladder;
 mod lint;
 mod manifest;
 mod profile;
 mod receipt;
+mod relevance;
 mod render;
 mod said;
 mod score;
@@ -23,6 +25,9 @@ mod tokens;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use crate::stems::Language;
+
+pub use families::Family;
 pub use item::{ITEMS_MAX, Item, Prepared, Priority, Rung, TEXT_BYTES_MAX};
 pub use manifest::Entry;
 pub use profile::{PROFILES_MAX, Profile, Profiles, Selection, WORDS_MAX};
@@ -38,8 +43,9 @@ pub use tokens::{Piece, Tokenizer};
 use chosen::Chosen;
 use ladder::{Tally, longest, steps};
 use profile::Viewed;
+use relevance::Query;
 use render::Base;
-use score::{Query, Scores, score};
+use score::{Scores, score};
 
 /// How many of the largest parts an error names.
 const LARGEST: usize = 5;
@@ -132,7 +138,7 @@ pub fn assemble(request: &Request) -> Result<Assembled, TooSmall> {
         return Err(too_small(base_tokens, base.largest(LARGEST)));
     }
 
-    let query = Query::new(&request.brief, request.profile.as_ref());
+    let query = Query::new(&request.brief, request.profile.as_ref(), Language::default());
     let scores = score(&request.brief, &candidates, &taken, &query, request.profile.as_ref());
     let taken = without_copies(&candidates, taken, &scores, &mut dropped);
     let steps = steps(request.strategy, &candidates, &taken, &scores, &lines);
@@ -284,9 +290,8 @@ fn warnings(
         let text = format!("what must be passed takes {base} of {available} tokens");
         warn(WarningCode::LargeBase, text);
     }
-    if !request.tokenizer.is_exact() {
-        let text = "the receiver's tokenizer is not known: bytes are counted, an upper bound";
-        warn(WarningCode::InexactCount, text.into());
+    if let Some(caveat) = request.tokenizer.caveat() {
+        warn(WarningCode::InexactCount, caveat);
     }
     warnings
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What holds for every assembly: properties over random requests (`properties.rs`), and stories
-//! about single rules (`stories.rs`).
+//! about single rules (`stories.rs`, `asked.rs`).
 #![cfg(test)]
 
+mod asked;
 mod properties;
 mod random;
 mod stories;

@@ -15,7 +15,7 @@ pub(crate) fn tokenizer() -> impl Strategy<Value = Tokenizer> {
     prop_oneof![
         4 => Just(Tokenizer::O200k),
         4 => Just(Tokenizer::Cl100k),
-        1 => Just(Tokenizer::Unknown),
+        1 => Just(Tokenizer::UNKNOWN),
     ]
 }
 

@@ -7,7 +7,7 @@ use tasuki_core::assembly::{
     Strategy, Tokenizer, WarningCode, assemble,
 };
 
-fn item(id: &str, text: &str) -> Item {
+pub(super) fn item(id: &str, text: &str) -> Item {
     Item {
         id: id.into(),
         revision: 1,
@@ -131,11 +131,14 @@ fn what_does_not_belong_into_an_envelope_is_warned_about() {
 }
 
 #[test]
-fn an_unknown_tokenizer_is_bounded_by_bytes_and_flagged() {
-    let request = Request { tokenizer: Tokenizer::Unknown, ..request(vec![item("a", "Übung")]) };
+fn tokens_of_an_unknown_tokenizer_are_estimated_on_the_safe_side_and_flagged() {
+    let request = Request { tokenizer: Tokenizer::UNKNOWN, ..request(vec![item("a", "Übung")]) };
     let assembled = assemble(&request).unwrap();
-    assert_eq!(assembled.receipt.token_count, assembled.prompt.len() as u64);
+    let bytes = assembled.prompt.len() as u64;
+    let counted = Tokenizer::O200k.count(&assembled.prompt);
+    assert!((counted + 1..bytes).contains(&assembled.receipt.token_count));
     assert!(!assembled.receipt.exact);
+    assert!(assembled.receipt.warnings[0].text.contains("65 % more"));
     assert_eq!(assembled.receipt.warnings[0].code, WarningCode::InexactCount);
 }
 

@@ -271,7 +271,7 @@ impl Operation for Prompt {
     type Out = wire::Prompt;
 
     async fn run(desk: &Desk, id: HandoffId, asked: wire::RenderPrompt) -> Done<wire::Prompt> {
-        let tokenizer = asked.tokenizer.unwrap_or_else(|| Tokenizer::O200k.as_str().to_owned());
+        let tokenizer = asked.tokenizer.unwrap_or_else(|| Tokenizer::O200k.name().into_owned());
         let rendered = desk.prompt(id, &tokenizer, asked.max_tokens).await?;
         let url = |memory: String| format!("/v1/memories/{memory}?detail=full&handoff={id}");
         let fetch = desk.trimmed(id).await?.into_iter().map(url).collect();

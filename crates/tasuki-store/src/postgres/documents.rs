@@ -216,9 +216,6 @@ pub(super) async fn stored_bodies(
     Ok(bodies)
 }
 
-const KEPT: &str = "SELECT d.data, r.data, r.erased, r.body FROM document d \
-    JOIN document_revision r ON r.document = d.id";
-
 fn kept(row: &Row) -> Result<KeptDocument, Fault> {
     let mut revision: Revision = parsed(row, 1)?;
     revision.erased = row.try_get(2)?;
@@ -313,10 +310,18 @@ impl Node {
     ) -> Result<Vec<KeptDocument>, Fault> {
         let mut all = Conditions::of(filter);
         let max = all.bind(i64::try_from(filter.max).unwrap_or(i64::MAX), Type::INT8);
+        let bytes = filter.bytes_max.and_then(|bytes| i64::try_from(bytes).ok());
+        let bytes = all.bind(bytes.unwrap_or(i64::MAX), Type::INT8);
+        // The length of a body is known without reading it.
         let sql = format!(
-            "{KEPT} WHERE {} AND r.revision = \
-                 (SELECT max(revision) FROM document_revision WHERE document = d.id) \
-             ORDER BY d.at DESC LIMIT {max}",
+            "SELECT k.document, k.revision, k.erased, k.body FROM ( \
+                 SELECT d.data AS document, r.data AS revision, r.erased, r.body, d.at, \
+                     sum(octet_length(r.body)) OVER (ORDER BY d.at DESC) AS bytes \
+                 FROM document d JOIN document_revision r ON r.document = d.id \
+                 WHERE {} AND r.revision = \
+                     (SELECT max(revision) FROM document_revision WHERE document = d.id) \
+                 ORDER BY d.at DESC LIMIT {max}) k \
+             WHERE coalesce(k.bytes, 0) <= {bytes} ORDER BY k.at DESC",
             all.sql
         );
         self.ask(&sql, &all.values()).await?.iter().map(kept).collect()

@@ -219,7 +219,17 @@ pub(super) fn list(db: &Connection, filter: &DocumentFilter) -> Result<Vec<KeptD
          ORDER BY d.at DESC LIMIT ?"
     );
     let values: Vec<&dyn ToSql> = values.iter().map(|value| &**value).collect();
-    db.prepare_cached(&sql)?.query_map(&values[..], kept)?.collect()
+    let mut left = filter.bytes_max.unwrap_or(usize::MAX);
+    let mut found = Vec::new();
+    for kept in db.prepare_cached(&sql)?.query_map(&values[..], kept)? {
+        let kept = kept?;
+        let bytes = kept.body.as_ref().map_or(0, |body| body.text().len());
+        // Rows are read as they are asked for: what follows is not even looked at.
+        let Some(rest) = left.checked_sub(bytes) else { break };
+        left = rest;
+        found.push(kept);
+    }
+    Ok(found)
 }
 
 pub(super) fn search(

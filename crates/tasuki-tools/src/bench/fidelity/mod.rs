@@ -5,6 +5,7 @@
 
 mod baseline;
 mod corpus;
+mod questions;
 mod relay;
 mod scenario;
 
@@ -20,8 +21,8 @@ use tasuki_cli::output::Output;
 
 #[derive(Args)]
 pub(super) struct Fidelity {
-    /// A directory with `policy.md` and `trajectories.json` in the form of tau-bench's airline data;
-    /// without it, the scenarios that came with this program are relayed
+    /// A directory with `policy.md` and `trajectories.json` in the form of tau-bench's airline data,
+    /// or with `meetings.jsonl` in the form of QMSum's; without it, the scenarios that came with this program are relayed
     #[arg(long)]
     data: Option<PathBuf>,
     /// How many tokens each handoff may have; may be repeated
@@ -57,6 +58,11 @@ struct Row {
 
 impl Fidelity {
     pub(super) fn run(self, output: Output) -> anyhow::Result<()> {
+        if let Some(data) = self.data.as_deref().filter(|data| data.join(questions::FILE).exists())
+        {
+            let report = questions::measure(data, &self.budgets)?;
+            return output.found(&report, questions::Report::text);
+        }
         let (data, scenarios) = self.scenarios()?;
         let report = measure(data, &scenarios, &self.budgets);
         output.found(&report, Report::text)

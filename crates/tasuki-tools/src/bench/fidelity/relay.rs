@@ -166,14 +166,9 @@ fn ladder(scenario: &Scenario, strategy: Strategy, budget: Option<u64>, kept_onl
                 id: format!("m{time}"),
                 revision: 1,
                 kind: message.who.clone(),
-                title: String::new(),
-                summary: None,
                 text: message.text.clone(),
-                priority: Priority::Normal,
-                pinned: false,
-                tags: Vec::new(),
                 at: Timestamp(time * 60_000),
-                source: None,
+                ..plain_item()
             };
             let candidate = Candidate::from(Prepared::new(item, TOKENIZER));
             stored.insert(format!("m{time}"), candidate.clone());
@@ -206,6 +201,23 @@ fn ladder(scenario: &Scenario, strategy: Strategy, budget: Option<u64>, kept_onl
     let listed = inherited.iter().filter_map(|entry| stored.get(&entry.id));
     passed.reachable = listed.map(|it| it.prepared.item().text.clone()).collect();
     passed
+}
+
+/// A memory about which nothing is said but its text.
+pub(super) fn plain_item() -> Item {
+    Item {
+        id: String::new(),
+        revision: 1,
+        kind: String::new(),
+        title: String::new(),
+        summary: None,
+        text: String::new(),
+        priority: Priority::Normal,
+        pinned: false,
+        tags: Vec::new(),
+        at: Timestamp(0),
+        source: None,
+    }
 }
 
 /// What an envelope with this receipt has or refers to. Lines of the brief are no memories.
