@@ -221,7 +221,8 @@ fn manifest(bytes: &[u8]) -> bool {
     let Ok(value) = canonical::parse(bytes) else { return false };
     let Ok(manifest) = Manifest::parse(value) else { return false };
     let stored = serde_json::from_str(manifest.body().text()).expect("it was just written");
-    assert_eq!(Manifest::parse(stored).as_ref(), Ok(&manifest), "what was taken is taken again");
+    let again = Manifest::parse(stored).expect("what was taken is taken again");
+    assert_eq!(again.body().text(), manifest.body().text());
     true
 }
 
