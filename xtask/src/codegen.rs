@@ -37,7 +37,7 @@ fn roles() -> String {
         let permissions: Vec<_> = role.permissions().iter().map(ToString::to_string).collect();
         text += &format!("| `{role}` | {} |\n", permissions.join(", "));
     }
-    text += "\nAn operation is open to whoever is named, to some roles for what their rules are about, to an \
+    text += "\nAn operation is open to everybody, to everybody who is known, to some roles for what their rules are about, to an \
              agent for itself, or to who looks after the whole broker.\n\n\
              | operation | right | permission | viewer | worker | reviewer | operator | admin |\n\
              |---|---|---|---|---|---|---|---|\n";

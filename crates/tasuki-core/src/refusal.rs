@@ -129,6 +129,10 @@ pub enum Refusal {
     KeyNotShown(AgentId),
     #[error("the token would be made from {max} others, one from another, already")]
     TokenTooDeep { max: usize },
+    #[error("{0} is, or looks like, the broker's own name")]
+    NameReserved(AgentId),
+    #[error("{agent} differs from {there}, who is known, in capitals only")]
+    NameTaken { agent: AgentId, there: AgentId },
     #[error("there is no imported chain {0}")]
     ChainNotFound(DocumentId),
     #[error("there is no memory {0}")]
@@ -213,6 +217,8 @@ impl Refusal {
             Self::GrantTooWide { .. } => "grant_too_wide",
             Self::KeyNotShown(_) => "key_not_shown",
             Self::TokenTooDeep { .. } => "token_too_deep",
+            Self::NameReserved(_) => "name_reserved",
+            Self::NameTaken { .. } => "name_taken",
             Self::ChainNotFound(_) => "chain_not_found",
             Self::MemoryNotFound(_) => "memory_not_found",
             Self::MemoryDeleted(_) => "memory_deleted",
@@ -319,6 +325,7 @@ impl Refusal {
                 "sign the request with the key that is replaced, or ask an administrator"
             }
             Self::TokenTooDeep { .. } => "make it with a key, or with a token nearer to one",
+            Self::NameReserved(_) | Self::NameTaken { .. } => "choose another name",
             Self::ChainNotFound(_) => "check the id; `tasuki chain list` shows what there is",
             Self::MemoryNotFound(_) => "check the id; `tasuki memory list` shows what there is",
             Self::MemoryDeleted(_) => "write a new memory with another id",

@@ -95,7 +95,7 @@ impl Desk {
     pub async fn open_task(&self, new: OpenTask) -> Result<(Arc<Task>, bool), Error> {
         let from_agent = self.caller.speaks_for(&new.from_agent)?;
         let project = match new.parent_task_id {
-            Some(parent) if self.caller.minds_projects() => {
+            Some(parent) if self.caller.is_project_scoped() => {
                 self.engine.project_below(parent, &from_agent, new.project.clone()).await?
             }
             _ => new.project.clone(),
@@ -179,7 +179,7 @@ impl Desk {
     /// The project of a task in sight, where it makes a difference to the caller. What belongs to
     /// another tenant is not there.
     fn project_in<'s>(&self, sight: &'s Sight, id: TaskId) -> Option<&'s Project> {
-        if !self.caller.minds_projects() {
+        if !self.caller.is_project_scoped() {
             return None;
         }
         let tenant = self.caller.tenant();

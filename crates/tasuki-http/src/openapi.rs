@@ -62,7 +62,31 @@ pub fn document() -> Value {
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         },
         "paths": paths,
-        "components": { "schemas": schemas },
+        "components": { "schemas": schemas, "securitySchemes": security_schemes() },
+        // Where nobody is asked who it is, on a loopback address, nothing is needed.
+        "security": [{ "signature": [] }, { "bearer": [] }, { "certificate": [] }, {}],
+    })
+}
+
+/// How callers show who they are.
+fn security_schemes() -> Value {
+    json!({
+        "bearer": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "A token, as `tasuki token issue` prints it.",
+        },
+        "signature": {
+            "type": "apiKey",
+            "in": "header",
+            "name": "Signature",
+            "description": "An HTTP message signature (RFC 9421) with an enrolled Ed25519 key and the tag \
+                            tasuki-v1; with Signature-Input and, where there is a body, Content-Digest.",
+        },
+        "certificate": {
+            "type": "mutualTLS",
+            "description": "A client certificate whose Ed25519 key an agent has enrolled.",
+        },
     })
 }
 
@@ -92,6 +116,9 @@ fn operation(route: &Binding, generator: &mut SchemaGenerator) -> Value {
             .unwrap_or("system")],
         "responses": responses(route, generator),
     });
+    if entry.is_public() {
+        operation["security"] = json!([]);
+    }
     if !parameters.is_empty() {
         operation["parameters"] = parameters.into();
     }

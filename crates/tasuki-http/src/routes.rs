@@ -38,7 +38,9 @@ async fn openapi_json() -> Response {
 }
 
 async fn manifest_schema() -> Response {
-    ok(&schemars::schema_for!(Manifest))
+    let mut schema = schemars::schema_for!(Manifest);
+    schema.insert("$id".into(), "/v1/schemas/manifest.json".into());
+    ok(&schema)
 }
 
 async fn docs() -> Html<String> {

@@ -137,6 +137,8 @@ fn details(refusal: &Refusal) -> Object {
         | Refusal::OtherTenant
         | Refusal::TokenRefused
         | Refusal::TokenTooDeep { .. }
+        | Refusal::NameReserved(_)
+        | Refusal::NameTaken { .. }
         | Refusal::InvalidRules(_) => vec![],
     };
     Object(members.into_iter().collect())

@@ -52,7 +52,7 @@ pub use nonces::{Nonce, Spent};
 pub use postgres::{Postgres, PostgresError, PostgresOptions};
 pub use sight::{Needs, Sight};
 pub use sqlite::{FILE, OpenError, Sqlite, SqliteOptions, Sync, inspect, maintenance};
-pub use volatile::Volatile;
+pub use volatile::{Mishap, Volatile};
 pub use workers::{Failure, Until, Workers};
 
 /// How many rows one listing returns at most.

@@ -2443,7 +2443,7 @@ export interface Peeked {
 }
 
 /** Something that a rule is about. */
-export type Permission = "write_memory" | "write_shared_context" | (string & {}) | "send" | "claim" | "complete" | "read" | "redrive" | "approve" | "administer" | (string & {});
+export type Permission = "write_memory" | "write_shared_context" | (string & {}) | "send" | "claim" | "complete" | "read" | "redrive" | "approve" | "operate" | "administer" | (string & {});
 
 export interface Pipeline {
   /** The stage that a task begins with. */
@@ -3137,6 +3137,8 @@ export interface Retract {
   reason: string;
 }
 
+export type Role = "viewer" | "worker" | "reviewer" | "operator" | "admin" | (string & {});
+
 /** Replaces a key by a new one. */
 export interface Rotate {
   /** How long the old key still counts. */
@@ -3156,15 +3158,18 @@ export interface Route {
   policy: Policy;
 }
 
-/** Allows or denies something towards some targets and in some projects. */
+/** A rule as it is written: it may name a role for the permissions that the role has. */
 export interface Rule {
   effect?: Effect;
-  permissions: Permission[];
+  /** What is allowed or denied. There are some, or a role. */
+  permissions?: Permission[];
   /**
    * Patterns of projects; a rule with other patterns than `*` says nothing about work that
    * belongs to no project.
    */
   projects?: string[];
+  /** Stands for the permissions of this role; answers have those. */
+  role?: Role | null;
   /**
    * Patterns of agents' and capabilities' names, without their tenant: `*` stands for any
    * characters, `?` for one.

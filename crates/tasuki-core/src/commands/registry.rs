@@ -14,6 +14,7 @@ use crate::identity::PublicKey;
 use crate::ids::{AgentId, ChannelId, Hash, KeyId, Timestamp, TokenId};
 use crate::refusal::Refusal;
 use crate::registry::grant::{DEPTH_MAX, Granter, ShownBy};
+use crate::registry::names;
 use crate::registry::rules::{Effect, PATTERNS_TOTAL_MAX, RULES_MAX, Rule};
 use crate::registry::{
     Agent, Change, KEYS_MAX, Origin, Purpose, Registry, SUBSCRIBERS_MAX, Signed, Standing, Tenant,
@@ -141,6 +142,9 @@ impl Stated for ChangeRegistry {
             By::Agent(agent) => Some(Granter::new(known, agent, self.shown)),
             By::Broker | By::Bearer => None,
         };
+        if let Some(agent) = self.names() {
+            names::check(known, agent)?;
+        }
         let changes = match &self.wish {
             RegistryWish::Publish { agent, manifest, signed, version } => {
                 let published = known.agents.get(agent).and_then(|agent| agent.manifest.as_ref());
@@ -322,6 +326,28 @@ impl Stated for ChangeRegistry {
             events.extend(release(agent, view));
         }
         Ok(Decision::of(events, Outcome::default()))
+    }
+}
+
+impl ChangeRegistry {
+    /// The agent that becomes known by it.
+    fn names(&self) -> Option<&AgentId> {
+        match &self.wish {
+            RegistryWish::Publish { agent, .. }
+            | RegistryWish::Enroll { agent, .. }
+            | RegistryWish::Join { agent, .. }
+            | RegistryWish::SetRules { agent, .. } => Some(agent),
+            RegistryWish::IssueToken(token) => Some(&token.agent),
+            RegistryWish::SetStanding { .. }
+            | RegistryWish::Rotate { .. }
+            | RegistryWish::Revoke { .. }
+            | RegistryWish::Subscribe { .. }
+            | RegistryWish::Unsubscribe { .. }
+            | RegistryWish::RevokeToken(_)
+            | RegistryWish::SetTenant(_)
+            | RegistryWish::SetLimits { .. }
+            | RegistryWish::NoteDenied { .. } => None,
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! of a token there is the hash, of a manifest the address.
 
 pub mod grant;
+pub mod names;
 pub mod roles;
 pub mod rules;
 

@@ -83,8 +83,9 @@ mod tests {
         let stored = serde_json::to_string(&rule).unwrap();
         assert!(!stored.contains("role"), "{stored}");
         assert_eq!(read(&stored).unwrap(), rule);
-        for wrong in [r#"{"role":"boss"}"#, r#"{"rôle":"viewer"}"#, "{}"] {
+        for wrong in [r#"{"role":"boss"}"#, r#"{"rôle":"viewer"}"#] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
+        assert!(read("{}").unwrap().fault().is_some());
     }
 }

@@ -67,7 +67,7 @@ pub enum Effect {
 
 /// Allows or denies something towards some targets and in some projects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Said")]
+#[serde(from = "Said")]
 pub struct Rule {
     pub effect: Effect,
     pub permissions: BTreeSet<Permission>,
@@ -98,16 +98,11 @@ struct Said {
     projects: Vec<String>,
 }
 
-impl TryFrom<Said> for Rule {
-    type Error = &'static str;
-
-    fn try_from(said: Said) -> Result<Self, Self::Error> {
+impl From<Said> for Rule {
+    fn from(said: Said) -> Self {
         let Said { effect, mut permissions, role, targets, projects } = said;
         permissions.extend(role.map(Role::permissions).unwrap_or_default());
-        if permissions.is_empty() {
-            return Err("a rule needs permissions, or a role");
-        }
-        Ok(Self { effect, permissions, targets, projects })
+        Self { effect, permissions, targets, projects }
     }
 }
 
@@ -170,7 +165,7 @@ impl Rule {
     #[must_use]
     pub fn fault(&self) -> Option<String> {
         if self.permissions.is_empty() {
-            return Some("permissions is empty".into());
+            return Some("permissions is empty, and there is no role".into());
         }
         for (name, patterns) in [("targets", &self.targets), ("projects", &self.projects)] {
             if patterns.is_empty() || patterns.len() > PATTERNS_MAX {

@@ -243,21 +243,6 @@ pub(crate) fn below(stage: &Stage, parent: TaskId) -> commands::SettleBelow {
     }
 }
 
-/// The same, and what is below those that have ended well.
-pub(crate) fn all_below(stage: &Stage, parent: TaskId) -> commands::SettleBelow {
-    let mut settle = below(stage, parent);
-    let mut at = 0;
-    while let Some(id) = settle.below.get(at).copied() {
-        at += 1;
-        if stage.world.tasks[&id].state == tasuki_core::TaskState::Completed {
-            let more = below(stage, id);
-            settle.below.extend(more.below);
-            settle.hops.extend(more.hops);
-        }
-    }
-    settle
-}
-
 fn policy(flag: bool) -> TaintPolicy {
     if flag { TaintPolicy::Block } else { TaintPolicy::Flag }
 }

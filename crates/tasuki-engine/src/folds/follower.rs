@@ -176,7 +176,7 @@ impl Follower {
 
     async fn act(&mut self, engine: &Engine) {
         for id in std::mem::take(&mut self.ready) {
-            match engine.let_go_on(id).await {
+            match engine.release_if_ready(id).await {
                 Ok(true) => self.waiting.retain(|_, all| {
                     all.remove(&id);
                     !all.is_empty()
@@ -227,7 +227,7 @@ impl Follower {
 
 impl Engine {
     /// Lets a handoff go on that waits for other tasks, if it may. Says whether it waits no longer.
-    async fn let_go_on(&self, id: HandoffId) -> Result<bool, Error> {
+    async fn release_if_ready(&self, id: HandoffId) -> Result<bool, Error> {
         let Some(handoff) = self.store.handoff(id).await? else { return Ok(true) };
         let waits = matches!(handoff.state, State::Scheduled { .. });
         let Some(after) = handoff.contract.after.as_ref().filter(|_| waits) else {

@@ -25,6 +25,7 @@ impl Operation for IssueToken {
         Code::GrantTooWide,
         Code::KeyNotShown,
         Code::TokenTooDeep,
+        Code::NameTaken,
         Code::InvalidRules,
     ]]);
     type On = ();

@@ -25,6 +25,7 @@ impl Operation for Publish {
     .errors(&[&[
         Code::AgentNotFound,
         Code::InvalidManifest,
+        Code::NameTaken,
         Code::ManifestMoved,
         Code::GrantTooWide,
     ]]);
@@ -207,6 +208,7 @@ impl Operation for EnrollKey {
         Code::KeyTaken,
         Code::TooManyKeys,
         Code::InvalidRules,
+        Code::NameTaken,
     ]]);
     type On = AgentId;
     type In = wire::Enroll;

@@ -51,6 +51,7 @@ async fn restricted(stage: &Stage, name: &str, rules: serde_json::Value) -> Desk
         signature_input: None,
         signature: None,
         authorization: Some(&authorization),
+        certificate: None,
         from: "here",
     };
     stage.engine.desk(stage.engine.authenticate(shown).await.unwrap())

@@ -96,6 +96,8 @@ fn every_refusal() -> Vec<Refusal> {
         },
         Refusal::KeyNotShown(agent()),
         Refusal::TokenTooDeep { max: 16 },
+        Refusal::NameReserved("Broker".parse().unwrap()),
+        Refusal::NameTaken { agent: "Coder".parse().unwrap(), there: "coder".parse().unwrap() },
         Refusal::TargetUnavailable {
             target: "coder".into(),
             state: tasuki_core::breaker::BreakerName::Open,
@@ -164,6 +166,8 @@ fn every_refusal() -> Vec<Refusal> {
             | Refusal::GrantTooWide { .. }
             | Refusal::KeyNotShown(_)
             | Refusal::TokenTooDeep { .. }
+            | Refusal::NameReserved(_)
+            | Refusal::NameTaken { .. }
             | Refusal::ChainNotFound(_)
             | Refusal::MemoryNotFound(_)
             | Refusal::MemoryDeleted(_)

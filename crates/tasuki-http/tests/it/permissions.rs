@@ -24,7 +24,7 @@ const REFUSALS: [&str; 7] = [
 ];
 
 /// Which operations each permission opens, towards others.
-const OPENED: [(&str, &[&str]); 10] = [
+const OPENED: [(&str, &[&str]); 11] = [
     ("", &[]),
     (
         "send",
@@ -112,7 +112,17 @@ const OPENED: [(&str, &[&str]); 10] = [
         ],
     ),
     // Who may approve work for a target also answers for it and may say something to its holder.
-    ("approve", &["handoff_approve", "handoff_reject", "handoff_message", "question_answer"]),
+    (
+        "approve",
+        &[
+            "handoff_approve",
+            "handoff_reject",
+            "handoff_message",
+            "question_answer",
+            "task_clear_taint",
+        ],
+    ),
+    ("operate", &["agent_drain", "agent_resume", "agent_set_breaker"]),
     (
         "administer",
         &[

@@ -27,6 +27,8 @@ mod random;
 #[allow(dead_code, reason = "the core's stories use more of its words than these do")]
 #[path = "../../../tasuki-core/tests/rules/support.rs"]
 mod support;
+#[path = "../../../tasuki-core/tests/rules/wider.rs"]
+mod wider;
 
 use std::time::Duration;
 
@@ -132,6 +134,7 @@ macro_rules! conforms {
             patterns:
                 a_breaker_opens_outlives_a_restart_and_closes
                 what_is_not_claimed_in_time_goes_from_one_to_the_next
+                a_fallback_finds_in_its_queue_what_was_passed_on_to_it
                 a_publication_is_there_for_all_or_for_none
                 work_goes_on_when_enough_of_what_it_waits_for_is_done
                 a_resource_has_one_holder_until_its_claim_ends

@@ -85,6 +85,21 @@ pub(crate) async fn what_is_not_claimed_in_time_goes_from_one_to_the_next(stage:
     stage.verified().await;
 }
 
+/// It waits in the queue of whoever has it now, and in no other.
+pub(crate) async fn a_fallback_finds_in_its_queue_what_was_passed_on_to_it(stage: Stage) {
+    let offer = |offer: &mut Offer| {
+        offer.terms.ack_ms = Some(15_000);
+        offer.contract.routing.fallbacks = vec![to("second")];
+    };
+    let id = stage.offer_to(to("first"), offer).await;
+    let later = stage.offer_to(to("first"), |_| {}).await;
+    assert_eq!(stage.wait_and_sweep(15_000).await, [id]);
+    let stage = again(stage).await;
+    assert_eq!(stage.claim_next("first", 2).await, [later]);
+    assert_eq!(stage.claim_next("second", 2).await, [id]);
+    stage.verified().await;
+}
+
 /// The offer that is made to one receiver of a publication.
 fn below(stage: &Stage, parent: TaskId, receiver: &str) -> Offer {
     let task = OfferTask::New {

@@ -12,7 +12,7 @@ use clap::Args;
 use serde::Serialize;
 use tasuki_core::identity::SecretKey;
 use tasuki_engine::{Engine, SystemIds};
-use tasuki_http::{Poster, SystemResolver};
+use tasuki_http::{Doorway, Poster, SystemResolver};
 use tasuki_store::key::SigningKey;
 use tasuki_store::postgres::{self, DatabaseClock};
 use tasuki_store::{Postgres, PostgresOptions, Sqlite, SqliteOptions, Store, Sync, SystemClock};
@@ -25,6 +25,7 @@ use super::pipeline;
 use crate::config::{Config, Keys, LogFormat};
 use crate::exit::{Exit, Failure};
 use crate::output::{Facts, Output, tell};
+use crate::tls::{self, Secured};
 
 #[derive(Args)]
 pub(crate) struct Serve {
@@ -49,6 +50,7 @@ impl Serve {
                  was acknowledged as stored.",
             );
         }
+        let secured = tls::open(&config)?;
         let mut signals = Signals::listen(self.until_stdin_closes)?;
         let store = tokio::select! {
             opened = open(&config) => opened?,
@@ -77,12 +79,15 @@ impl Serve {
                 return Err(failure.into());
             }
         };
+        if let Some(secured) = &secured {
+            engine.start_worker("reader of the certificate", secured.follow());
+        }
         let first = if config.settings.open { None } else { identify(&engine, &config).await? };
-        greet(output, &Greeting::new(&config, listener.local_addr()?, first));
+        greet(output, &Greeting::new(&config, listener.local_addr()?, first, secured.as_ref()));
         tokio::select! {
             biased;
             failure = engine.failed() => die(&failure),
-            () = serve(&engine, listener, &config, &mut signals) => {}
+            () = serve(&engine, listener, &config, secured.as_ref(), &mut signals) => {}
         }
         tracing::info!("ended");
         Ok(Exit::Done)
@@ -142,11 +147,17 @@ async fn serve(
     engine: &Arc<Engine>,
     listener: TcpListener,
     config: &Config,
+    secured: Option<&Secured>,
     signals: &mut Signals,
 ) {
     let router = tasuki_http::router(engine.clone(), config.limits.clone());
     let (end, ended) = oneshot::channel::<()>();
-    let serving = tasuki_http::serve(listener, router, config.limits.connections_max, async {
+    let doorway = Doorway {
+        connections_max: config.limits.connections_max,
+        per_address: config.limits.connections_per_address,
+        tls: secured.map(|secured| secured.tls.clone()),
+    };
+    let serving = tasuki_http::serve_by(doorway, listener, router, async {
         // A sender that is gone means the same.
         let _ = ended.await;
     });
@@ -223,6 +234,17 @@ fn allow_address(config: &mut Config) -> Result<(), Failure> {
         )
         .next(format!("tasuki serve --listen {} --auth required", config.listen)));
     }
+    if config.tls_files.is_none() && !config.self_signed && !config.behind_proxy {
+        return Err(Failure::usage(
+            format!(
+                "will not listen on {} without TLS: tokens and work could be read on the way",
+                config.listen
+            ),
+            "give a certificate with --tls-cert and --tls-key, try it out with --tls self-signed, or \
+             say with --behind-proxy that a proxy in front ends TLS",
+        )
+        .next(format!("tasuki serve --listen {} --auth required --tls self-signed", config.listen)));
+    }
     if !ip.is_unspecified() {
         config.limits.hosts.push(ip.to_string());
     }
@@ -232,6 +254,25 @@ fn allow_address(config: &mut Config) -> Result<(), Failure> {
 /// The file in the data directory that the first administrator's token is written to.
 const ADMINISTRATOR: &str = "admin.token";
 
+/// Makes a new token for the first administrator of a broker that does not run.
+pub(super) async fn recover(config: &Config) -> anyhow::Result<PathBuf> {
+    let store = open(config).await?;
+    let settings = tasuki_engine::Settings { open: false, ..config.settings.clone() };
+    let engine = Engine::start(store, Arc::new(SystemIds), settings);
+    let token = engine.recover_administrator().await;
+    engine.close().await;
+    write_token(config, &token?)
+}
+
+fn write_token(config: &Config, token: &str) -> anyhow::Result<PathBuf> {
+    let path = config.data.join(ADMINISTRATOR);
+    let written = tasuki_store::private::directory(&config.data)
+        .and_then(|()| crate::private_file(&path, &format!("{token}\n")));
+    written
+        .with_context(|| format!("cannot write the administrator's token to {}", path.display()))?;
+    Ok(path)
+}
+
 /// Makes sure that somebody can administer this broker. Returns where the token is, if it was made
 /// now.
 async fn identify(engine: &Engine, config: &Config) -> anyhow::Result<Option<PathBuf>> {
@@ -239,27 +280,7 @@ async fn identify(engine: &Engine, config: &Config) -> anyhow::Result<Option<Pat
     // refused. Nobody should notice that.
     engine.wait_for_next_second().await;
     let Some(token) = engine.first_administrator().await? else { return Ok(None) };
-    let path = config.data.join(ADMINISTRATOR);
-    let written =
-        tasuki_store::private::directory(&config.data).and_then(|()| private(&path, &token));
-    written
-        .with_context(|| format!("cannot write the administrator's token to {}", path.display()))?;
-    Ok(Some(path))
-}
-
-/// Writes a file that only its owner can read.
-fn private(path: &Path, text: &str) -> std::io::Result<()> {
-    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)?;
-    // One that was there before keeps its mode otherwise.
-    file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
-    std::io::Write::write_all(&mut file, format!("{token}\n", token = text).as_bytes())?;
-    file.sync_all()
+    Ok(Some(write_token(config, &token)?))
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
@@ -284,11 +305,19 @@ struct Greeting {
     docs: String,
     health: String,
     auth: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls_pin: Option<String>,
     status: &'static str,
 }
 
 impl Greeting {
-    fn new(config: &Config, mut at: SocketAddr, administrator: Option<PathBuf>) -> Self {
+    fn new(
+        config: &Config,
+        mut at: SocketAddr,
+        administrator: Option<PathBuf>,
+        secured: Option<&Secured>,
+    ) -> Self {
+        let scheme = if secured.is_some() { "https" } else { "http" };
         // Where it listens everywhere, people on this machine reach it by loopback.
         if at.ip().is_unspecified() {
             at.set_ip(if at.is_ipv4() {
@@ -303,18 +332,22 @@ impl Greeting {
                 Some(url) => postgres::without_password(url),
                 None => config.data.display().to_string(),
             },
-            api: format!("http://{at}/v1"),
-            docs: format!("http://{at}/docs"),
-            health: format!("http://{at}/readyz"),
+            api: format!("{scheme}://{at}/v1"),
+            docs: format!("{scheme}://{at}/docs"),
+            health: format!("{scheme}://{at}/readyz"),
             auth: match administrator {
                 _ if config.settings.open => {
                     "off: whoever is on this machine can act as any agent".into()
                 }
                 None => "required".into(),
                 Some(path) => {
-                    format!("required; the administrator's token is in {}", path.display())
+                    format!(
+                        "required; the administrator's token is in {} and counts for 30 days",
+                        path.display()
+                    )
                 }
             },
+            tls_pin: secured.map(|secured| secured.pin.to_string()),
             status: "ready",
         }
     }
@@ -327,7 +360,8 @@ fn greet(output: Output, greeting: &Greeting) {
             .with("API", &greeting.api)
             .with("docs", &greeting.docs)
             .with("health", &greeting.health)
-            .with("auth", &greeting.auth);
+            .with("auth", &greeting.auth)
+            .maybe("TLS pin", greeting.tls_pin.as_ref());
         format!("tasuki {}\n{}{}\n", greeting.version, facts.text(), greeting.status)
     };
     // A broker whose stdout is closed serves all the same.

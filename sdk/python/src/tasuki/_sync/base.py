@@ -29,7 +29,11 @@ class Wire:
         self.core = core
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=64)
         self.http = httpx.Client(
-            transport=transport, limits=limits, trust_env=core.trust_env, follow_redirects=False
+            transport=transport,
+            limits=limits,
+            trust_env=core.trust_env,
+            follow_redirects=False,
+            verify=core.verify,
         )
         self._beats: httpx.Client | None = None
         self._lock = threading.Lock()
@@ -84,7 +88,7 @@ class Wire:
         """The connection that heartbeats use, and nothing else."""
         with self._lock:
             if self._beats is None:
-                self._beats = httpx.Client(trust_env=self.core.trust_env)
+                self._beats = httpx.Client(trust_env=self.core.trust_env, verify=self.core.verify)
             return self._beats
 
     def close(self) -> None:
