@@ -3,22 +3,23 @@
 //! has inherited, which memories there are. The core decides what is kept; a memory that cannot be
 //! read becomes a gap, not a failure.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use tasuki_core::assembly::{
-    self, Assembled, Candidate, Gap, Item, Prepared, Priority, Rung, SAID_TOKENS_MAX, Strategy,
-    Tokenizer,
+    self, Assembled, Candidate, Gap, Item, Prepared, Priority, Strategy, Tokenizer,
 };
 use tasuki_core::document::{self, Scope};
 use tasuki_core::envelope::brief::brief;
 use tasuki_core::envelope::inherit::{Hand, inherit};
-use tasuki_core::envelope::parts::{ContextItem, ENTRIES_MAX, Form, Freshness, MemoryRef};
+use tasuki_core::envelope::parts::{ContextItem, ENTRIES_MAX, Freshness, MemoryRef};
 use tasuki_core::envelope::said::{NewGap, TextOr};
-use tasuki_core::envelope::{Envelope, Parts, Said};
+use tasuki_core::envelope::{Envelope, Parts, Payload, Said};
+use tasuki_core::event::Actor;
 use tasuki_core::ids::Project;
 use tasuki_core::registry::rules::Permission;
-use tasuki_core::{AgentId, Document, DocumentId, HandoffId, TaskId, Timestamp};
+use tasuki_core::trust::Trust;
+use tasuki_core::{AgentId, Document, DocumentId, TaskId, Timestamp};
 use tasuki_store::Needs;
 
 use crate::desk::Desk;
@@ -57,6 +58,8 @@ pub struct AssembleRequest {
     pub reserved_work: Option<u64>,
     pub tokenizer: Option<String>,
     pub role: Option<String>,
+    /// What is to be sent with it, so that room is kept for it.
+    pub payload: Option<Payload>,
 }
 
 /// What was put together.
@@ -120,7 +123,19 @@ fn item(memory: &SeenMemory) -> Option<Item> {
         tags: content.tags.iter().cloned().collect(),
         at: memory.kept.revision.written_at,
         source: None,
+        by: match &memory.kept.revision.written_by {
+            Actor::Agent(agent) => Some(agent.name().to_owned()),
+            _ => None,
+        },
+        trust: trust(content.tags.iter().map(String::as_str)),
     })
+}
+
+/// Who stands behind a memory: its writer, unless a tag `trust:tool` or `trust:environment` says
+/// that it only wrote down what others said. Nothing raises it.
+fn trust<'t>(mut tags: impl Iterator<Item = &'t str>) -> Trust {
+    let label = tags.find_map(|tag| tag.strip_prefix("trust:")).and_then(|word| word.parse().ok());
+    label.unwrap_or(Trust::Agent).min(Trust::Agent)
 }
 
 /// Who receives, as far as it is known.
@@ -156,7 +171,16 @@ impl Desk {
             let known = |gap: &&Gap| inherited.parts.gaps.iter().any(|it| it.reference == gap.id);
             let missing = unresolved.iter().filter(|gap| !known(gap));
             brief.gaps.extend(missing.map(|gap| format!("{} ({})", gap.id, gap.reason)));
+            let asked = wish.payload.as_ref().map_or(0, |payload| {
+                let text = serde_json::to_string(payload).unwrap_or_default();
+                receiver.tokenizer.count(&text)
+            });
+            let others = receiver.system_prompt.saturating_add(receiver.work);
+            let claim = receiver.budget.map_or(0, |budget| {
+                assembly::claim_reserve(budget.saturating_sub(others)).saturating_add(asked)
+            });
             let request = assembly::Request {
+                reserved_claim: claim,
                 brief,
                 items,
                 unresolved,
@@ -172,56 +196,9 @@ impl Desk {
         };
         let (assembled, unresolved) = self.engine.pool.run(work).await;
         let assembled = assembled.map_err(Error::TooSmall)?;
-        let said = said(wish.said, &assembled, &found, &words, &unresolved);
+        let said = said(wish.said, &assembled, &unresolved);
         let parts = inherit(parts, &said, hand).map_err(Error::Envelope)?.parts;
         Ok(Put { intent, parts, said, assembled })
-    }
-
-    /// The envelope of a handoff as a model reads it, with how many tokens that is.
-    /// With a budget, what may be left out is left out until it fits.
-    pub async fn prompt(
-        &self,
-        id: HandoffId,
-        tokenizer: &str,
-        budget: Option<u64>,
-    ) -> Result<Assembled, Error> {
-        let sight = self.engine.look(Needs::handoff(id).with_envelopes()).await?;
-        let handoff = self.handoff_in(&sight, id)?;
-        let Some(envelope) = self.engine.envelope_of(&sight, handoff).await? else {
-            return Err(invalid("id", "the envelope was erased"));
-        };
-        let tokenizer = Tokenizer::named(tokenizer);
-        let brought = self.engine.brought(handoff).await?;
-        let assembled = |budget: Option<u64>| {
-            let items = envelope.parts.context.iter().map(|item| {
-                let item = carried_item(item, envelope.created_at);
-                Candidate::from(Prepared::new(item, tokenizer))
-            });
-            assembly::assemble(&assembly::Request {
-                brief: brief(&envelope.intent, &envelope.parts),
-                items: items.collect(),
-                strategy: if budget.is_some() { Strategy::Priority } else { Strategy::Full },
-                tokenizer,
-                budget,
-                ..assembly::Request::default()
-            })
-        };
-        // What was said since comes at the end, with a quarter of what there is room for at most.
-        let work = || {
-            let room = budget.map_or(SAID_TOKENS_MAX, |budget| (budget / 4).min(SAID_TOKENS_MAX));
-            let said = assembly::said(&brought.sections(), tokenizer, room);
-            let tokens = tokenizer.count(&said);
-            let less = budget.map(|budget| budget.saturating_sub(tokens));
-            match assembled(less) {
-                Ok(mut whole) => {
-                    whole.prompt.push_str(&said);
-                    whole.receipt.token_count += tokens;
-                    Ok(whole)
-                }
-                Err(_) => assembled(budget),
-            }
-        };
-        self.engine.pool.run(work).await.map_err(Error::TooSmall)
     }
 
     async fn place(
@@ -414,7 +391,8 @@ fn only_passed(
     found: &BTreeMap<DocumentId, SeenMemory>,
 ) -> BTreeMap<String, Item> {
     let known: HashSet<&str> = found.keys().map(DocumentId::name).collect();
-    let texts = before.parts.context.iter().filter(|item| item.text.is_some());
+    let texts = before.parts.context.iter();
+    let texts = texts.filter(|item| item.text.is_some() || !item.excerpts.is_empty());
     let texts = texts.filter(|item| !known.contains(item.id.as_str()));
     texts.map(|item| (item.id.clone(), carried_item(item, before.created_at))).collect()
 }
@@ -476,55 +454,21 @@ fn unread(what: &str, error: Error) -> Result<Gap, Error> {
 }
 
 /// What to say in the offer: what was kept, where the rest is, and what could not be read.
-fn said(
-    said: Said,
-    assembled: &Assembled,
-    found: &BTreeMap<DocumentId, SeenMemory>,
-    words: &BTreeMap<String, Item>,
-    unresolved: &[Gap],
-) -> Said {
-    let receipt = &assembled.receipt;
-    let by_name: HashMap<&str, &SeenMemory> =
-        found.iter().map(|(id, memory)| (id.name(), memory)).collect();
-    let parts: HashMap<&str, &assembly::Carried> =
-        assembled.carried.iter().map(|(id, _, carried)| (id.as_str(), carried)).collect();
-    let kept = receipt.kept.iter().map(|kept| (&kept.id, kept.rung, kept.pinned));
-    let demoted = receipt.demoted.iter().map(|demoted| (&demoted.id, demoted.rung, false));
-    let mut context = Vec::new();
-    for (id, rung, pinned) in kept.chain(demoted) {
-        let carried = parts.get(id.as_str());
-        let seen = by_name.get(id.as_str()).and_then(|memory| {
-            let content = memory.content.as_ref()?;
-            let (line, own) = (content.line(), content.summary.as_deref());
-            Some((Some(memory.kept.revision.number), Some(line), own, &content.text))
-        });
-        let passed = || {
-            let item = words.get(id)?;
-            let revision = u32::try_from(item.revision).ok().filter(|revision| *revision > 0);
-            let title = Some(item.title.clone()).filter(|title| !title.is_empty());
-            Some((revision, title, None, &item.text))
-        };
-        let Some((revision, title, own, text)) = seen.or_else(passed) else { continue };
-        let id = id.clone();
-        let (form, text) = match rung {
-            Rung::Listed => continue,
-            Rung::Stub => (Form::Stub, None),
-            Rung::Summary => (Form::Summary, Some(summarised(text, own, carried))),
-            Rung::Full => (Form::Full, Some(text.clone())),
-        };
-        context.push(ContextItem { id, revision, form, pinned, title, text });
-    }
-    let mut memory_refs = said.memory_refs.clone();
-    let less = receipt.demoted.iter().map(|one| (&one.id, one.revision));
-    let none = receipt.dropped.iter().filter(|one| one.fetch.is_some());
-    for (id, revision) in less.chain(none.map(|one| (&one.id, one.revision))) {
-        if by_name.contains_key(id.as_str()) && !memory_refs.iter().any(|known| known.id == *id) {
-            memory_refs.push(MemoryRef {
-                id: id.clone(),
-                revision: u32::try_from(revision).ok(),
-                freshness: Freshness::Latest,
-                title: by_name[id.as_str()].content.as_ref().map(document::Content::line),
-            });
+fn said(said: Said, assembled: &Assembled, unresolved: &[Gap]) -> Said {
+    let referred = assembled.referred.iter().map(|(id, revision, title)| MemoryRef {
+        id: id.clone(),
+        revision: u32::try_from(*revision).ok().filter(|revision| *revision > 0),
+        freshness: Freshness::Latest,
+        title: Some(title.clone()).filter(|title| !title.is_empty()),
+    });
+    // The names of what is referred to are their places here, so these come first.
+    let mut memory_refs: Vec<MemoryRef> = referred.collect();
+    let passed = |id: &str| assembled.context.iter().any(|item| item.id == id);
+    for given in &said.memory_refs {
+        match memory_refs.iter_mut().find(|known| known.id == given.id) {
+            Some(known) => *known = given.clone(),
+            None if passed(&given.id) => {}
+            None => memory_refs.push(given.clone()),
         }
     }
     // Those of which something is passed come first; the receipt names the others all the same.
@@ -536,38 +480,29 @@ fn said(
             reason: Some(gap.reason.clone()),
         }));
     }
-    let context_manifest = Some(receipt.manifest_hash);
-    Said { context, memory_refs, gaps, context_manifest, ..said }
+    let context_manifest = Some(assembled.receipt.manifest_hash);
+    let (context, reading) = (assembled.context.clone(), Some(assembled.reading.clone()));
+    Said { context, memory_refs, gaps, context_manifest, reading, ..said }
 }
 
-/// A memory in less than all of its words: the parts that were chosen, its own summary, or the
-/// sentences that say most.
-fn summarised(text: &str, own: Option<&str>, carried: Option<&&assembly::Carried>) -> String {
-    let places = carried.map(|carried| carried.parts.as_slice()).unwrap_or_default();
-    if !places.is_empty() {
-        let texts = assembly::parts(text);
-        let kept = places.iter().filter_map(|(place, _)| texts.get(*place).copied());
-        return kept.collect::<Vec<_>>().join(" … ");
-    }
-    own.map(str::to_owned).unwrap_or_else(|| {
-        assembly::extract(text, &[], assembly::SUMMARY_TOKENS_MAX, Tokenizer::O200k)
-    })
-}
-
-/// A memory that is in an envelope already.
+/// A memory that is in an envelope already, in the words that are there.
 fn carried_item(item: &ContextItem, at: Timestamp) -> Item {
-    let text = item.text.clone().unwrap_or_default();
+    let parts: Vec<&str> = item.excerpts.iter().map(|part| part.text.as_str()).collect();
+    let lead = item.lead.iter().map(String::as_str);
+    let text = item.text.iter().map(String::as_str).chain(lead).chain(parts);
     Item {
         id: item.id.clone(),
         revision: u64::from(item.revision.unwrap_or(0)),
-        kind: "memory".into(),
+        kind: item.kind.clone().unwrap_or_else(|| "memory".into()),
         title: item.title.clone().unwrap_or_default(),
         summary: None,
-        text,
+        text: text.collect::<Vec<_>>().join("\n"),
         priority: Priority::Normal,
         pinned: item.pinned,
         tags: Vec::new(),
         at,
         source: None,
+        by: item.by.clone(),
+        trust: item.trust.unwrap_or(Trust::Agent),
     }
 }

@@ -388,7 +388,7 @@ fn agreed_output<'e>(
     }
 }
 
-fn asked(handoff: &Handoff) -> Option<&Capability> {
+pub(crate) fn asked(handoff: &Handoff) -> Option<&Capability> {
     match (&handoff.contract.agreement.capability, &handoff.to) {
         (Some(capability), _) | (None, Target::Capability(capability)) => Some(capability),
         (None, Target::Agent(_)) => None,

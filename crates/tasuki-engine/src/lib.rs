@@ -32,6 +32,7 @@ mod outgoing;
 mod pipelines;
 mod pool;
 mod problems;
+pub mod prompt;
 mod queries;
 mod rates;
 mod ready;

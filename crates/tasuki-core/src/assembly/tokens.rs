@@ -167,8 +167,9 @@ impl JsonSchema for Tokenizer {
     }
 }
 
-/// A part of a rendered text with its count. It begins with a character that is neither a space nor
-/// a slash and ends with a newline, so counts of pieces add up.
+/// A part of a rendered text with its count. It ends with a newline, so counts of pieces that begin
+/// with a character that is neither a space nor a slash add up; lines of ours begin with a mark, and
+/// what others wrote may not, so what is rendered is counted once more as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
     text: String,
@@ -177,7 +178,6 @@ pub struct Piece {
 
 impl Piece {
     pub(super) fn new(text: String, tokenizer: Tokenizer) -> Self {
-        debug_assert!(text.starts_with(['#', '-', '>', '*', '(']), "a fixed character is first");
         debug_assert!(text.ends_with('\n'), "a newline is last");
         let tokens = tokenizer.count(&text);
         Self { text, tokens }

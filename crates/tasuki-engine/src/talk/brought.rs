@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use tasuki_core::assembly::Told;
 use tasuki_core::handoff::talk::{self, Artifact, Message, Question};
 use tasuki_core::handoff::{Attempt, AttemptEnd, State};
 use tasuki_core::report::{FailureReport, Note};
@@ -112,46 +113,44 @@ impl Brought {
         }
     }
 
-    /// The same as lines for a model, in the order in which they matter.
-    pub(crate) fn sections(&self) -> Vec<(&'static str, Vec<String>)> {
-        let questions = self.questions.iter().map(|it| {
+    /// The same for a model, in the order in which it matters. All of it is what others wrote.
+    pub(crate) fn told(&self) -> Vec<(String, Vec<Told>)> {
+        let told = |about: String, text: &str| Told { about, text: text.to_owned() };
+        let mut questions = Vec::new();
+        for it in &self.questions {
             let asked = it.text.as_deref().unwrap_or("(not shown)");
-            match (&it.answer, &it.answered_by) {
-                (Some(answer), Some(by)) => {
-                    format!("{} asked: {asked}\n{by} answered: {answer}", it.asked_by)
-                }
-                (Some(answer), None) => {
-                    format!("{} asked: {asked}\nNobody answered; this holds: {answer}", it.asked_by)
-                }
-                (None, _) => format!("{} asked: {asked}\nThere is no answer.", it.asked_by),
-            }
-        });
-        let messages = self.messages.iter();
-        let messages = messages.filter_map(|it| Some(format!("{}: {}", it.by, it.text.as_ref()?)));
+            questions.push(told(format!("{} asked", it.asked_by.name()), asked));
+            let answer = it.answer.as_ref().map(written).unwrap_or_default();
+            questions.push(match (&it.answer, &it.answered_by) {
+                (Some(_), Some(by)) => told(format!("{} answered", by.name()), &answer),
+                (Some(_), None) => told("nobody answered, so this holds".into(), &answer),
+                (None, _) => told("nobody has answered".into(), ""),
+            });
+        }
+        let messages = self
+            .messages
+            .iter()
+            .filter_map(|it| Some(told(format!("{} says", it.by.name()), it.text.as_deref()?)));
         let mut attempts = Vec::new();
         for it in &self.earlier_attempts {
             let ended = it.ended.as_deref().unwrap_or("not ended");
-            let why = it.failure.as_ref().map(|failure| format!(": {}", failure.message));
-            attempts.push(format!(
-                "Attempt {} by {} {ended}{}",
-                it.attempt,
-                it.agent,
-                why.unwrap_or_default()
-            ));
-            attempts.extend(it.notes.iter().map(|note| format!("Its note: {}", note.note)));
+            let why = it.failure.as_ref().map_or("", |failure| failure.message.as_str());
+            attempts
+                .push(told(format!("attempt {} by {}, {ended}", it.attempt, it.agent.name()), why));
+            attempts.extend(it.notes.iter().map(|note| told("its note".into(), &note.note)));
         }
         let artifacts = self.artifacts.iter().map(|it| {
-            let content = it.content.as_ref().map_or_else(String::new, |content| {
-                format!(": {}", content.as_str().map_or_else(|| content.to_string(), str::to_owned))
-            });
-            format!("{} ({}, by {}){content}", it.name, it.kind, it.by)
+            let content = it.content.as_ref().map(written).unwrap_or_default();
+            told(format!("{} ({}, by {})", it.name, it.kind, it.by.name()), &content)
         });
-        vec![
-            ("Questions and answers", questions.collect()),
+        let sections: [(&str, Vec<Told>); 4] = [
+            ("Questions and answers", questions),
             ("Messages to whoever does this work", messages.collect()),
             ("Earlier attempts", attempts),
             ("Work that is there already", artifacts.collect()),
-        ]
+        ];
+        let some = sections.into_iter().filter(|(_, told)| !told.is_empty());
+        some.map(|(heading, told)| (heading.to_owned(), told)).collect()
     }
 
     /// What a claim brings, from the bodies in sight. What is needed to go on comes first.
@@ -181,6 +180,11 @@ impl Brought {
         let left_out = room.left_out;
         Self { earlier_attempts: attempts, questions, messages, artifacts, left_out }
     }
+}
+
+/// A value as a text: texts as they are.
+fn written(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn question(handoff: &Handoff, asked: &Question, room: &mut Room<'_>) -> wire::Question {

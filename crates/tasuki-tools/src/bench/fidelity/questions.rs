@@ -11,7 +11,7 @@ use comfy_table::{Table, presets};
 use serde::{Deserialize, Serialize};
 use tasuki_core::Timestamp;
 use tasuki_core::assembly::{
-    Brief, Candidate, Item, Prepared, Request, Rung, Strategy, assemble, parts,
+    Brief, Candidate, Item, Prepared, Request, Rung, Strategy, assemble, cut,
 };
 use tasuki_core::search::{Statistics, bm25, length, terms};
 
@@ -236,8 +236,9 @@ impl Room {
                 Rung::Listed | Rung::Stub => 0,
                 Rung::Full if read(text.trim()) => self.tokens[at],
                 Rung::Full | Rung::Summary => {
-                    let texts = parts(text);
-                    let held = carried.parts.iter().filter_map(|(place, _)| texts.get(*place));
+                    let cut = cut(text);
+                    let held = carried.parts.iter().filter_map(|(place, _)| cut.parts.get(*place));
+                    let held = held.map(|range| cut.text[range.clone()].trim());
                     held.filter(|text| read(text)).map(|text| TOKENIZER.count(text)).sum()
                 }
             };

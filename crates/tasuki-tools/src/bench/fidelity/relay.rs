@@ -217,6 +217,8 @@ pub(super) fn plain_item() -> Item {
         tags: Vec::new(),
         at: Timestamp(0),
         source: None,
+        by: None,
+        trust: tasuki_core::trust::Trust::Agent,
     }
 }
 
@@ -232,6 +234,7 @@ fn brief(scenario: &Scenario) -> Brief {
     let rule = |constraint: &super::scenario::Constraint| Rule {
         kind: if constraint.prohibition { "must_not" } else { "must" }.into(),
         text: constraint.text.clone(),
+        issuer: None,
     };
     Brief {
         intent: scenario.intent.clone(),
