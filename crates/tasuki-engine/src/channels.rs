@@ -296,12 +296,8 @@ impl Desk {
         let key = keys::of(&new, Some(&channel.to_string()));
         let mut publication = asked::publication(channel, new, self.terms());
         publication.message.key = key;
-<<<<<<< HEAD
         publication.message.hop.instructs = self.instructs_all();
-        self.engine.tell_many(publication).await
-=======
         self.engine.publish_or_repeat(publication).await
->>>>>>> main
     }
 
     pub async fn subscribe(
