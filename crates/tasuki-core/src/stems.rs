@@ -13,7 +13,7 @@ use crate::search::each_term;
 /// A word shorter than this is its own stem, in bytes.
 const STEMMED_MIN: usize = 3;
 /// How many forms of one word are looked for.
-pub const FORMS_MAX: usize = 16;
+pub const FORMS_MAX: usize = 24;
 
 /// The language that texts are mostly written in. It decides stems and common words; a text in
 /// another language is still found by its words as they are written.
@@ -149,18 +149,24 @@ impl Language {
             }
         };
         if word.chars().all(char::is_alphabetic) {
-            add(stem.clone());
-            let bases = match stem.strip_suffix('i') {
+            // The word without its ending, because a stem may be shorter than what endings follow:
+            // that of `elephants` is `eleph`.
+            let cut = self.endings().iter().filter_map(|ending| word.strip_suffix(ending));
+            let cut = cut.filter(|base| base.len() >= STEMMED_MIN).map(str::to_owned);
+            let mut bases: Vec<String> = std::iter::once(word.to_owned()).chain(cut).collect();
+            match stem.strip_suffix('i') {
                 // `batteri` is the stem of `battery` and `batteries`.
-                Some(bare) => [Some(format!("{bare}y")), Some(bare.to_owned()), None],
+                Some(bare) => bases.extend([format!("{bare}y"), bare.to_owned()]),
                 None => {
                     let bare = stem.strip_suffix('e').unwrap_or(&stem);
-                    let doubled = bare.chars().last().map(|last| format!("{bare}{last}"));
-                    [Some(stem.clone()), Some(bare.to_owned()), doubled]
+                    bases.extend([stem.clone(), bare.to_owned()]);
+                    bases.extend(bare.chars().last().map(|last| format!("{bare}{last}")));
                 }
-            };
-            for base in bases.into_iter().flatten() {
-                self.endings().iter().for_each(|ending| add(format!("{base}{ending}")));
+            }
+            bases.dedup();
+            bases.iter().for_each(|base| add(base.clone()));
+            for ending in self.endings() {
+                bases.iter().for_each(|base| add(format!("{base}{ending}")));
             }
         }
         forms.truncate(FORMS_MAX);
@@ -288,6 +294,9 @@ mod tests {
         let forms = Language::English.forms("studies");
         for form in ["studies", "study", "studied", "studying"] {
             assert!(forms.contains(&form.to_owned()), "{form} in {forms:?}");
+        }
+        for (asked, written) in [("elephant", "elephants"), ("elephants", "elephant")] {
+            assert!(Language::English.forms(asked).contains(&written.to_owned()), "{written}");
         }
         let forms = Language::English.forms("battery");
         assert!(forms.contains(&"batteries".to_owned()) && !forms.contains(&"bat".to_owned()));

@@ -22,6 +22,7 @@ mod registry;
 mod shelf;
 mod sight;
 mod sqlite;
+mod sums;
 mod volatile;
 pub mod workers;
 mod writer;
@@ -51,7 +52,7 @@ pub use feed::{Change, Committed, Timings};
 pub use nonces::{Nonce, Spent};
 pub use postgres::{Postgres, PostgresError, PostgresOptions};
 pub use sight::{Needs, Sight};
-pub use sqlite::{FILE, OpenError, Sqlite, SqliteOptions, Sync, inspect, maintenance};
+pub use sqlite::{Difference, FILE, OpenError, Sqlite, SqliteOptions, Sync, inspect, maintenance};
 pub use volatile::{Mishap, Volatile};
 pub use workers::{Failure, Until, Workers};
 

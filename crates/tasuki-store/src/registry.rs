@@ -43,6 +43,12 @@ impl Row {
     }
 }
 
+/// The hash that an agent's manifest must have.
+pub(crate) fn manifest_hash(entry: &Entry) -> Option<tasuki_core::Hash> {
+    let Entry::Agent(agent) = entry else { return None };
+    agent.manifest.as_ref().map(|manifest| manifest.hash)
+}
+
 /// Puts a row back where it came from.
 pub(crate) fn put(
     registry: &mut Registry,

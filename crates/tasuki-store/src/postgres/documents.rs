@@ -221,7 +221,9 @@ fn kept(row: &Row) -> Result<KeptDocument, Fault> {
     revision.erased = row.try_get(2)?;
     let body: Option<String> = row.try_get(3)?;
     let document = Arc::new(parsed(row, 0)?);
-    Ok(KeptDocument { document, revision, body: body.and_then(Body::stored) })
+    let whole = |text| super::reading::whole(text, Some(revision.content), revision.body_pos);
+    let body = body.map(whole).transpose()?;
+    Ok(KeptDocument { document, revision, body })
 }
 
 /// Conditions on `d`, with their values, which are always bound.
@@ -315,12 +317,12 @@ impl Node {
         // The length of a body is known without reading it.
         let sql = format!(
             "SELECT k.document, k.revision, k.erased, k.body FROM ( \
-                 SELECT d.data AS document, r.data AS revision, r.erased, r.body, d.at, \
-                     sum(octet_length(r.body)) OVER (ORDER BY d.at DESC) AS bytes \
-                 FROM document d JOIN document_revision r ON r.document = d.id \
-                 WHERE {} AND r.revision = \
-                     (SELECT max(revision) FROM document_revision WHERE document = d.id) \
-                 ORDER BY d.at DESC LIMIT {max}) k \
+                 SELECT f.*, sum(octet_length(f.body)) OVER (ORDER BY f.at DESC) AS bytes FROM ( \
+                     SELECT d.data AS document, r.data AS revision, r.erased, r.body, d.at \
+                     FROM document d JOIN document_revision r ON r.document = d.id \
+                     WHERE {} AND r.revision = \
+                         (SELECT max(revision) FROM document_revision WHERE document = d.id) \
+                     ORDER BY d.at DESC LIMIT {max}) f) k \
              WHERE coalesce(k.bytes, 0) <= {bytes} ORDER BY k.at DESC",
             all.sql
         );

@@ -166,7 +166,12 @@ const KEPT: &str = "SELECT d.data, r.data, r.erased, e.body FROM document d \
 fn kept(row: &Row<'_>) -> Result<KeptDocument> {
     let mut revision: Revision = read(row, 1)?;
     revision.erased = row.get(2)?;
-    let body = row.get::<_, Option<String>>(3)?.and_then(Body::stored);
+    let body = match row.get::<_, Option<String>>(3)? {
+        None => None,
+        Some(text) => {
+            Some(rows::whole(Body::stored(text), Some(revision.content), revision.body_pos)?)
+        }
+    };
     Ok(KeptDocument { document: Arc::new(read(row, 0)?), revision, body })
 }
 

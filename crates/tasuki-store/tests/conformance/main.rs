@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods, reason = "a wait by the real clock is a safety net")]
 
 mod claims;
+mod damage;
 mod dead_letters;
 mod documents;
 mod filters;
@@ -174,6 +175,15 @@ mod volatile {
 }
 mod sqlite {
     conforms!(crate::stage::Backend::Sqlite);
+}
+/// For backends that have a log of their own to look after.
+mod sqlite_damaged {
+    stories! { crate::stage::Backend::Sqlite;
+        damage:
+            a_bad_record_that_whole_batches_follow_is_damage
+            an_end_before_what_was_acknowledged_is_damage
+            a_torn_last_batch_that_nobody_was_told_of_is_dropped;
+    }
 }
 mod postgres {
     conforms!(crate::stage::Backend::Postgres);

@@ -100,6 +100,7 @@ async fn open(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
         return Ok(Arc::new(Sqlite::open(options, SystemClock::start()).await?));
     };
     let options = PostgresOptions {
+        dir: Some(config.data.clone()),
         ca: config.store_ca.clone(),
         pooler: config.store_pooler,
         connections_max: config.store_connections,

@@ -25,8 +25,12 @@ pub(super) enum Method {
     KeepTail,
     /// One text, summarised at each hop.
     SummaryPerHop,
-    /// The policy and the last messages that fit.
+    /// The policy and the last messages that fit, as `LangChain`'s `trim_messages` keeps them.
     LastMessages,
+    /// The policy and whatever fits of the messages, the newest first.
+    NewestThatFit,
+    /// The policy and whatever fits of the messages, those first that share most with the intent.
+    Bm25,
     /// Ours; the broker assembles anew from everything that the envelope before has or refers to.
     Lazy,
     SummaryRefs,
@@ -38,10 +42,12 @@ pub(super) enum Method {
 }
 
 impl Method {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::KeepTail,
         Self::SummaryPerHop,
         Self::LastMessages,
+        Self::NewestThatFit,
+        Self::Bm25,
         Self::Lazy,
         Self::SummaryRefs,
         Self::Priority,
@@ -54,6 +60,8 @@ impl Method {
             Self::KeepTail => "naive: keep the tail",
             Self::SummaryPerHop => "naive: summary per hop",
             Self::LastMessages => "naive: last messages",
+            Self::NewestThatFit => "naive: newest that fit",
+            Self::Bm25 => "naive: BM25",
             Self::Lazy => "tasuki: lazy",
             Self::SummaryRefs => "tasuki: summary_refs",
             Self::Priority => "tasuki: priority",
@@ -102,6 +110,8 @@ pub(super) fn run(scenario: &Scenario, method: Method, budget: u64) -> Outcome {
         Method::KeepTail => baseline::keep_tail(scenario, budget),
         Method::SummaryPerHop => baseline::summary_per_hop(scenario, budget),
         Method::LastMessages => baseline::last_messages(scenario, budget),
+        Method::NewestThatFit => baseline::newest_that_fit(scenario, budget),
+        Method::Bm25 => baseline::best_that_fit(scenario, budget),
         Method::Lazy => ladder(scenario, Strategy::Lazy, Some(budget), false),
         Method::SummaryRefs => ladder(scenario, Strategy::SummaryRefs, Some(budget), false),
         Method::Priority => ladder(scenario, Strategy::Priority, Some(budget), false),
