@@ -135,8 +135,9 @@ mod tests {
     fn what_is_shipped_is_listed_and_what_only_tests_need_is_not() {
         let package = |name: &str| json!({ "id": name, "name": name, "version": "1.0.0", "license": "MIT/Apache-2.0" });
         let dep = |name: &str, kind: Value| json!({ "pkg": name, "dep_kinds": [{ "kind": kind }] });
+        let packages = ["tasuki", "tasuki-tools", "used", "tested"].map(package);
         let metadata = json!({
-            "packages": ["tasuki", "tasuki-tools", "used", "tested"].map(package),
+            "packages": packages,
             "resolve": { "nodes": [
                 { "id": "tasuki", "deps": [dep("used", Value::Null), dep("tested", json!("dev"))] },
                 { "id": "tasuki-tools", "deps": [] },
