@@ -22,6 +22,7 @@ pub mod event;
 pub mod handoff;
 pub mod identity;
 pub mod ids;
+pub mod join;
 pub mod manifest;
 pub mod observe;
 pub mod pipeline;

@@ -75,6 +75,7 @@ impl Engine {
             majors: hop.majors.clone(),
             budget_tokens: hop.budget_tokens,
             stage: hop.stage.clone(),
+            has_gaps: false,
         };
         let mut routing =
             Routing { fallbacks: hop.fallbacks.clone(), diverted_from: None, routed: None };
@@ -220,6 +221,7 @@ impl Engine {
         let agents: Vec<_> = able.iter().map(|listed| listed.agent.id.clone()).collect();
         let targets: Vec<_> = agents.iter().cloned().map(Target::Agent).collect();
         let waiting = self.store.waiting(targets.clone()).await?;
+        let registry = self.registry();
         let records = self.records.lock().expect("no holder of this lock panics");
         let candidates =
             able.iter().zip(targets).zip(waiting).map(|((listed, target), waiting)| {
@@ -230,7 +232,8 @@ impl Engine {
                 Candidate {
                     agent: id.clone(),
                     live: self.presence.is_live(&target, now),
-                    draining: listed.agent.standing != Standing::Active,
+                    draining: listed.agent.standing != Standing::Active
+                        || registry.pause_of(&target, now).is_some(),
                     load: waiting + records.holding(id),
                     concurrency: listed.manifest.concurrency,
                     observed: track.map(|track| {

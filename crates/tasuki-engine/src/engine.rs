@@ -21,8 +21,8 @@ use tasuki_core::report::{Intent, Note, TaskResult};
 use tasuki_core::secrets;
 use tasuki_core::terms::{LEASE_MS_MAX, LEASE_MS_MIN};
 use tasuki_core::{
-    AgentId, Handoff, HandoffId, Position, Refusal, Target, Task, TaskId, TaskState, Terms,
-    Timestamp,
+    AgentId, Capability, Handoff, HandoffId, Position, Refusal, Target, Task, TaskId, TaskState,
+    Terms, Timestamp,
 };
 use tasuki_protocol::Below;
 use tasuki_store::{Done, Failure, Needs, Reply, Store, TaskFilter, Until};
@@ -367,8 +367,14 @@ impl Engine {
         let major = self.major_for(&wish.agent, &wish.majors).await?;
         let seeker = Seeker { agent: wish.agent, capabilities: wish.capabilities };
         let command = || {
+            // The decision leaves out what is paused; looking for less keeps that out of the way.
+            let (registry, now) = (self.registry(), self.now());
+            let open = |it: &&Capability| {
+                registry.pause_of(&Target::Capability((*it).clone()), now).is_none()
+            };
+            let capabilities = seeker.capabilities.iter().filter(open).cloned().collect();
             Command::claim(commands::Claim {
-                seeker: seeker.clone(),
+                seeker: Seeker { agent: seeker.agent.clone(), capabilities },
                 claim_ids: (0..max).map(|_| self.ids.claim()).collect(),
                 lease_ms: wish.lease_ms,
                 request_id: wish.request_id.clone(),

@@ -26,7 +26,7 @@ pub(crate) use tasuki_protocol::{
 };
 
 pub use tasuki_core::commands::{Holder, Proof};
-use tasuki_core::registry::Signed;
+use tasuki_core::registry::{Pause, Signed};
 
 /// Opens a task without handing it to anybody yet. Its serialised form is what keys stood for up to
 /// 0.1 (see [`crate::keys`]).
@@ -137,6 +137,8 @@ pub struct Offered {
     pub handoff: Arc<Handoff>,
     /// Whether somebody is there who takes work for its target.
     pub listening: bool,
+    /// Somebody paused its target.
+    pub pause: Option<Pause>,
     /// The request had been carried out before.
     pub repeated: bool,
 }
@@ -196,6 +198,8 @@ pub struct CompleteRequest {
     pub criteria: Vec<CriterionReport>,
     /// References that it had to work without.
     pub gaps: Vec<String>,
+    /// Gaps that came with the work and are none any more.
+    pub resolved_gaps: Vec<String>,
     pub follow_ups: Vec<FollowUp>,
     /// What the attempt used.
     pub usage: Option<Used>,

@@ -419,7 +419,9 @@ impl Desk {
         let task = self.engine.task(handoff.task_id).await?;
         let above = task.parent_task_id;
         let retract = commands::Retract { handoff: id, reason, policy, above };
-        self.engine.one_handoff(Command::by(by, retract)).await
+        let retracted = self.engine.one_handoff(Command::by(by, retract)).await?;
+        self.engine.spread_all(retracted.task_id).await;
+        Ok(retracted)
     }
 
     pub async fn clear_taint(

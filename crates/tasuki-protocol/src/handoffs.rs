@@ -222,6 +222,14 @@ pub enum WaitsFor {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<Timestamp>,
     },
+    /// Its target is paused, until somebody resumes it or until a time.
+    Paused {
+        target: Target,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
+    },
+    /// A task above it is a dead letter that somebody has to decide on.
+    Letter { handoff_id: HandoffId },
     /// Somebody has to claim it.
     Claim {
         target: Target,

@@ -31,6 +31,7 @@ const NOUNS = {
   reservation: "Reservations",
   security: "Security",
   stats: "Stats",
+  target: "Targets",
   task: "Tasks",
   tenant: "Tenants",
   token: "Tokens",

@@ -138,11 +138,11 @@ impl Costs {
         let size = 8_888_888;
         Self {
             headings: Section::ALL.map(|section| {
-                let source = names.source().len() as u64;
-                let said = if section == Section::Context && source > 0 { source + 12 } else { 0 };
-                count(&pen.heading(section.words())) + said
+                let source = names.source();
+                let longer = format!("{}, {source} unless said otherwise", section.words());
+                count(&pen.heading(&longer)).max(count(&pen.heading(section.words())))
             }),
-            name: around(&name) + 5,
+            name: around(&name) + count(" of unknown source:") + 3,
             run: around(&format!("{name} part 8888 of 8888:")) + 4,
             summary: count(&format!(", summary of {size} tokens:")),
             stub: count(&format!(", {size} tokens: ")),

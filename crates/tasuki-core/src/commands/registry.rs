@@ -12,13 +12,14 @@ use crate::event::{Actor, Event, LossCause};
 use crate::handoff::State;
 use crate::identity::PublicKey;
 use crate::ids::{AgentId, ChannelId, Hash, KeyId, Timestamp, TokenId};
+use crate::pipeline::Pipeline;
 use crate::refusal::Refusal;
 use crate::registry::grant::{DEPTH_MAX, Granter, ShownBy};
 use crate::registry::names;
 use crate::registry::rules::{Effect, PATTERNS_TOTAL_MAX, RULES_MAX, Rule};
 use crate::registry::{
-    Agent, Change, KEYS_MAX, Origin, Purpose, Registry, SUBSCRIBERS_MAX, Signed, Standing, Tenant,
-    Token,
+    Agent, Change, KEYS_MAX, Origin, PAUSES_MAX, PIPELINE_VERSIONS_MAX, Purpose, Registry,
+    SUBSCRIBERS_MAX, Signed, Standing, Tenant, Token,
 };
 
 /// A change of who is known, and how the agent that wishes for it showed who it is.
@@ -85,6 +86,16 @@ pub enum RegistryWish {
         target: Target,
         limits: Option<Limits>,
     },
+    /// Lets nothing be claimed of a target, for good or until a time.
+    Pause {
+        target: Target,
+        until: Option<Timestamp>,
+    },
+    Resume {
+        target: Target,
+    },
+    /// Declares a version of a pipeline.
+    DeclarePipeline(Box<Pipeline>),
     /// Records that somebody tried what it may not do.
     NoteDenied {
         agent: AgentId,
@@ -120,6 +131,9 @@ impl Stated for ChangeRegistry {
             | RegistryWish::RevokeToken(_)
             | RegistryWish::SetTenant(_)
             | RegistryWish::SetLimits { .. }
+            | RegistryWish::Pause { .. }
+            | RegistryWish::Resume { .. }
+            | RegistryWish::DeclarePipeline(_)
             | RegistryWish::NoteDenied { .. } => named,
         }
     }
@@ -312,6 +326,48 @@ impl Stated for ChangeRegistry {
                 }
                 vec![Change::LimitsSet { target: target.clone(), limits: *limits }]
             }
+            RegistryWish::Pause { target, until } => {
+                if until.is_some_and(|until| until <= now) {
+                    return Err(Refusal::InvalidTerms("until lies in the past".into()));
+                }
+                let before = known.pause_of(target, now);
+                if before.is_some_and(|before| before.until == *until) {
+                    return Ok(Decision::unchanged(repeated()));
+                }
+                if before.is_none() && known.pauses.len() >= PAUSES_MAX {
+                    let text = format!("{PAUSES_MAX} targets are paused already");
+                    return Err(Refusal::InvalidTerms(text));
+                }
+                vec![Change::TargetPaused { target: target.clone(), until: *until }]
+            }
+            RegistryWish::Resume { target } => {
+                if !known.pauses.contains_key(target) {
+                    return Ok(Decision::unchanged(repeated()));
+                }
+                vec![Change::TargetResumed { target: target.clone() }]
+            }
+            RegistryWish::DeclarePipeline(pipeline) => {
+                let (name, version) = (&pipeline.name, pipeline.version);
+                match known.pipelines.get(&(name.clone(), version)) {
+                    Some(before) if **before == **pipeline => {
+                        return Ok(Decision::unchanged(repeated()));
+                    }
+                    Some(_) => {
+                        return Err(Refusal::InvalidTerms(format!(
+                            "pipeline {name:?} changed, and still calls itself version {version}; \
+                             raise its version"
+                        )));
+                    }
+                    None => {}
+                }
+                if known.pipelines.keys().filter(|(it, _)| it == name).count()
+                    >= PIPELINE_VERSIONS_MAX
+                {
+                    let text = format!("pipeline {name:?} has {PIPELINE_VERSIONS_MAX} versions");
+                    return Err(Refusal::InvalidTerms(text));
+                }
+                vec![Change::PipelineDeclared { pipeline: pipeline.clone() }]
+            }
             RegistryWish::NoteDenied { agent, code, operation } => {
                 vec![Change::AccessDenied {
                     agent: agent.clone(),
@@ -346,6 +402,9 @@ impl ChangeRegistry {
             | RegistryWish::RevokeToken(_)
             | RegistryWish::SetTenant(_)
             | RegistryWish::SetLimits { .. }
+            | RegistryWish::Pause { .. }
+            | RegistryWish::Resume { .. }
+            | RegistryWish::DeclarePipeline(_)
             | RegistryWish::NoteDenied { .. } => None,
         }
     }

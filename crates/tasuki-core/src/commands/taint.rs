@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Taking a result back, and what that does to work which was built on it: until somebody has looked
-//! at it, everybody who gets it is told, or nobody gets it.
+//! at it, everybody who gets it is told, or nobody gets it. It reaches what is built on that in turn, one
+//! step at a time, by what each task says of itself; so it may be repeated, and goes on after a crash.
 
-use super::{Case, Footprint, Stated};
+use super::{Case, Footprint, Returns, Stated};
 use crate::canonical::Body;
 use crate::decide::{Decision, NewEvent, Outcome};
 use crate::event::{Actor, Event, TaintPolicy};
 use crate::handoff::State;
 use crate::ids::{HandoffId, TaskId};
 use crate::refusal::Refusal;
-use crate::task::Task;
+use crate::task::{Task, TaskState};
 
 /// Takes back what a completed handoff produced.
 #[derive(Debug, Clone)]
@@ -29,6 +30,17 @@ pub struct Taint {
     pub source: HandoffId,
     pub policy: TaintPolicy,
 }
+
+/// Lets what taints a task taint those that are built on what it came to.
+#[derive(Debug, Clone)]
+pub struct SpreadTaint {
+    pub from: TaskId,
+    /// The task above it, and those that waited for it: as many as are told in one step.
+    pub to: Vec<TaskId>,
+}
+
+/// How many tasks are told in one step that what they are built on no longer holds.
+pub const SPREAD_MAX: usize = 100;
 
 #[derive(Debug, Clone)]
 pub struct ClearTaint {
@@ -86,10 +98,34 @@ impl Stated for Taint {
     }
 }
 
-/// Nothing where nothing more is built, or where it is known.
+impl Stated for SpreadTaint {
+    fn footprint(&self) -> Footprint<'_> {
+        Footprint {
+            tasks: std::slice::from_ref(&self.from),
+            others: self.to.clone(),
+            ..Footprint::default()
+        }
+    }
+
+    fn decide(&self, case: &Case<'_>) -> Result<Decision, Refusal> {
+        let from = case.task(self.from)?;
+        let to = self.to.iter().filter_map(|id| case.view.task(*id));
+        let to = to.filter(|to| from.is_part_of(to));
+        let each = |to: &Task| {
+            let by = from.taints.iter().copied();
+            let event = |(source, policy)| tainted(to, Actor::Broker, source, policy);
+            to.not_tainted_by(by).into_iter().filter_map(event).collect::<Vec<_>>()
+        };
+        let events = to.flat_map(each).collect();
+        Ok(Decision::of(events, Outcome::of_task(self.from)))
+    }
+}
+
+/// Nothing where it is known, or where nothing comes of the task. What a completed task came to may be
+/// what others are built on.
 fn tainted(task: &Task, actor: Actor, source: HandoffId, policy: TaintPolicy) -> Option<NewEvent> {
-    let known = task.taints.iter().any(|(it, _)| *it == source);
-    if known || task.state.is_terminal() {
+    let nothing_comes = matches!(task.state, TaskState::Failed | TaskState::Cancelled);
+    if nothing_comes || task.not_tainted_by([(source, policy)]).is_empty() {
         return None;
     }
     let event = NewEvent::on_task(task.id, actor, Event::Tainted { source, policy });
@@ -98,7 +134,7 @@ fn tainted(task: &Task, actor: Actor, source: HandoffId, policy: TaintPolicy) ->
 
 impl Stated for ClearTaint {
     fn footprint(&self) -> Footprint<'_> {
-        Footprint::of_task(&self.task)
+        Footprint { returns: Returns::Again, ..Footprint::of_task(&self.task) }
     }
 
     fn decide(&self, case: &Case<'_>) -> Result<Decision, Refusal> {
@@ -110,8 +146,13 @@ impl Stated for ClearTaint {
         if !task.taints.iter().any(|(it, _)| *it == source) {
             return Err(Refusal::NotTainted { task: id, source_handoff: source });
         }
-        let event = Event::TaintCleared { source, reason: self.reason.hash };
+        let mut others = task.taints.iter().filter(|(it, _)| *it != source);
+        let still = others.any(|(_, policy)| *policy == TaintPolicy::Block);
+        let live = task.live.and_then(|live| case.view.handoff(live));
+        let releases = !still && live.is_some_and(|live| live.blocked);
+        let event = Event::TaintCleared { source, reason: self.reason.hash, releases };
         let event = NewEvent::on_task(id, case.actor(), event).with(Some(self.reason.clone()));
+        let event = NewEvent { handoff: task.live, ..event };
         Ok(Decision::of(vec![event], Outcome::of_task(id)))
     }
 }

@@ -27,4 +27,5 @@ mod schedule;
 mod stale;
 mod support;
 mod tenants;
+mod together;
 mod wider;

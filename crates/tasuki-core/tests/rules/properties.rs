@@ -359,7 +359,7 @@ fn same_but_for_leases(shown: &Handoff, logged: &Handoff) -> bool {
 }
 
 /// What the engine finds below a task, and below those of them that have ended well.
-fn all_below(stage: &Stage, parent: TaskId) -> commands::SettleBelow {
+pub(crate) fn all_below(stage: &Stage, parent: TaskId) -> commands::SettleBelow {
     let mut settle = below(stage, parent);
     let mut at = 0;
     while let Some(id) = settle.below.get(at).copied() {

@@ -53,6 +53,7 @@ impl Operation for ClaimOne {
         Code::DeadlinePassed,
         Code::OutOfTurn,
         Code::TargetUnavailable,
+        Code::TargetPaused,
         Code::KeptForAsker,
     ]]);
     type On = HandoffId;

@@ -34,7 +34,7 @@ impl Operation for Offer {
 
     async fn run(desk: &Desk, (): (), asked: wire::Offer) -> Done<wire::Offered> {
         let offered = desk.offer(asked).await?;
-        answer_once(shown::offered(&offered.handoff, offered.listening), offered.repeated)
+        answer_once(shown::offered(&offered), offered.repeated)
     }
 }
 
@@ -56,7 +56,7 @@ impl Operation for OfferBatch {
         let results = desk.offer_many(asked.offers).await?;
         let results = results
             .into_iter()
-            .map(|result| result.map(|it| shown::offered(&it.handoff, it.listening)))
+            .map(|result| result.map(|it| shown::offered(&it)))
             .map(|result| shown::part(result.map_err(Problem::from)))
             .collect();
         answer(noted(desk, wire::Batch { results }, Self::FACTS.name).await)

@@ -241,6 +241,7 @@ pub(crate) const OFFER_ERRORS: &[Code] = &[
     Code::TargetUnavailable,
     Code::TreeTooDeep,
     Code::BudgetExhausted,
+    Code::Deadlock,
 ];
 
 /// Any operation may answer with these.
@@ -297,7 +298,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         agents::{EnrollKey, RotateKey, RevokeKey},
         accounts::{IssueToken, Tokens, RevokeToken, Tenants, SetTenant, Security},
         assembling::{Assemble},
-        system::{Verify, Stats, Targets, SetBreaker},
+        system::{Verify, Stats, Targets, SetBreaker, PauseTarget, ResumeTarget},
     ];
     table.extend([
         Entry::public::<open::Join>(),

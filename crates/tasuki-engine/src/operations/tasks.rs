@@ -144,7 +144,7 @@ impl Operation for Branch {
 
     async fn run(desk: &Desk, id: TaskId, asked: wire::Branch) -> Done<wire::Offered> {
         let offered = desk.branch(id, asked).await?;
-        answer_once(shown::offered(&offered.handoff, offered.listening), offered.repeated)
+        answer_once(shown::offered(&offered), offered.repeated)
     }
 }
 

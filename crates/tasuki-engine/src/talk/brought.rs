@@ -9,6 +9,7 @@ use serde_json::Value;
 use tasuki_core::assembly::Told;
 use tasuki_core::handoff::talk::{self, Artifact, Message, Question};
 use tasuki_core::handoff::{Attempt, AttemptEnd, State};
+use tasuki_core::join::Member;
 use tasuki_core::report::{FailureReport, Note};
 use tasuki_core::talk::{AnswerReport, MessageReport, QuestionReport};
 use tasuki_core::{Body, Handoff, Position, Timestamp};
@@ -23,6 +24,8 @@ const ATTEMPTS_MAX: usize = 8;
 const NOTES_MAX: usize = 16;
 /// How many bytes of texts a claim brings besides the envelope. What does not fit is counted.
 const BYTES_MAX: usize = 64 * 1024;
+/// The same for results that the work waited for.
+const JOINED_BYTES_MAX: usize = 256 * 1024;
 
 #[derive(Debug, Clone, Default)]
 pub struct Brought {
@@ -30,6 +33,9 @@ pub struct Brought {
     pub questions: Vec<wire::Question>,
     pub messages: Vec<wire::HolderMessage>,
     pub artifacts: Vec<wire::Artifact>,
+    /// What the tasks came to that it waited for, and what is missing of them.
+    pub joined: Vec<wire::Joined>,
+    pub gaps: Vec<wire::JoinGap>,
     /// How many texts there was no room for.
     pub left_out: u32,
 }
@@ -47,6 +53,7 @@ fn positions(handoff: &Handoff) -> Vec<Position> {
     at.extend(handoff.talk.notes().iter().rev().take(NOTES_MAX).map(|noted| noted.note_pos));
     let artifacts = handoff.talk.artifacts().iter().filter(|it| it.bytes <= BYTES_MAX as u64);
     at.extend(artifacts.map(|artifact| artifact.artifact_pos));
+    at.extend(handoff.joined().iter().filter_map(|member| member.result_pos));
     at
 }
 
@@ -107,7 +114,8 @@ impl<'s> Room<'s> {
 impl Brought {
     /// Where everything is that a claim of this handoff may bring.
     pub(crate) fn positions(handoff: &Handoff) -> Vec<Position> {
-        match handoff.attempts.len() > 1 || handoff.talk.said().is_some() {
+        let said = handoff.attempts.len() > 1 || handoff.talk.said().is_some();
+        match said || !handoff.joined().is_empty() {
             true => positions(handoff),
             false => Vec::new(),
         }
@@ -143,7 +151,15 @@ impl Brought {
             let content = it.content.as_ref().map(written).unwrap_or_default();
             told(format!("{} ({}, by {})", it.name, it.kind, it.by.name()), &content)
         });
-        let sections: [(&str, Vec<Told>); 4] = [
+        let joined = self.joined.iter().filter_map(|it| {
+            let by = it.handoff_id.map_or_else(String::new, |id| format!(", {id}"));
+            Some(told(format!("result of {}{by}", it.task_id), it.output.as_ref()?.get()))
+        });
+        let missing =
+            self.gaps.iter().map(|gap| told(gap.reference.clone(), &gap.reason)).collect();
+        let sections: [(&str, Vec<Told>); 6] = [
+            ("Results that this work waited for", joined.collect()),
+            ("What is missing", missing),
             ("Questions and answers", questions),
             ("Messages to whoever does this work", messages.collect()),
             ("Earlier attempts", attempts),
@@ -177,8 +193,22 @@ impl Brought {
         let mut artifacts: Vec<_> =
             artifacts.map(|it| artifact(it, room.take(it.artifact_pos))).collect();
         artifacts.reverse();
-        let left_out = room.left_out;
-        Self { earlier_attempts: attempts, questions, messages, artifacts, left_out }
+        let mut results = Room { sight, left: JOINED_BYTES_MAX, left_out: 0 };
+        let joined: Vec<_> = handoff.joined().iter().map(|it| member(it, &mut results)).collect();
+        let gaps = handoff.joined().iter().filter_map(Member::gap);
+        let gaps = gaps.map(|(reference, reason)| wire::JoinGap { reference, reason }).collect();
+        let left_out = room.left_out + results.left_out;
+        Self { joined, gaps, earlier_attempts: attempts, questions, messages, artifacts, left_out }
+    }
+}
+
+fn member(known: &Member, room: &mut Room<'_>) -> wire::Joined {
+    wire::Joined {
+        task_id: known.task_id,
+        came_to: known.came_to,
+        handoff_id: known.handoff_id,
+        result: known.result,
+        output: known.result_pos.and_then(|at| room.take(at)).map(Body::json),
     }
 }
 

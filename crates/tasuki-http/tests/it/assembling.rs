@@ -138,6 +138,8 @@ async fn what_was_put_together_can_be_offered_as_it_is(stage: Stage) {
     // The names in the text are the ids of the envelope, and can be asked for.
     let first = text(&envelope["context"][0]["id"]);
     assert_eq!(whole["names"]["m1"], json!(first));
+    let named = stage.get(&format!("/v1/memories/m1?handoff={id}")).await.done();
+    assert_eq!(text(&named["memory_id"]), first);
     let (everything, all) = read("?all=true").await;
     assert!(everything.contains("Never change stored invoices.") && all["bound"].is_null());
     let (_, messages) = read("?form=messages").await;

@@ -116,6 +116,8 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::InvalidArtifact(String::new()),
         Refusal::ArtifactNotFound { handoff, name: "draft".parse().unwrap() },
         Refusal::TreeTooDeep { task, max: 64 },
+        Refusal::Deadlock { path: vec![agent(), agent()], task },
+        Refusal::TargetPaused { target: "coder".into(), left_ms: Some(1000) },
         Refusal::OnHold { task, letter: handoff },
         Refusal::BudgetExhausted { task, left: tasuki_core::budget::Budget::default() },
     ];
@@ -146,6 +148,8 @@ fn every_refusal() -> Vec<Refusal> {
             | Refusal::AlreadyReviewed { .. }
             | Refusal::DeadlinePassed
             | Refusal::TreeTooDeep { .. }
+            | Refusal::Deadlock { .. }
+            | Refusal::TargetPaused { .. }
             | Refusal::OnHold { .. }
             | Refusal::BudgetExhausted { .. }
             | Refusal::InvalidTerms(_)

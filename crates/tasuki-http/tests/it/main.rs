@@ -32,6 +32,7 @@ mod handoffs;
 mod hostile;
 mod identity;
 mod impostors;
+mod joins;
 mod manifests;
 mod memories;
 mod offers;

@@ -133,6 +133,8 @@ const OPENED: [(&str, &[&str]); 11] = [
             "agent_deregister",
             "agent_set_rules",
             "agent_set_breaker",
+            "target_pause",
+            "target_resume",
             "key_enroll",
             "key_rotate",
             "key_revoke",

@@ -20,7 +20,7 @@ use super::error::{Fault, root};
 use super::hosts::{self, Hosts};
 
 /// What the schema of this binary is. Each migration runs once, in order.
-const MIGRATIONS: [&str; 10] = [
+const MIGRATIONS: [&str; 11] = [
     include_str!("migrations/001_foundation.sql"),
     include_str!("migrations/002_registry.sql"),
     include_str!("migrations/003_turns.sql"),
@@ -31,6 +31,7 @@ const MIGRATIONS: [&str; 10] = [
     include_str!("migrations/008_lists.sql"),
     include_str!("migrations/009_talk.sql"),
     include_str!("migrations/010_correlation.sql"),
+    include_str!("migrations/011_together.sql"),
 ];
 /// The number that brokers which migrate at the same time agree on; any would do.
 const MIGRATION_LOCK: i64 = 0x7461_7375_6b69;

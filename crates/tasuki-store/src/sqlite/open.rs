@@ -44,6 +44,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/007_lists.sql"),
     include_str!("migrations/008_correlation.sql"),
     include_str!("migrations/009_sums.sql"),
+    include_str!("migrations/010_together.sql"),
 ];
 
 /// The database's name in the data directory.

@@ -25,9 +25,11 @@ mod stage;
 // The model that stores are compared with plays the core's own random stories.
 #[path = "../../../tasuki-core/tests/rules/random.rs"]
 mod random;
+// Every kind of command there is.
 #[allow(dead_code, reason = "the core's stories use more of its words than these do")]
 #[path = "../../../tasuki-core/tests/rules/support.rs"]
 mod support;
+#[allow(dead_code, reason = "the rules of the core use more of it")]
 #[path = "../../../tasuki-core/tests/rules/wider.rs"]
 mod wider;
 

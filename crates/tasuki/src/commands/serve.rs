@@ -68,7 +68,7 @@ impl Serve {
         let poster = Poster::new(guard, Some(key), Arc::new(SystemResolver));
         engine.start_deliveries(Arc::new(poster));
         if let (Some(file), Some(pipelines)) = (config.pipelines.clone(), pipelines) {
-            engine.declare_pipelines(pipelines).map_err(anyhow::Error::msg)?;
+            engine.declare_pipelines(pipelines).await?;
             let following = follow(Arc::downgrade(&engine), file);
             engine.start_worker("reader of pipelines", following);
         }
@@ -127,8 +127,10 @@ async fn follow(engine: std::sync::Weak<Engine>, file: PathBuf) {
         }
         last = now;
         let Some(engine) = engine.upgrade() else { return };
-        let declared = pipeline::read(&file)
-            .and_then(|read| engine.declare_pipelines(read).map_err(anyhow::Error::msg));
+        let declared = match pipeline::read(&file) {
+            Ok(read) => engine.declare_pipelines(read).await.map_err(anyhow::Error::from),
+            Err(error) => Err(error),
+        };
         match declared {
             Ok(()) => tracing::info!(file = %file.display(), "pipelines were declared anew"),
             Err(error) => tracing::error!(%error, "pipelines stay as they were"),

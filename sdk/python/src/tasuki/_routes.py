@@ -61,12 +61,14 @@ ASSEMBLE: Route[m.AssembleReply] = Route(
     query=(),
     body=(
         "add_constraints",
+        "alternatives",
         "ask",
         "assumptions",
         "constraints",
         "context",
         "context_manifest",
         "decisions",
+        "deferred",
         "expected_output",
         "from_agent",
         "gaps",
@@ -78,8 +80,10 @@ ASSEMBLE: Route[m.AssembleReply] = Route(
         "max_tokens",
         "memory_refs",
         "open_decisions",
+        "payload",
         "project",
         "read_back",
+        "reading",
         "reserved_system_prompt",
         "reserved_work",
         "resolved_gaps",
@@ -117,6 +121,7 @@ CHANNEL_PUBLISH: Route[m.Published] = Route(
     body=(
         "action",
         "add_constraints",
+        "alternatives",
         "approvers",
         "ask",
         "assumptions",
@@ -127,6 +132,7 @@ CHANNEL_PUBLISH: Route[m.Published] = Route(
         "correlation_id",
         "deadline",
         "decisions",
+        "deferred",
         "expected_output",
         "expires_in_ms",
         "from_agent",
@@ -144,6 +150,7 @@ CHANNEL_PUBLISH: Route[m.Published] = Route(
         "priority",
         "project",
         "read_back",
+        "reading",
         "receivers",
         "resolved_gaps",
         "state",
@@ -183,6 +190,7 @@ DEAD_LETTER_AMEND: Route[m.OfferReply] = Route(
     query=(),
     body=(
         "add_constraints",
+        "alternatives",
         "ask",
         "assumptions",
         "by",
@@ -190,6 +198,7 @@ DEAD_LETTER_AMEND: Route[m.OfferReply] = Route(
         "context",
         "context_manifest",
         "decisions",
+        "deferred",
         "expected_output",
         "expires_in_ms",
         "gaps",
@@ -199,6 +208,7 @@ DEAD_LETTER_AMEND: Route[m.OfferReply] = Route(
         "open_decisions",
         "payload",
         "read_back",
+        "reading",
         "resolved_gaps",
         "state",
         "summary",
@@ -314,6 +324,7 @@ HANDOFF_COMPLETE: Route[m.Moved] = Route(
         "gaps",
         "metadata",
         "payload",
+        "resolved_gaps",
         "signed",
         "usage",
     ),
@@ -391,6 +402,7 @@ HANDOFF_OFFER: Route[m.OfferReply] = Route(
         "action",
         "add_constraints",
         "after",
+        "alternatives",
         "approvers",
         "ask",
         "assumptions",
@@ -405,6 +417,7 @@ HANDOFF_OFFER: Route[m.OfferReply] = Route(
         "correlation_id",
         "deadline",
         "decisions",
+        "deferred",
         "envelope_version",
         "expected_output",
         "expires_in_ms",
@@ -427,6 +440,7 @@ HANDOFF_OFFER: Route[m.OfferReply] = Route(
         "priority",
         "project",
         "read_back",
+        "reading",
         "resolved_gaps",
         "route",
         "signed",
@@ -453,7 +467,11 @@ HANDOFF_PROGRESS: Route[m.Moved] = Route(
     body=("claim_id", "fence", "note", "percent"),
 )
 HANDOFF_PROMPT: Route[m.Prompt] = Route(
-    "GET", "/v1/handoffs/{id}/prompt", m.Prompt, query=("max_tokens", "tokenizer"), body=()
+    "GET",
+    "/v1/handoffs/{id}/prompt",
+    m.Prompt,
+    query=("all", "form", "max_tokens", "payload_apart", "tokenizer"),
+    body=(),
 )
 HANDOFF_PUT_BACK: Route[m.Moved] = Route(
     "POST",
@@ -494,6 +512,7 @@ HANDOFF_SEND: Route[m.Sent] = Route(
         "action",
         "add_constraints",
         "after",
+        "alternatives",
         "approvers",
         "ask",
         "assumptions",
@@ -508,6 +527,7 @@ HANDOFF_SEND: Route[m.Sent] = Route(
         "correlation_id",
         "deadline",
         "decisions",
+        "deferred",
         "envelope_version",
         "expected_output",
         "expires_in_ms",
@@ -530,6 +550,7 @@ HANDOFF_SEND: Route[m.Sent] = Route(
         "priority",
         "project",
         "read_back",
+        "reading",
         "resolved_gaps",
         "route",
         "signed",
@@ -658,6 +679,7 @@ PIPELINE_START: Route[m.OfferReply] = Route(
     query=(),
     body=(
         "add_constraints",
+        "alternatives",
         "ask",
         "assumptions",
         "constraints",
@@ -667,6 +689,7 @@ PIPELINE_START: Route[m.OfferReply] = Route(
         "correlation_id",
         "deadline",
         "decisions",
+        "deferred",
         "expected_output",
         "from_agent",
         "gaps",
@@ -679,6 +702,7 @@ PIPELINE_START: Route[m.OfferReply] = Route(
         "payload",
         "project",
         "read_back",
+        "reading",
         "resolved_gaps",
         "state",
         "summary",
@@ -701,6 +725,12 @@ RESERVATION_LIST: Route[m.Reservations] = Route(
 )
 SECURITY_SHOW: Route[m.Refusals] = Route("GET", "/v1/security", m.Refusals, query=(), body=())
 STATS_SHOW: Route[m.Stats] = Route("GET", "/v1/stats", m.Stats, query=(), body=())
+TARGET_PAUSE: Route[m.TargetHealth] = Route(
+    "POST", "/v1/targets/pause", m.TargetHealth, query=(), body=("for_ms", "target", "until")
+)
+TARGET_RESUME: Route[m.TargetHealth] = Route(
+    "POST", "/v1/targets/resume", m.TargetHealth, query=(), body=("target",)
+)
 TASK_BRANCH: Route[m.OfferReply] = Route(
     "POST",
     "/v1/tasks/{id}/branch",

@@ -116,6 +116,10 @@ class AsyncClaim:
         self.earlier_attempts: list[m.EarlierAttempt] = list(reply.earlier_attempts or [])
         #: Pieces of work that earlier holders left, with their content as far as there was room.
         self.artifacts: list[m.Artifact] = list(reply.artifacts or [])
+        #: What the tasks came to that this work waited for, with their results.
+        self.joined: list[m.JoinedResult] = list(reply.joined or [])
+        #: What is missing of those tasks, besides the gaps of the envelope.
+        self.gaps: list[m.JoinGap] = list(reply.gaps or [])
         #: The envelope exactly as it came; `envelope` is the same as a model.
         self.raw_envelope: dict[str, Any] = dict(raw)
         self.envelope = fit(routes.HANDOFF_CLAIM, m.Envelope, self.raw_envelope)
@@ -332,11 +336,13 @@ class AsyncClaim:
         follow_ups: Sequence[JsonObject] = (),
         criteria: Sequence[m.CriterionReport | JsonObject] = (),
         gaps: Sequence[str] = (),
+        resolved_gaps: Sequence[str] = (),
         usage: m.WorkUsage | JsonObject | None = None,
         metadata: JsonObject | None = None,
     ) -> m.Moved:
         """Says that the work is done and what came of it. `follow_ups` (see `tasuki.follow_up`)
-        come to be in the same atomic step. A result that does not fit what was expected is
+        come to be in the same atomic step. Gaps that came with the work are in its result unless
+        `resolved_gaps` names them. A result that does not fit what was expected is
         refused, and the claim goes on. `usage` (`input_tokens`, `output_tokens`, `cost`, `model`)
         makes the budget of the task, and of those above it, less. With a key, the agent signs what
         it says."""
@@ -348,6 +354,7 @@ class AsyncClaim:
             "metadata": dict(metadata or {}) or None,
         }
         body = {**self._completion(payload, said), "follow_ups": list(follow_ups) or None}
+        body["resolved_gaps"] = list(resolved_gaps) or None
         return await self._end(routes.HANDOFF_COMPLETE, body)
 
     def _completion(self, payload: Any, said: Mapping[str, Any] | None = None) -> dict[str, Any]:
