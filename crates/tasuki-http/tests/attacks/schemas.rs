@@ -50,7 +50,11 @@ async fn a_schema_over_a_bound_is_refused_with_the_bound_that_it_passes(stage: S
     let head = stage.store.head();
     for (bound, schema) in slow() {
         let said = |reply: Value| {
-            assert!(reply.to_string().contains(bound), "{bound}: {reply}");
+            // A whole manifest may nest no deeper either, and says so by itself.
+            let told =
+                [bound, if bound == "schema_depth" { "nested deeper than 32" } else { bound }];
+            let reply = reply.to_string();
+            assert!(told.iter().any(|told| reply.contains(told)), "{bound}: {reply}");
             assert_eq!(stage.engine.working(), 0, "{bound}: nobody works on it any more");
         };
         let offer = planner.offering("coder", json!({ "expected_output": { "schema": schema } }));
