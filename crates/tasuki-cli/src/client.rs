@@ -4,7 +4,6 @@
 mod exchange;
 mod key_file;
 mod proof;
-mod tls;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -19,8 +18,6 @@ use tasuki_protocol::Problem;
 pub use self::exchange::Sent;
 pub use self::key_file::KeyFile;
 use self::proof::Proof;
-pub use self::tls::Pin;
-use self::tls::Trust;
 use crate::COMMON;
 use crate::exit::{Exit, Failure};
 
@@ -71,40 +68,18 @@ pub struct Connect {
         value_name = "FILE"
     )]
     key: Option<PathBuf>,
-    /// The fingerprint of the broker's certificate, as `tasuki serve --tls self-signed` prints it: no
-    /// other is believed
-    #[arg(
-        long,
-        env = "TASUKI_TLS_PIN",
-        hide_env_values = true,
-        global = true,
-        help_heading = COMMON,
-        value_name = "SHA256"
-    )]
-    tls_pin: Option<Pin>,
-    /// A file with certificates of authorities that vouch for the broker, instead of the system's
-    #[arg(
-        long,
-        env = "TASUKI_TLS_CA",
-        hide_env_values = true,
-        global = true,
-        help_heading = COMMON,
-        value_name = "FILE"
-    )]
-    tls_ca: Option<PathBuf>,
 }
 
 pub struct Client {
     http: reqwest::Client,
     url: String,
     proof: Proof,
-    pin: Option<Pin>,
 }
 
 impl Connect {
     /// To a broker that asks nobody who it is.
     pub fn to(url: String) -> Self {
-        Self { url, token: None, key: None, tls_pin: None, tls_ca: None }
+        Self { url, token: None, key: None }
     }
 
     pub fn client(&self) -> anyhow::Result<Client> {
@@ -121,21 +96,7 @@ impl Connect {
     }
 
     fn client_as(&self, proof: Proof) -> anyhow::Result<Client> {
-        let trust = Trust { pin: self.tls_pin, ca: self.tls_ca.clone() };
-        let url = self.url.trim_end_matches('/').to_owned();
-        let is_secure = url.starts_with("https://");
-        if !is_secure && (trust.pin.is_some() || trust.ca.is_some()) {
-            let hint = "give a URL that begins with https://, or leave --tls-pin and --tls-ca out";
-            let message = format!("{url} is reached without TLS, so no certificate can be checked");
-            return Err(Failure::usage(message, hint).into());
-        }
-        if !is_secure && !url.starts_with("http://") {
-            let hint =
-                "give a URL that begins with http:// or https://, as `tasuki serve` prints it";
-            return Err(Failure::usage(format!("{url:?} is no broker's URL"), hint).into());
-        }
         let http = reqwest::Client::builder()
-            .tls_backend_preconfigured(trust.config(is_secure)?)
             .connect_timeout(CONNECT_TIMEOUT)
             // The broker is near; a proxy for the rest of the world would only be in the way.
             .no_proxy()
@@ -143,7 +104,19 @@ impl Connect {
             .redirect(reqwest::redirect::Policy::none())
             .build()
             .context("cannot set up HTTP")?;
-        Ok(Client { http, url, proof, pin: self.tls_pin })
+        let url = self.url.trim_end_matches('/').to_owned();
+        if url.starts_with("https://") {
+            let hint = "let a proxy on this machine end TLS, and give its address, \
+                        such as http://127.0.0.1:8443";
+            return Err(
+                Failure::usage(format!("no TLS is spoken here, and {url} needs it"), hint).into()
+            );
+        }
+        if !url.starts_with("http://") {
+            let hint = "give a URL that begins with http://, as `tasuki serve` prints it";
+            return Err(Failure::usage(format!("{url:?} is no broker's URL"), hint).into());
+        }
+        Ok(Client { http, url, proof })
     }
 
     /// Whether a broker was asked for by name.
@@ -184,9 +157,6 @@ impl Client {
         let known = std::env::var_os("TASUKI_KEY").map(PathBuf::from);
         if let Some(path) = key.filter(|path| known.as_deref() != Some(*path)) {
             command += &format!(" --key {}", quoted(&path.display().to_string()));
-        }
-        if let Some(pin) = self.pin.filter(|_| std::env::var_os("TASUKI_TLS_PIN").is_none()) {
-            command += &format!(" --tls-pin {pin}");
         }
         command
     }

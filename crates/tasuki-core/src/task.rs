@@ -209,10 +209,7 @@ impl Task {
             | Event::Escalated { .. }
             | Event::LeaseLost { .. } => self.give_back(handoff),
             Event::Tainted { source, policy } => self.taints.push((*source, *policy)),
-            Event::TaintCleared { source, .. } => {
-                self.taints.retain(|(it, _)| it != source);
-                self.tree.clear(*source);
-            }
+            Event::TaintCleared { source, .. } => self.taints.retain(|(it, _)| it != source),
             Event::DeadLettered { .. } => {
                 self.give_back(handoff);
                 self.leave(handoff);
@@ -243,7 +240,6 @@ impl Task {
                 self.end(TaskState::Completed, record.at);
             }
             Event::Spent(spent) => self.tree.spent = self.tree.spent.and(spent.used),
-            Event::PassedTo { task } => self.tree.pass_to(*task),
             Event::TaskHeld { letter } => self.tree.on_hold = Some(*letter),
             Event::TaskResumed { under, deadline } => self.tree.resume(*under, *deadline),
             Event::TaskOpened(_)
@@ -253,8 +249,6 @@ impl Task {
             | Event::Approved
             | Event::Delivered { .. }
             | Event::Readied
-            | Event::WaitOver
-            | Event::Joined { .. }
             | Event::Progressed { .. }
             // Whoever asks stays the owner, also while the answer is kept for it.
             | Event::Asked(_)

@@ -12,7 +12,6 @@ use crate::budget::{Budget, Spent};
 use crate::event::{Opened, words};
 use crate::handoff::{Handoff, Review, State};
 use crate::ids::{HandoffId, Hash, TaskId, Timestamp};
-use crate::join::TAINTS_MAX;
 use crate::refusal::Refusal;
 use crate::task::{Task, TaskState};
 
@@ -88,20 +87,6 @@ pub struct Tree {
     /// What it and everything below it has spent.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub spent: Spent,
-    /// The tasks that waited for this one and were given what it came to.
-    #[serde(default, skip_serializing_if = "no_tasks")]
-    pub passed_to: Arc<Vec<TaskId>>,
-    /// What it was tainted by until somebody found that it may go on all the same.
-    #[serde(default, skip_serializing_if = "no_handoffs")]
-    pub cleared: Arc<Vec<HandoffId>>,
-}
-
-fn no_handoffs(handoffs: &Arc<Vec<HandoffId>>) -> bool {
-    handoffs.is_empty()
-}
-
-fn no_tasks(tasks: &Arc<Vec<TaskId>>) -> bool {
-    tasks.is_empty()
 }
 
 fn is_nothing(spent: &Spent) -> bool {
@@ -116,18 +101,6 @@ impl Tree {
             on_hold: hangs.as_ref().and_then(|hangs| hangs.on_hold),
             hangs,
             ..Self::default()
-        }
-    }
-
-    pub(crate) fn pass_to(&mut self, task: TaskId) {
-        if !self.passed_to.contains(&task) {
-            Arc::make_mut(&mut self.passed_to).push(task);
-        }
-    }
-
-    pub(crate) fn clear(&mut self, source: HandoffId) {
-        if !self.cleared.contains(&source) && self.cleared.len() < TAINTS_MAX {
-            Arc::make_mut(&mut self.cleared).push(source);
         }
     }
 

@@ -4,7 +4,6 @@
 //! a chain both can only fall: what was data does not become an instruction, and what came from a
 //! tool does not become an operator's word by being passed on.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -17,9 +16,7 @@ use crate::ids::Hash;
 pub const PARTS_MAX: usize = 1000;
 
 /// Who stands behind a part, from the least to the most trusted.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trust {
     /// Somebody outside: a web page, a mail, a file that was found.

@@ -3,38 +3,39 @@
 //! has inherited, which memories there are. The core decides what is kept; a memory that cannot be
 //! read becomes a gap, not a failure.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex};
 
 use tasuki_core::assembly::{
-    self, Assembled, Candidate, Gap, Item, Prepared, Priority, Strategy, Tokenizer,
+    self, Assembled, Candidate, Gap, Item, Prepared, Priority, Rung, SAID_TOKENS_MAX, Strategy,
+    Tokenizer,
 };
 use tasuki_core::document::{self, Scope};
 use tasuki_core::envelope::brief::brief;
 use tasuki_core::envelope::inherit::{Hand, inherit};
-use tasuki_core::envelope::parts::{ContextItem, ENTRIES_MAX, Freshness, MemoryRef};
+use tasuki_core::envelope::parts::{ContextItem, ENTRIES_MAX, Form, Freshness, MemoryRef};
 use tasuki_core::envelope::said::{NewGap, TextOr};
-use tasuki_core::envelope::{Envelope, Parts, Payload, Said};
-use tasuki_core::event::Actor;
+use tasuki_core::envelope::{Envelope, Parts, Said};
 use tasuki_core::ids::Project;
 use tasuki_core::registry::rules::Permission;
-use tasuki_core::trust::Trust;
-use tasuki_core::{AgentId, Document, DocumentId, TaskId, Timestamp};
+use tasuki_core::{AgentId, Document, DocumentId, HandoffId, TaskId, Timestamp};
 use tasuki_store::Needs;
 
 use crate::desk::Desk;
 use crate::engine::check_intent;
 use crate::error::{Error, invalid};
 use crate::memories::{MEMORIES_MAX, MemorySearch, SeenMemory};
-use crate::ready::{CONSIDERED_BYTES_MAX, Ready};
 
 /// How many memories are looked at by recency, and how many by what they say.
 const RECENT_MAX: usize = 1000;
 const RELEVANT: usize = MEMORIES_MAX;
-/// How many memories on either side of one that answers the ask are looked at.
-const NEIGHBOURS: usize = 8;
 /// How many pins may travel.
 const PINS_MAX: usize = 1000;
+/// How many memories are kept ready, with their sizes in tokens, and how much text they may be in
+/// all; beyond it all are forgotten. A memory takes several times the size of its text.
+const READY_MAX: usize = 8192;
+const READY_BYTES_MAX: usize = 16 * 1024 * 1024;
+
 /// What is to be put together, and for whom.
 #[derive(Debug, Clone, Default)]
 pub struct AssembleRequest {
@@ -58,8 +59,6 @@ pub struct AssembleRequest {
     pub reserved_work: Option<u64>,
     pub tokenizer: Option<String>,
     pub role: Option<String>,
-    /// What is to be sent with it, so that room is kept for it.
-    pub payload: Option<Payload>,
 }
 
 /// What was put together.
@@ -71,6 +70,43 @@ pub struct Put {
     /// What to say in the offer, so that it has them.
     pub said: Said,
     pub assembled: Assembled,
+}
+
+/// Memories with everything that does not depend on what they are put together with.
+#[derive(Default)]
+pub(crate) struct Ready(Mutex<Shelf>);
+
+#[derive(Default)]
+struct Shelf {
+    prepared: HashMap<Key, Arc<Prepared>>,
+    bytes: usize,
+}
+
+/// What makes a memory another one here: its revision, and how it is marked.
+type Key = (DocumentId, u32, bool, document::Priority, &'static str);
+
+impl Ready {
+    fn prepare(&self, memory: &SeenMemory, tokenizer: Tokenizer) -> Option<Arc<Prepared>> {
+        let document = &memory.kept.document;
+        let revision = memory.kept.revision.number;
+        let key =
+            (document.id.clone(), revision, document.pinned, document.priority, tokenizer.as_str());
+        let shelf = || self.0.lock().expect("no holder of this lock panics");
+        let known = shelf().prepared.get(&key).cloned();
+        if let Some(known) = known {
+            return Some(known);
+        }
+        let made = Arc::new(Prepared::new(item(memory)?, tokenizer));
+        let bytes = made.item().text.len();
+        let mut shelf = shelf();
+        if shelf.prepared.len() >= READY_MAX || shelf.bytes + bytes > READY_BYTES_MAX {
+            *shelf = Shelf::default();
+        }
+        if shelf.prepared.insert(key, made.clone()).is_none() {
+            shelf.bytes += bytes;
+        }
+        Some(made)
+    }
 }
 
 impl Ready {
@@ -86,7 +122,7 @@ impl Ready {
         let mut candidates: Vec<_> = passed.map(Candidate::from).collect();
         unresolved.retain(|gap| !words.contains_key(&gap.id));
         for memory in found.values() {
-            match self.prepare(memory, tokenizer, item) {
+            match self.prepare(memory, tokenizer) {
                 Some(prepared) => candidates.push(Candidate { prepared, carried: None }),
                 None => unresolved.push(Gap {
                     id: memory.kept.document.id.name().to_owned(),
@@ -123,19 +159,7 @@ fn item(memory: &SeenMemory) -> Option<Item> {
         tags: content.tags.iter().cloned().collect(),
         at: memory.kept.revision.written_at,
         source: None,
-        by: match &memory.kept.revision.written_by {
-            Actor::Agent(agent) => Some(agent.name().to_owned()),
-            _ => None,
-        },
-        trust: trust(content.tags.iter().map(String::as_str)),
     })
-}
-
-/// Who stands behind a memory: its writer, unless a tag `trust:tool` or `trust:environment` says
-/// that it only wrote down what others said. Nothing raises it.
-fn trust<'t>(mut tags: impl Iterator<Item = &'t str>) -> Trust {
-    let label = tags.find_map(|tag| tag.strip_prefix("trust:")).and_then(|word| word.parse().ok());
-    label.unwrap_or(Trust::Agent).min(Trust::Agent)
 }
 
 /// Who receives, as far as it is known.
@@ -171,16 +195,7 @@ impl Desk {
             let known = |gap: &&Gap| inherited.parts.gaps.iter().any(|it| it.reference == gap.id);
             let missing = unresolved.iter().filter(|gap| !known(gap));
             brief.gaps.extend(missing.map(|gap| format!("{} ({})", gap.id, gap.reason)));
-            let asked = wish.payload.as_ref().map_or(0, |payload| {
-                let text = serde_json::to_string(payload).unwrap_or_default();
-                receiver.tokenizer.count(&text)
-            });
-            let others = receiver.system_prompt.saturating_add(receiver.work);
-            let claim = receiver.budget.map_or(0, |budget| {
-                assembly::claim_reserve(budget.saturating_sub(others)).saturating_add(asked)
-            });
             let request = assembly::Request {
-                reserved_claim: claim,
                 brief,
                 items,
                 unresolved,
@@ -196,9 +211,56 @@ impl Desk {
         };
         let (assembled, unresolved) = self.engine.pool.run(work).await;
         let assembled = assembled.map_err(Error::TooSmall)?;
-        let said = said(wish.said, &assembled, &unresolved);
+        let said = said(wish.said, &assembled, &found, &words, &unresolved);
         let parts = inherit(parts, &said, hand).map_err(Error::Envelope)?.parts;
         Ok(Put { intent, parts, said, assembled })
+    }
+
+    /// The envelope of a handoff as a model reads it, with how many tokens that is.
+    /// With a budget, what may be left out is left out until it fits.
+    pub async fn prompt(
+        &self,
+        id: HandoffId,
+        tokenizer: &str,
+        budget: Option<u64>,
+    ) -> Result<Assembled, Error> {
+        let sight = self.engine.look(Needs::handoff(id).with_envelopes()).await?;
+        let handoff = self.handoff_in(&sight, id)?;
+        let Some(envelope) = self.engine.envelope_of(&sight, handoff).await? else {
+            return Err(invalid("id", "the envelope was erased"));
+        };
+        let tokenizer = Tokenizer::named(tokenizer);
+        let brought = self.engine.brought(handoff).await?;
+        let assembled = |budget: Option<u64>| {
+            let items = envelope.parts.context.iter().map(|item| {
+                let item = carried_item(item, envelope.created_at);
+                Candidate::from(Prepared::new(item, tokenizer))
+            });
+            assembly::assemble(&assembly::Request {
+                brief: brief(&envelope.intent, &envelope.parts),
+                items: items.collect(),
+                strategy: if budget.is_some() { Strategy::Priority } else { Strategy::Full },
+                tokenizer,
+                budget,
+                ..assembly::Request::default()
+            })
+        };
+        // What was said since comes at the end, with a quarter of what there is room for at most.
+        let work = || {
+            let room = budget.map_or(SAID_TOKENS_MAX, |budget| (budget / 4).min(SAID_TOKENS_MAX));
+            let said = assembly::said(&brought.sections(), tokenizer, room);
+            let tokens = tokenizer.count(&said);
+            let less = budget.map(|budget| budget.saturating_sub(tokens));
+            match assembled(less) {
+                Ok(mut whole) => {
+                    whole.prompt.push_str(&said);
+                    whole.receipt.token_count += tokens;
+                    Ok(whole)
+                }
+                Err(_) => assembled(budget),
+            }
+        };
+        self.engine.pool.run(work).await.map_err(Error::TooSmall)
     }
 
     async fn place(
@@ -242,7 +304,7 @@ impl Desk {
         let (system, work) =
             reserves.map_or((0, 0), |reserves| (reserves.system_prompt, reserves.work));
         Ok(Receiver {
-            tokenizer: tokenizer.as_deref().map_or(Tokenizer::UNKNOWN, Tokenizer::named),
+            tokenizer: tokenizer.as_deref().map_or(Tokenizer::Unknown, Tokenizer::named),
             // Both are for everything that the receiver reads and writes; the smaller one counts.
             budget: match (asked, window) {
                 (Some(asked), Some(window)) => Some(asked.min(window)),
@@ -275,53 +337,22 @@ impl Desk {
         self.follow(&refs, &mut found, &mut gaps).await?;
         let own = [Some(Scope::Agent(from.clone())), wish.task_id.map(Scope::Task)];
         let scopes = own.into_iter().flatten().chain(wish.project.clone().map(Scope::Project));
-        // All that a scope may add is asked for at once, and all scopes together.
-        let ask = parts.ask.as_deref().filter(|_| wish.recent > 0);
-        let looks = scopes.map(|scope| self.look_into(scope, wish, ask));
-        let mut left = CONSIDERED_BYTES_MAX;
-        for Seen { pins, listed, hits } in futures::future::join_all(looks).await {
-            let mut readable = |what: &str, seen: Result<Vec<SeenMemory>, Error>| match seen {
-                Ok(memories) => Ok(memories),
-                Err(error) => unread(what, error).map(|gap| {
-                    gaps.push(gap);
-                    Vec::new()
-                }),
-            };
-            add(readable("pinned memories", pins)?, &mut found);
-            let hits = readable("memories by what they say", hits)?;
-            let listed = readable("memories that changed last", listed)?;
-            let listed = near(listed, &hits, wish.recent);
-            add(within(hits, &mut left), &mut found);
-            add(within(listed, &mut left), &mut found);
+        for scope in scopes {
+            let search = MemorySearch { scope: Some(scope.clone()), ..MemorySearch::default() };
+            if wish.pins {
+                let pinned = MemorySearch { pinned: Some(true), ..search.clone() };
+                self.pages(pinned, PINS_MAX, &mut found, &mut gaps).await?;
+            }
+            self.pages(search.clone(), wish.recent.min(RECENT_MAX), &mut found, &mut gaps).await?;
+            if let Some(ask) = parts.ask.clone().filter(|_| wish.recent > 0) {
+                let search = MemorySearch { question: Some(ask), max: RELEVANT, ..search };
+                match self.find_memories(search).await {
+                    Ok((memories, _)) => add(memories, &mut found),
+                    Err(error) => gaps.push(unread("memories by what they say", error)?),
+                }
+            }
         }
         Ok((found, gaps))
-    }
-
-    /// What a scope may add: its pins, what changed last, and what answers the ask.
-    async fn look_into(&self, scope: Scope, wish: &AssembleRequest, ask: Option<&str>) -> Seen {
-        let search = MemorySearch { scope: Some(scope), ..MemorySearch::default() };
-        let look = |search: Option<MemorySearch>| async {
-            match search {
-                Some(search) => self.look_for(search).await.map(|(memories, _)| memories),
-                None => Ok(Vec::new()),
-            }
-        };
-        let pins =
-            wish.pins.then(|| MemorySearch { pinned: Some(true), max: PINS_MAX, ..search.clone() });
-        let recent = wish.recent.min(RECENT_MAX);
-        let listed = (recent > 0).then(|| MemorySearch {
-            // Neighbours of what answers the ask may be older than what is wanted for its time.
-            max: if ask.is_some() { RECENT_MAX } else { recent },
-            bytes_max: Some(CONSIDERED_BYTES_MAX),
-            ..search.clone()
-        });
-        let hits = ask.map(|ask| MemorySearch {
-            question: Some(ask.to_owned()),
-            max: RELEVANT,
-            ..search.clone()
-        });
-        let (pins, listed, hits) = futures::join!(look(pins), look(listed), look(hits));
-        Seen { pins, listed, hits }
     }
 
     /// Memories that are named: what is missing is a gap.
@@ -372,6 +403,34 @@ impl Desk {
         }
         Ok(())
     }
+
+    async fn pages(
+        &self,
+        search: MemorySearch,
+        mut left: usize,
+        found: &mut BTreeMap<DocumentId, SeenMemory>,
+        gaps: &mut Vec<Gap>,
+    ) -> Result<(), Error> {
+        let mut before = None;
+        while left > 0 {
+            let max = left.min(MEMORIES_MAX);
+            match self.find_memories(MemorySearch { before, max, ..search.clone() }).await {
+                Ok((memories, next)) => {
+                    add(memories, found);
+                    before = next;
+                }
+                Err(error) => {
+                    gaps.push(unread("memories that changed last", error)?);
+                    return Ok(());
+                }
+            }
+            if before.is_none() {
+                return Ok(());
+            }
+            left -= max;
+        }
+        Ok(())
+    }
 }
 
 /// What an envelope has or refers to.
@@ -391,44 +450,9 @@ fn only_passed(
     found: &BTreeMap<DocumentId, SeenMemory>,
 ) -> BTreeMap<String, Item> {
     let known: HashSet<&str> = found.keys().map(DocumentId::name).collect();
-    let texts = before.parts.context.iter();
-    let texts = texts.filter(|item| item.text.is_some() || !item.excerpts.is_empty());
+    let texts = before.parts.context.iter().filter(|item| item.text.is_some());
     let texts = texts.filter(|item| !known.contains(item.id.as_str()));
     texts.map(|item| (item.id.clone(), carried_item(item, before.created_at))).collect()
-}
-
-/// What was seen in a scope.
-struct Seen {
-    pins: Result<Vec<SeenMemory>, Error>,
-    listed: Result<Vec<SeenMemory>, Error>,
-    hits: Result<Vec<SeenMemory>, Error>,
-}
-
-/// Of memories in the order in which they changed, the first ones, and those beside a hit: an answer
-/// is rarely one turn of a conversation.
-fn near(listed: Vec<SeenMemory>, hits: &[SeenMemory], recent: usize) -> Vec<SeenMemory> {
-    let hits: HashSet<&DocumentId> = hits.iter().map(|hit| &hit.kept.document.id).collect();
-    let mut wanted = vec![false; listed.len()];
-    wanted.iter_mut().take(recent).for_each(|wanted| *wanted = true);
-    for (at, memory) in listed.iter().enumerate() {
-        if hits.contains(&memory.kept.document.id) {
-            let last = (at + NEIGHBOURS).min(listed.len() - 1);
-            wanted[at.saturating_sub(NEIGHBOURS)..=last].fill(true);
-        }
-    }
-    let wanted = listed.into_iter().zip(wanted).filter(|(_, wanted)| *wanted);
-    wanted.map(|(memory, _)| memory).collect()
-}
-
-/// As many of them, the first ones, as there is room for.
-fn within(memories: Vec<SeenMemory>, left: &mut usize) -> Vec<SeenMemory> {
-    let bytes = |memory: &SeenMemory| memory.content.as_ref().map_or(0, |it| it.text.len());
-    let fits = memories.into_iter().take_while(|memory| {
-        let rest = left.checked_sub(bytes(memory));
-        *left = rest.unwrap_or(0);
-        rest.is_some()
-    });
-    fits.collect()
 }
 
 fn add(memories: Vec<SeenMemory>, found: &mut BTreeMap<DocumentId, SeenMemory>) {
@@ -454,21 +478,55 @@ fn unread(what: &str, error: Error) -> Result<Gap, Error> {
 }
 
 /// What to say in the offer: what was kept, where the rest is, and what could not be read.
-fn said(said: Said, assembled: &Assembled, unresolved: &[Gap]) -> Said {
-    let referred = assembled.referred.iter().map(|(id, revision, title)| MemoryRef {
-        id: id.clone(),
-        revision: u32::try_from(*revision).ok().filter(|revision| *revision > 0),
-        freshness: Freshness::Latest,
-        title: Some(title.clone()).filter(|title| !title.is_empty()),
-    });
-    // The names of what is referred to are their places here, so these come first.
-    let mut memory_refs: Vec<MemoryRef> = referred.collect();
-    let passed = |id: &str| assembled.context.iter().any(|item| item.id == id);
-    for given in &said.memory_refs {
-        match memory_refs.iter_mut().find(|known| known.id == given.id) {
-            Some(known) => *known = given.clone(),
-            None if passed(&given.id) => {}
-            None => memory_refs.push(given.clone()),
+fn said(
+    said: Said,
+    assembled: &Assembled,
+    found: &BTreeMap<DocumentId, SeenMemory>,
+    words: &BTreeMap<String, Item>,
+    unresolved: &[Gap],
+) -> Said {
+    let receipt = &assembled.receipt;
+    let by_name: HashMap<&str, &SeenMemory> =
+        found.iter().map(|(id, memory)| (id.name(), memory)).collect();
+    let parts: HashMap<&str, &assembly::Carried> =
+        assembled.carried.iter().map(|(id, _, carried)| (id.as_str(), carried)).collect();
+    let kept = receipt.kept.iter().map(|kept| (&kept.id, kept.rung, kept.pinned));
+    let demoted = receipt.demoted.iter().map(|demoted| (&demoted.id, demoted.rung, false));
+    let mut context = Vec::new();
+    for (id, rung, pinned) in kept.chain(demoted) {
+        let carried = parts.get(id.as_str());
+        let seen = by_name.get(id.as_str()).and_then(|memory| {
+            let content = memory.content.as_ref()?;
+            let (line, own) = (content.line(), content.summary.as_deref());
+            Some((Some(memory.kept.revision.number), Some(line), own, &content.text))
+        });
+        let passed = || {
+            let item = words.get(id)?;
+            let revision = u32::try_from(item.revision).ok().filter(|revision| *revision > 0);
+            let title = Some(item.title.clone()).filter(|title| !title.is_empty());
+            Some((revision, title, None, &item.text))
+        };
+        let Some((revision, title, own, text)) = seen.or_else(passed) else { continue };
+        let id = id.clone();
+        let (form, text) = match rung {
+            Rung::Listed => continue,
+            Rung::Stub => (Form::Stub, None),
+            Rung::Summary => (Form::Summary, Some(summarised(text, own, carried))),
+            Rung::Full => (Form::Full, Some(text.clone())),
+        };
+        context.push(ContextItem { id, revision, form, pinned, title, text });
+    }
+    let mut memory_refs = said.memory_refs.clone();
+    let less = receipt.demoted.iter().map(|one| (&one.id, one.revision));
+    let none = receipt.dropped.iter().filter(|one| one.fetch.is_some());
+    for (id, revision) in less.chain(none.map(|one| (&one.id, one.revision))) {
+        if by_name.contains_key(id.as_str()) && !memory_refs.iter().any(|known| known.id == *id) {
+            memory_refs.push(MemoryRef {
+                id: id.clone(),
+                revision: u32::try_from(revision).ok(),
+                freshness: Freshness::Latest,
+                title: by_name[id.as_str()].content.as_ref().map(document::Content::line),
+            });
         }
     }
     // Those of which something is passed come first; the receipt names the others all the same.
@@ -480,29 +538,38 @@ fn said(said: Said, assembled: &Assembled, unresolved: &[Gap]) -> Said {
             reason: Some(gap.reason.clone()),
         }));
     }
-    let context_manifest = Some(assembled.receipt.manifest_hash);
-    let (context, reading) = (assembled.context.clone(), Some(assembled.reading.clone()));
-    Said { context, memory_refs, gaps, context_manifest, reading, ..said }
+    let context_manifest = Some(receipt.manifest_hash);
+    Said { context, memory_refs, gaps, context_manifest, ..said }
 }
 
-/// A memory that is in an envelope already, in the words that are there.
+/// A memory in less than all of its words: the parts that were chosen, its own summary, or the
+/// sentences that say most.
+fn summarised(text: &str, own: Option<&str>, carried: Option<&&assembly::Carried>) -> String {
+    let places = carried.map(|carried| carried.parts.as_slice()).unwrap_or_default();
+    if !places.is_empty() {
+        let texts = assembly::parts(text);
+        let kept = places.iter().filter_map(|(place, _)| texts.get(*place).copied());
+        return kept.collect::<Vec<_>>().join(" … ");
+    }
+    own.map(str::to_owned).unwrap_or_else(|| {
+        assembly::extract(text, &[], assembly::SUMMARY_TOKENS_MAX, Tokenizer::O200k)
+    })
+}
+
+/// A memory that is in an envelope already.
 fn carried_item(item: &ContextItem, at: Timestamp) -> Item {
-    let parts: Vec<&str> = item.excerpts.iter().map(|part| part.text.as_str()).collect();
-    let lead = item.lead.iter().map(String::as_str);
-    let text = item.text.iter().map(String::as_str).chain(lead).chain(parts);
+    let text = item.text.clone().unwrap_or_default();
     Item {
         id: item.id.clone(),
         revision: u64::from(item.revision.unwrap_or(0)),
-        kind: item.kind.clone().unwrap_or_else(|| "memory".into()),
+        kind: "memory".into(),
         title: item.title.clone().unwrap_or_default(),
         summary: None,
-        text: text.collect::<Vec<_>>().join("\n"),
+        text,
         priority: Priority::Normal,
         pinned: item.pinned,
         tags: Vec::new(),
         at,
         source: None,
-        by: item.by.clone(),
-        trust: item.trust.unwrap_or(Trust::Agent),
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use tasuki_core::Timestamp;
 use tasuki_core::identity::{Fault, Presented, Request};
-use tasuki_core::ids::{KeyId, TokenId};
+use tasuki_core::ids::TokenId;
 use tasuki_core::registry::{Purpose, Standing};
 use tasuki_protocol::Code;
 use tasuki_store::{Nonce, Spent};
@@ -30,8 +30,6 @@ pub struct Shown<'r> {
     pub signature: Option<&'r str>,
     /// The value of the `Authorization` header.
     pub authorization: Option<&'r str>,
-    /// The key in the certificate that the client of a TLS connection has shown.
-    pub certificate: Option<KeyId>,
     /// From where it came.
     pub from: &'r str,
 }
@@ -118,9 +116,6 @@ impl Engine {
     /// Finds out who asks.
     pub async fn authenticate(&self, shown: Shown<'_>) -> Result<Caller, Error> {
         let found = match (shown.signature_input, shown.signature, shown.authorization) {
-            (None, None, None) if shown.certificate.is_some() => {
-                self.by_certificate(shown.certificate.expect("it was just seen"))
-            }
             (None, None, None) if self.settings.open => return Ok(Caller::Anyone),
             (None, None, None) => Err(Refusal::new(Code::Unauthenticated)),
             (Some(input), Some(signature), _) => self.by_signature(&shown, input, signature).await,
@@ -179,18 +174,6 @@ impl Engine {
         }
     }
 
-    /// By the key of an agent, which the client showed when the connection was made.
-    fn by_certificate(&self, key: KeyId) -> Result<Caller, Refusal> {
-        let registry = self.registry();
-        let holder = registry.holder_of(key, self.store.clock().now());
-        match holder.filter(|(agent, _)| agent.standing != Standing::Deregistered) {
-            Some((agent, _)) => {
-                Ok(Caller::Known(Arc::new(Known::new(agent, ShownBy::Key(key), None))))
-            }
-            None => Err(Refusal::new(Code::CertificateUnknown).naming(&key.to_string())),
-        }
-    }
-
     fn by_token(&self, authorization: &str) -> Result<Caller, Refusal> {
         let unknown = || Refusal::new(Code::TokenInvalid);
         let (scheme, secret) = authorization.split_once(' ').ok_or_else(unknown)?;
@@ -227,7 +210,6 @@ impl Refusal {
             Code::SignatureWrong => "the signature is not one of a key that counts here",
             Code::SignatureReplayed => "the request was made before with this very signature",
             Code::SignatureTooEarly => "the signature was made before this broker began",
-            Code::CertificateUnknown => "the certificate's key is none that counts here",
             Code::TokenInvalid => "the token is not known here, ran out, or was revoked",
             _ => "the signature headers do not belong together",
         };

@@ -6,10 +6,8 @@ use std::sync::Arc;
 use tasuki_core::ids::{Project, TenantId};
 use tasuki_core::registry::Agent;
 pub use tasuki_core::registry::grant::ShownBy;
-use tasuki_core::registry::grant::lacking;
-use tasuki_core::registry::names::is_brokers;
 use tasuki_core::registry::rules::{self, Effect, Permission, Rule, Wish};
-use tasuki_core::{AgentId, Capability, Refusal, Target};
+use tasuki_core::{AgentId, Capability, Target};
 
 use crate::error::{Error, denied};
 
@@ -46,11 +44,10 @@ impl Known {
 
     /// Whether the caller acts with all that its agent has: by a key, or by a token that takes
     /// nothing away.
-    fn has_full_rights(&self) -> bool {
+    fn is_whole(&self) -> bool {
         let takes_nothing = |token: &Vec<Rule>| {
-            let mut denials = token.iter().filter(|rule| rule.effect == Effect::Deny);
-            denials.all(|denial| self.rules.contains(denial))
-                && lacking(token, &self.rules).is_none()
+            let all = token.contains(&Rule::everything());
+            *token == self.rules || (all && token.iter().all(|r| r.effect == Effect::Allow))
         };
         self.token_rules.as_ref().is_none_or(takes_nothing)
     }
@@ -63,7 +60,7 @@ impl Known {
 }
 
 /// The agent in whose name the broker writes. What it tells must not be anybody else's.
-pub(crate) use tasuki_core::registry::names::BROKER;
+pub(crate) const BROKER: &str = "broker";
 
 impl Caller {
     /// How the caller showed who it is, where it had to.
@@ -98,10 +95,6 @@ impl Caller {
             return Err(denied(format!("{BROKER} is the broker's own name")));
         }
         match self {
-            // Who is known has had its name for longer, or would not have got it.
-            Self::Anyone if is_brokers(named.name()) => {
-                Err(Refusal::NameReserved(named.clone()).into())
-            }
             Self::Anyone if named.tenant() != tasuki_core::ids::TENANT_DEFAULT => {
                 Err(denied(format!("{named} belongs to a tenant; it has to show who it is")))
             }
@@ -164,7 +157,7 @@ impl Caller {
     }
 
     /// Whether it makes a difference to the caller which project something belongs to.
-    pub(crate) fn is_project_scoped(&self) -> bool {
+    pub(crate) fn minds_projects(&self) -> bool {
         let minds = |rules: &[Rule]| {
             rules.iter().any(|rule| !rule.projects.iter().any(|pattern| pattern == "*"))
         };
@@ -215,7 +208,7 @@ impl Caller {
     /// Whether the caller has a permission at all, towards whatever it may be.
     pub(crate) fn must_somewhere(&self, permission: Permission) -> Result<(), Error> {
         let allows = |rules: &[Rule]| {
-            let about = |rule: &Rule| rule.names(permission);
+            let about = |rule: &Rule| rule.permissions.contains(&permission);
             rules.iter().any(|rule| rule.effect == Effect::Allow && about(rule))
         };
         match self {
@@ -248,10 +241,10 @@ impl Caller {
     }
 
     /// Whether the caller may look after itself. A token that was made narrower may not.
-    pub(crate) fn has_full_rights(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         match self {
             Self::Anyone => true,
-            Self::Known(known) => known.has_full_rights(),
+            Self::Known(known) => known.is_whole(),
         }
     }
 }

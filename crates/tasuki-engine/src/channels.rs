@@ -67,15 +67,15 @@ pub struct Joined {
 }
 
 impl Engine {
-    async fn publish_or_repeat(&self, mut new: Publication) -> Result<Published, Error> {
-        let told = self.try_publish(&new).await;
+    async fn tell_many(&self, mut new: Publication) -> Result<Published, Error> {
+        let told = self.try_tell_many(&new).await;
         let Err(error) = &told else { return told };
         let Some(key) = keys::formerly(new.message.key.as_ref(), &new, error) else { return told };
         new.message.key = Some(key);
-        self.try_publish(&new).await
+        self.try_tell_many(&new).await
     }
 
-    async fn try_publish(&self, new: &Publication) -> Result<Published, Error> {
+    async fn try_tell_many(&self, new: &Publication) -> Result<Published, Error> {
         let Publication { channel, receivers, message } = new;
         let intent = message.intent.as_deref();
         let intent = intent.ok_or_else(|| invalid("intent", "expected the user's own words"))?;
@@ -95,7 +95,7 @@ impl Engine {
         let key = message.key.clone();
         let coordinator = self.coordinator(&message.from, message.coordinator.as_ref()).await?;
         let task = self.ids.task();
-        let offers = self.offers_for(task, message, &receivers, coordinator.as_ref()).await?;
+        let offers = self.tellings(task, message, &receivers, coordinator.as_ref()).await?;
         let open = OpenTask {
             task,
             intent: Intent::body(intent),
@@ -198,7 +198,7 @@ impl Engine {
     }
 
     /// The offers of something that is told to many: one task for each below the first.
-    pub(crate) async fn offers_for(
+    pub(crate) async fn tellings(
         &self,
         parent: TaskId,
         new: &NewOffer,
@@ -296,7 +296,7 @@ impl Desk {
         let key = keys::of(&new, Some(&channel.to_string()));
         let mut publication = asked::publication(channel, new, self.terms());
         publication.message.key = key;
-        self.engine.publish_or_repeat(publication).await
+        self.engine.tell_many(publication).await
     }
 
     pub async fn subscribe(

@@ -70,7 +70,6 @@ impl Engine {
             majors: hop.majors.clone(),
             budget_tokens: hop.budget_tokens,
             stage: hop.stage.clone(),
-            has_gaps: false,
         };
         let mut routing =
             Routing { fallbacks: hop.fallbacks.clone(), diverted_from: None, routed: None };
@@ -215,7 +214,6 @@ impl Engine {
         let agents: Vec<_> = able.iter().map(|listed| listed.agent.id.clone()).collect();
         let targets: Vec<_> = agents.iter().cloned().map(Target::Agent).collect();
         let waiting = self.store.waiting(targets.clone()).await?;
-        let registry = self.registry();
         let records = self.records.lock().expect("no holder of this lock panics");
         let candidates =
             able.iter().zip(targets).zip(waiting).map(|((listed, target), waiting)| {
@@ -226,8 +224,7 @@ impl Engine {
                 Candidate {
                     agent: id.clone(),
                     live: self.presence.is_live(&target, now),
-                    draining: listed.agent.standing != Standing::Active
-                        || registry.pause_of(&target, now).is_some(),
+                    draining: listed.agent.standing != Standing::Active,
                     load: waiting + records.holding(id),
                     concurrency: listed.manifest.concurrency,
                     observed: track.map(|track| {
@@ -329,7 +326,7 @@ fn agreed_output<'e>(
     }
 }
 
-pub(crate) fn asked(handoff: &Handoff) -> Option<&Capability> {
+fn asked(handoff: &Handoff) -> Option<&Capability> {
     match (&handoff.contract.agreement.capability, &handoff.to) {
         (Some(capability), _) | (None, Target::Capability(capability)) => Some(capability),
         (None, Target::Agent(_)) => None,

@@ -95,7 +95,7 @@ impl Desk {
     pub async fn open_task(&self, new: OpenTask) -> Result<(Arc<Task>, bool), Error> {
         let from_agent = self.caller.speaks_for(&new.from_agent)?;
         let project = match new.parent_task_id {
-            Some(parent) if self.caller.is_project_scoped() => {
+            Some(parent) if self.caller.minds_projects() => {
                 self.engine.project_below(parent, &from_agent, new.project.clone()).await?
             }
             _ => new.project.clone(),
@@ -165,7 +165,7 @@ impl Desk {
     /// The project of a task in sight, where it makes a difference to the caller. What belongs to
     /// another tenant is not there.
     fn project_in<'s>(&self, sight: &'s Sight, id: TaskId) -> Option<&'s Project> {
-        if !self.caller.is_project_scoped() {
+        if !self.caller.minds_projects() {
             return None;
         }
         let tenant = self.caller.tenant();
@@ -473,24 +473,17 @@ impl Desk {
             let handoff = handoff_in(&sight, id)?;
             // Whoever was named for it may do what it was named for, and nothing else.
             let task = sight.task_of(handoff);
-            let coordinates = task.is_some_and(|task| task.coordinator.as_ref() == Some(&by));
             let named = match permission {
-                // Where approvers were named, it is them and nobody else who happens to coordinate;
-                // and nobody releases what it sends or receives itself.
-                Permission::Approve if handoff.contract.approvers.is_empty() => {
-                    let receives =
-                        matches!(&handoff.to, tasuki_core::Target::Agent(to) if *to == by);
-                    coordinates && handoff.from != by && !receives
-                }
                 Permission::Approve => handoff.contract.approvers.contains(&by),
-                Permission::Redrive => coordinates,
+                Permission::Redrive => {
+                    task.is_some_and(|task| task.coordinator.as_ref() == Some(&by))
+                }
                 Permission::Send
                 | Permission::Claim
                 | Permission::Complete
                 | Permission::Read
                 | Permission::WriteMemory
                 | Permission::WriteSharedContext
-                | Permission::Operate
                 | Permission::Administer => false,
             };
             let allowed = named || self.caller.may(permission, Some(handoff.to.name()));

@@ -21,14 +21,15 @@ use tasuki_core::report::{Intent, Note, TaskResult};
 use tasuki_core::secrets;
 use tasuki_core::terms::{LEASE_MS_MAX, LEASE_MS_MIN};
 use tasuki_core::{
-    AgentId, Capability, Handoff, HandoffId, Position, Refusal, Target, Task, TaskId, TaskState,
-    Terms, Timestamp,
+    AgentId, Handoff, HandoffId, Position, Refusal, Target, Task, TaskId, TaskState, Terms,
+    Timestamp,
 };
 use tasuki_protocol::Below;
 use tasuki_store::{Done, Failure, Needs, Reply, Store, TaskFilter, Until};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
+use crate::assemble::Ready;
 use crate::authenticate::SecurityLog;
 use crate::directory::Directory;
 use crate::error::{Error, invalid};
@@ -46,7 +47,6 @@ use crate::offer::in_project;
 use crate::pipelines::Declared;
 use crate::pool::Pool;
 use crate::rates::{Denials, Rates};
-use crate::ready::Ready;
 use crate::requests::{
     ClaimOneRequest, ClaimRequest, CounterRequest, Granted, NewTask, PeekRequest,
 };
@@ -367,14 +367,8 @@ impl Engine {
         let major = self.major_for(&wish.agent, &wish.majors).await?;
         let seeker = Seeker { agent: wish.agent, capabilities: wish.capabilities };
         let command = || {
-            // The decision leaves out what is paused; looking for less keeps that out of the way.
-            let (registry, now) = (self.registry(), self.now());
-            let open = |it: &&Capability| {
-                registry.pause_of(&Target::Capability((*it).clone()), now).is_none()
-            };
-            let capabilities = seeker.capabilities.iter().filter(open).cloned().collect();
             Command::claim(commands::Claim {
-                seeker: Seeker { agent: seeker.agent.clone(), capabilities },
+                seeker: seeker.clone(),
                 claim_ids: (0..max).map(|_| self.ids.claim()).collect(),
                 lease_ms: wish.lease_ms,
                 request_id: wish.request_id.clone(),

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use tasuki_core::breaker::{Breaker, BreakerState, Limits};
 use tasuki_core::commands::RegistryWish;
 use tasuki_core::observe::Facts;
-use tasuki_core::registry::Pause;
 use tasuki_core::registry::rules::Permission;
 use tasuki_core::{AgentId, Refusal, Target, Timestamp};
 
@@ -23,15 +22,6 @@ pub struct TargetHealth {
     pub live: bool,
     /// By which numbers its failures count.
     pub limits: Limits,
-    /// Somebody paused it.
-    pub pause: Option<Pause>,
-}
-
-/// For how long a target is paused: until a time, for a span, or until somebody resumes it.
-#[derive(Debug, Clone, Copy)]
-pub struct PausedFor {
-    pub until: Option<Timestamp>,
-    pub for_ms: Option<u64>,
 }
 
 impl TargetHealth {
@@ -61,11 +51,7 @@ impl Desk {
                 all.entry(target.clone()).or_default().breaker = Some(breaker.clone());
             }
         }
-        for target in self.engine.registry().pauses.keys().filter(|target| ours(target)) {
-            all.entry(target.clone()).or_default();
-        }
         for (target, health) in &mut all {
-            health.pause = self.engine.registry().pause_of(target, now).cloned();
             health.live = self.engine.presence.is_live(target, now);
             let own = health.breaker.as_ref().and_then(|breaker| breaker.own);
             health.limits = own.unwrap_or(self.engine.settings.breakers);
@@ -83,7 +69,7 @@ impl Desk {
         if agent.tenant() != self.caller.tenant().as_str() {
             return Err(Refusal::AgentNotFound(agent).into());
         }
-        self.caller.must(Permission::Operate, Some(agent.name()))?;
+        self.caller.must(Permission::Administer, Some(agent.name()))?;
         let target = Target::Agent(agent);
         let wish = RegistryWish::SetLimits { target: target.clone(), limits };
         self.engine.change(&self.caller, vec![wish]).await?;
@@ -96,41 +82,6 @@ impl Desk {
             let records = self.engine.records.lock().expect("no holder of this lock panics");
             records.targets.get(&target).cloned().unwrap_or_default()
         };
-        let pause = registry.pause_of(&target, now).cloned();
-        Ok((target, TargetHealth { breaker, facts, live, limits, pause }))
-    }
-
-    /// Lets nothing be claimed of a target, or lets it again.
-    pub async fn set_pause(
-        &self,
-        target: &Target,
-        pause: Option<PausedFor>,
-    ) -> Result<(Target, TargetHealth), Error> {
-        let target = self.caller.target(target);
-        if target.tenant() != self.caller.tenant().as_str() {
-            return Err(Refusal::OtherTenant.into());
-        }
-        self.caller.must(Permission::Operate, Some(target.name()))?;
-        let wish = match pause {
-            Some(pause) => {
-                let span = pause.for_ms.map(|ms| self.now().plus_ms(ms));
-                let until = match (pause.until, span) {
-                    (Some(until), Some(span)) => Some(until.min(span)),
-                    (until, span) => until.or(span),
-                };
-                RegistryWish::Pause { target: target.clone(), until }
-            }
-            None => RegistryWish::Resume { target: target.clone() },
-        };
-        self.engine.change(&self.caller, vec![wish]).await?;
-        let health = self.health_of(&target).await?;
-        Ok((target, health))
-    }
-
-    async fn health_of(&self, target: &Target) -> Result<TargetHealth, Error> {
-        let own = |(of, health): (Target, TargetHealth)| (of == *target).then_some(health);
-        let known = self.health().await?.into_iter().find_map(own);
-        let limits = self.engine.settings.breakers;
-        Ok(known.unwrap_or_else(|| TargetHealth { limits, ..TargetHealth::default() }))
+        Ok((target, TargetHealth { breaker, facts, live, limits }))
     }
 }

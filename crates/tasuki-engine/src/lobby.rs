@@ -37,12 +37,6 @@ impl Lobby {
         if kind == Kind::Finishes { Ok(()) } else { admitted }
     }
 
-    /// Whether this is somebody known who looks after the whole broker.
-    #[must_use]
-    pub fn looks_after_all(&self, caller: &Caller) -> bool {
-        caller.agent().is_some() && caller.is_operator()
-    }
-
     /// Serves a caller.
     #[must_use]
     pub fn desk(&self, caller: Caller) -> Desk {

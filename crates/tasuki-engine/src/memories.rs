@@ -80,8 +80,6 @@ pub struct MemorySearch {
     pub deleted: bool,
     pub before: Option<Position>,
     pub max: usize,
-    /// How much text a listing reads at most, in bytes.
-    pub bytes_max: Option<usize>,
 }
 
 impl Engine {
@@ -361,15 +359,6 @@ impl Desk {
         if !(1..=MEMORIES_MAX).contains(&max) {
             return Err(invalid("limit", format!("is {max}, expected 1 to {MEMORIES_MAX}")));
         }
-        self.look_for(search).await
-    }
-
-    /// The same for whoever needs more of them at once, and has a bound of its own.
-    pub(crate) async fn look_for(
-        &self,
-        search: MemorySearch,
-    ) -> Result<(Vec<SeenMemory>, Option<Position>), Error> {
-        let max = search.max;
         let scope = search.scope.map(|scope| match scope {
             Scope::Agent(agent) => Scope::Agent(self.caller.agent_named(&agent)),
             other => other,
@@ -384,7 +373,6 @@ impl Desk {
             deleted: search.deleted,
             before: search.before,
             max,
-            bytes_max: search.bytes_max,
         };
         let Some(question) = search.question else {
             let found = self.engine.store.list_documents(filter).await?;

@@ -9,13 +9,11 @@ use tasuki_core::canonical::Object;
 use tasuki_core::commands::{Command, Offer, OfferTask};
 use tasuki_core::contract::Contract;
 use tasuki_core::envelope::inherit::{Hand, Inherited, inherit, still_holds};
-use tasuki_core::envelope::parts::Gap;
 use tasuki_core::envelope::{Control, Envelope, Payload, VERSION, authored, path};
 use tasuki_core::event::{BranchOf, TaintPolicy};
 use tasuki_core::handoff::PRIORITY_DEFAULT;
 use tasuki_core::identity::statement;
 use tasuki_core::ids::{CorrelationId, IdempotencyKey, Project};
-use tasuki_core::join::Member;
 use tasuki_core::registry::Standing;
 use tasuki_core::report::Intent;
 use tasuki_core::tree::OnParentEnd;
@@ -221,11 +219,9 @@ impl Engine {
         Ok(answers)
     }
 
-    pub(crate) fn offered(&self, handoff: Arc<Handoff>, repeated: bool) -> Offered {
-        let now = self.now();
-        let listening = self.presence.is_live(&handoff.to, now);
-        let pause = self.registry().pause_of(&handoff.to, now).cloned();
-        Offered { handoff, listening, pause, repeated }
+    fn offered(&self, handoff: Arc<Handoff>, repeated: bool) -> Offered {
+        let listening = self.presence.is_live(&handoff.to, self.now());
+        Offered { handoff, listening, repeated }
     }
 
     async fn offer_command(&self, sight: &Sight, new: &NewOffer) -> Result<Command, Error> {
@@ -443,8 +439,7 @@ impl Engine {
         lifts.extend(place.before.iter().flat_map(|before| &before.lifted_since));
         let expires_at = self.expiry(now, &hop)?;
         let expires_at = place.limit.map_or(expires_at, |limit| limit.min(expires_at));
-        let mut settled = self.settle(&place.from, &hop, &parts).await?;
-        settled.contract.agreement.has_gaps = !parts.gaps.is_empty();
+        let settled = self.settle(&place.from, &hop, &parts).await?;
         check_trust(&hop.payload, &place)?;
         self.check_payload(&hop.payload)?;
         if let Some(signed) = &hop.signed {
@@ -493,15 +488,10 @@ impl Engine {
             payload: hop.payload,
             path,
             taints,
-            after: hop.after.clone(),
             metadata: hop.metadata,
             created_at: now,
             signed: hop.signed,
             more: carried(place.before.as_ref(), hop.more),
-        };
-        let one_at_a_time = match (&settled.to, hop.control) {
-            (Target::Agent(to), Control::Awaited) => self.works_on_one(to).await?,
-            (Target::Agent(_) | Target::Capability(_), _) => false,
         };
         Ok(Offer {
             handoff: self.ids.handoff(),
@@ -527,15 +517,7 @@ impl Engine {
             ordering_key: hop.ordering_key,
             above: place.above,
             dead_end,
-            one_at_a_time,
         })
-    }
-
-    /// Whether an agent does one thing at a time, as far as it says.
-    pub(crate) async fn works_on_one(&self, agent: &AgentId) -> Result<bool, Error> {
-        let listing = self.listing().await?;
-        let said = listing.agents.get(agent).and_then(|listed| listed.manifest.concurrency);
-        Ok(said.is_none_or(|most| most <= 1))
     }
 
     /// The agent that decides about a task, where the sender names one or its role.
@@ -618,14 +600,6 @@ impl Engine {
             let whole = Arc::make_mut(&mut envelope);
             let parts = std::mem::take(&mut whole.parts);
             whole.parts = still_holds(parts, &since, handoff.hop + 1);
-        }
-        // What it waited for and did not get is missing for those who build on it, too.
-        for (reference, reason) in handoff.joined().iter().filter_map(Member::gap) {
-            let whole = Arc::make_mut(&mut envelope);
-            if !whole.parts.gaps.iter().any(|gap| gap.reference == reference) {
-                let (by, hop) = (handoff.from.clone(), handoff.hop);
-                whole.parts.gaps.push(Gap { reference, reason: Some(reason), by, hop });
-            }
         }
         let lifted_since = since.iter().map(|lift| lift.id).collect();
         Ok(Before { handoff: handoff.id, envelope, lifted_since })

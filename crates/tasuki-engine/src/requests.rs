@@ -26,7 +26,7 @@ pub(crate) use tasuki_protocol::{
 };
 
 pub use tasuki_core::commands::{Holder, Proof};
-use tasuki_core::registry::{Pause, Signed};
+use tasuki_core::registry::Signed;
 
 /// Opens a task without handing it to anybody yet. Its serialised form is what keys stood for up to
 /// 0.1 (see [`crate::keys`]).
@@ -134,8 +134,6 @@ pub struct Offered {
     pub handoff: Arc<Handoff>,
     /// Whether somebody is there who takes work for its target.
     pub listening: bool,
-    /// Somebody paused its target.
-    pub pause: Option<Pause>,
     /// The request had been carried out before.
     pub repeated: bool,
 }
@@ -195,8 +193,6 @@ pub struct CompleteRequest {
     pub criteria: Vec<CriterionReport>,
     /// References that it had to work without.
     pub gaps: Vec<String>,
-    /// Gaps that came with the work and are none any more.
-    pub resolved_gaps: Vec<String>,
     pub follow_ups: Vec<FollowUp>,
     /// What the attempt used.
     pub usage: Option<Used>,

@@ -12,7 +12,6 @@ use tasuki_protocol::{Code, Problem};
 
 use crate::Front;
 use crate::error::Failed;
-use crate::serve::CameBy;
 
 /// What a signature covers of the body: its digest, or that there is none. Whoever reads the body has
 /// to check it.
@@ -43,9 +42,7 @@ pub(crate) async fn authenticate(front: &Front, request: &Parts) -> Result<Calle
         }
     }
     let host = one(headers, "host").or_else(|| request.uri.authority().map(|a| a.as_str()));
-    let came_by = request.extensions.get::<CameBy>();
-    let port = if came_by.is_some_and(|by| by.secure) { 443 } else { 80 };
-    let authority = message::authority(host.unwrap_or_default(), port);
+    let authority = message::authority(host.unwrap_or_default(), 80);
     let shown = Shown {
         request: SignedRequest {
             method: request.method.as_str(),
@@ -57,7 +54,6 @@ pub(crate) async fn authenticate(front: &Front, request: &Parts) -> Result<Calle
         signature_input: one(headers, "signature-input"),
         signature: one(headers, "signature"),
         authorization: one(headers, header::AUTHORIZATION.as_str()),
-        certificate: came_by.and_then(|by| by.key).map(|key| key.id()),
         from: &from,
     };
     if shown.signature.is_some() && has_body(headers) && shown.request.content_digest.is_none() {

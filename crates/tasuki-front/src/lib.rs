@@ -9,11 +9,8 @@ mod auth;
 mod body;
 mod error;
 mod gate;
-mod seats;
 mod serve;
 mod serving;
-mod tls;
-mod waits;
 
 use std::sync::Arc;
 
@@ -22,10 +19,8 @@ use tasuki_engine::Lobby;
 pub use body::{bytes, ok, reply, written};
 pub use error::Failed;
 pub use gate::around;
-pub use serve::{Doorway, serve, serve_by};
+pub use serve::serve;
 pub use serving::{About, Asked};
-pub use tls::{Identity, Tls};
-pub use waits::WaitLimits;
 
 /// What one client may ask of the broker.
 #[derive(Debug, Clone)]
@@ -34,10 +29,6 @@ pub struct Limits {
     /// Requests each second from one address; 0 is no limit.
     pub requests_per_second: u32,
     pub connections_max: usize,
-    /// How many of the connections one address may have; 0 is no limit of its own.
-    pub connections_per_address: usize,
-    /// How many waits and streams there may be at once.
-    pub waits: WaitLimits,
     /// Which hosts a request may name, besides loopback; guards against DNS rebinding.
     pub hosts: Vec<String>,
 }
@@ -48,8 +39,6 @@ impl Default for Limits {
             body_bytes_max: 1024 * 1024,
             requests_per_second: 0,
             connections_max: 10_000,
-            connections_per_address: 0,
-            waits: WaitLimits::default(),
             hosts: Vec::new(),
         }
     }
@@ -60,12 +49,11 @@ impl Default for Limits {
 pub struct Front {
     pub lobby: Lobby,
     pub limits: Arc<Limits>,
-    waits: Arc<waits::Waits>,
 }
 
 impl Front {
     #[must_use]
     pub fn new(lobby: impl Into<Lobby>, limits: Limits) -> Self {
-        Self { lobby: lobby.into(), limits: Arc::new(limits), waits: Arc::default() }
+        Self { lobby: lobby.into(), limits: Arc::new(limits) }
     }
 }

@@ -6,16 +6,13 @@ use std::future::Future;
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use futures::StreamExt;
+use tasuki_engine::Desk;
 use tasuki_engine::operations::{Entry, Given, Reply};
-use tasuki_engine::{Caller, Desk};
 use tasuki_protocol::{Code, Problem, read};
 use tracing::Instrument;
 
 use crate::error::Failed;
 use crate::gate::RequestId;
-use crate::serve::CameBy;
-use crate::waits::Waiting;
 use crate::{Front, auth, body};
 
 /// What a request is about, in the order of the operation.
@@ -42,21 +39,10 @@ impl Front {
                 Ok(caller) => caller,
                 Err(failed) => return failed.into_response(),
             };
-            if let Err(failed) = self.keeps_place(&caller, parts) {
-                return failed.into_response();
-            }
-            let waiting = match self.wait(entry, &caller, parts) {
-                Ok(waiting) => waiting,
-                Err(problem) => return Failed(problem).into_response(),
-            };
             if let Err(error) = self.lobby.admit(&caller, facts.kind) {
                 return Failed::from(error).into_response();
             }
             let failed = match run(self.lobby.desk(caller.clone())).await {
-                // A stream counts until its end.
-                Ok(response) if entry.is_streamed() => {
-                    return response.map(|body| held(body, waiting));
-                }
                 Ok(response) => return response,
                 Err(failed) => failed,
             };
@@ -71,45 +57,6 @@ impl Front {
             failed.into_response()
         };
         served.instrument(span).await
-    }
-
-    /// Whoever is known keeps its connection. In the places that are kept for those who look after
-    /// the broker nobody else is served.
-    fn keeps_place(&self, caller: &Caller, parts: &Parts) -> Result<(), Failed> {
-        let Some(by) = parts.extensions.get::<CameBy>() else { return Ok(()) };
-        if by.seat.is_kept && !self.lobby.looks_after_all(caller) {
-            return Err(Problem::new(
-                Code::Overloaded,
-                "every connection that there may be is in use",
-                "wait for the time in Retry-After, or raise limits.connections_max",
-            )
-            .into());
-        }
-        by.seat.is_known();
-        Ok(())
-    }
-
-    /// Counts an operation that waits, or that answers piece by piece.
-    fn wait(
-        &self,
-        entry: &Entry,
-        caller: &Caller,
-        parts: &Parts,
-    ) -> Result<Option<Waiting>, Problem> {
-        if !(entry.facts.waits || entry.is_streamed()) || self.lobby.looks_after_all(caller) {
-            return Ok(None);
-        }
-        let limits = self.limits.waits;
-        let mut names = Vec::with_capacity(3);
-        if let Some(agent) = caller.agent() {
-            names.push((format!("agent {agent}"), limits.per_agent));
-            names.push((format!("tenant {}", caller.tenant()), limits.per_tenant));
-        }
-        let from = auth::from(&parts.extensions);
-        if limits.per_address > 0 && !from.is_empty() {
-            names.push((format!("the address {from}"), limits.per_address));
-        }
-        self.waits.begin(names).map(Some)
     }
 
     /// Carries out an operation for the caller at a desk.
@@ -164,14 +111,6 @@ pub enum Asked<'r> {
     Query(&'r Parts),
     /// In the body, as JSON.
     Body(&'r Parts, Body),
-}
-
-/// A body that holds something until it ends.
-fn held(body: Body, waiting: Option<Waiting>) -> Body {
-    Body::from_stream(body.into_data_stream().map(move |piece| {
-        let _ = &waiting;
-        piece
-    }))
 }
 
 fn query(parts: &Parts) -> &str {

@@ -118,8 +118,6 @@ pub(crate) fn all() -> Vec<Binding> {
         get::<system::Stats>("/v1/stats"),
         get::<system::Targets>("/v1/health/targets"),
         post::<system::SetBreaker>("/v1/agents/{id}/breaker"),
-        post::<system::PauseTarget>("/v1/targets/pause"),
-        post::<system::ResumeTarget>("/v1/targets/resume"),
         public::<open::Join>("post", "/v1/join").created(),
         public::<open::Health>("get", "/healthz"),
         public::<open::Ready>("get", "/readyz").not_now(503),

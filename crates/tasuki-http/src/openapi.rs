@@ -62,31 +62,7 @@ pub fn document() -> Value {
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         },
         "paths": paths,
-        "components": { "schemas": schemas, "securitySchemes": security_schemes() },
-        // Where nobody is asked who it is, on a loopback address, nothing is needed.
-        "security": [{ "signature": [] }, { "bearer": [] }, { "certificate": [] }, {}],
-    })
-}
-
-/// How callers show who they are.
-fn security_schemes() -> Value {
-    json!({
-        "bearer": {
-            "type": "http",
-            "scheme": "bearer",
-            "description": "A token, as `tasuki token issue` prints it.",
-        },
-        "signature": {
-            "type": "apiKey",
-            "in": "header",
-            "name": "Signature",
-            "description": "An HTTP message signature (RFC 9421) with an enrolled Ed25519 key and the tag \
-                            tasuki-v1; with Signature-Input and, where there is a body, Content-Digest.",
-        },
-        "certificate": {
-            "type": "mutualTLS",
-            "description": "A client certificate whose Ed25519 key an agent has enrolled.",
-        },
+        "components": { "schemas": schemas },
     })
 }
 
@@ -116,9 +92,6 @@ fn operation(route: &Binding, generator: &mut SchemaGenerator) -> Value {
             .unwrap_or("system")],
         "responses": responses(route, generator),
     });
-    if entry.is_public() {
-        operation["security"] = json!([]);
-    }
     if !parameters.is_empty() {
         operation["parameters"] = parameters.into();
     }
@@ -233,7 +206,6 @@ pub fn operations() -> Value {
             "kind": facts.kind.as_str(),
             "right": right,
             "permission": permission,
-            "roles": facts.right.roles().iter().map(|role| role.as_str()).collect::<Vec<_>>(),
             "waits": facts.waits,
             "streams": entry.is_streamed(),
             "idempotent": idempotent(&binding, &members),
@@ -269,7 +241,7 @@ fn right(right: Right) -> (&'static str, Option<String>) {
         Right::Has(permission) => ("has", Some(permission.to_string())),
         Right::Each(permission) => ("each", Some(permission.to_string())),
         Right::Decides(permission) => ("decides", Some(permission.to_string())),
-        Right::LooksAfter(permission) => ("looks_after", Some(permission.to_string())),
+        Right::LooksAfter => ("looks_after", None),
         Right::Operator => ("operator", None),
     }
 }

@@ -38,9 +38,7 @@ async fn openapi_json() -> Response {
 }
 
 async fn manifest_schema() -> Response {
-    let mut schema = schemars::schema_for!(Manifest);
-    schema.insert("$id".into(), "/v1/schemas/manifest.json".into());
-    ok(&schema)
+    ok(&schemars::schema_for!(Manifest))
 }
 
 async fn docs() -> Html<String> {

@@ -41,9 +41,6 @@ pub struct DeadLetter {
     /// Why an approver said no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejected_because: Option<String>,
-    /// Who waits for whom in the circle that this call closed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub waits_in_circle: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

@@ -16,7 +16,7 @@ use tasuki_core::tree::OnParentEnd;
 use tasuki_core::{AgentId, Capability, HandoffId, Hash, Target, TaskId, Terms, Timestamp};
 
 use crate::waits::fifteen_seconds;
-use crate::{Coordinator, Handoff, PausedUntil, Until};
+use crate::{Coordinator, Handoff, Until};
 
 /// Offers work to an agent, or to any agent with a capability.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -262,9 +262,6 @@ pub struct Offered {
     pub to: Target,
     /// Whether somebody is there who takes work for it. If not, it waits.
     pub listening: bool,
-    /// Somebody paused its target: it waits until that is over.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub paused: Option<PausedUntil>,
     /// How the agent was chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routed: Option<Why>,

@@ -17,7 +17,6 @@ use tasuki_core::event::Closed;
 use tasuki_core::event::TaintPolicy;
 use tasuki_core::handoff::{Asking, Attempt, Claim, Ended, Facts, Kept, Lift, OnHold, Review};
 use tasuki_core::ids::{Fence, Malformed, OrderingKey, RequestId};
-use tasuki_core::join::Joining;
 use tasuki_core::registry::Entry;
 use tasuki_core::task::Parties;
 use tasuki_core::tree::Tree;
@@ -54,8 +53,6 @@ struct StoredHandoff {
     opened_task: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     needs_approval: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    blocked: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     redrive_of: Option<HandoffId>,
     state: StoredState,
@@ -87,8 +84,6 @@ struct StoredHandoff {
     talk: Option<StoredTalk>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     on_hold: Option<StoredHold>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    join: Option<Arc<Joining>>,
     at: Position,
 }
 
@@ -210,7 +205,6 @@ pub(crate) fn encode(handoff: &Handoff) -> String {
         offered: handoff.offered_pos,
         opened_task: handoff.opened_task,
         needs_approval: handoff.needs_approval,
-        blocked: handoff.blocked,
         redrive_of: handoff.redrive_of,
         state: encode_state(&handoff.state),
         fence: handoff.fence,
@@ -233,7 +227,6 @@ pub(crate) fn encode(handoff: &Handoff) -> String {
         fetched: handoff.fetched.to_vec(),
         talk: talk::encode(&handoff.talk),
         on_hold: handoff.on_hold.map(|hold| StoredHold { due_ms: hold.due.map(|due| due.0) }),
-        join: handoff.join.clone(),
         at: handoff.last_pos,
     };
     serde_json::to_string(&stored).expect("a stored handoff has string keys only")
@@ -271,7 +264,6 @@ pub(crate) fn decode(text: &str) -> Result<Handoff, Malformed> {
         facts: Arc::new(facts),
         state: decode_state(stored.state, beside)?,
         needs_approval: stored.needs_approval,
-        blocked: stored.blocked,
         fence: stored.fence,
         claims: stored.claims,
         failures: stored.failures,
@@ -291,7 +283,6 @@ pub(crate) fn decode(text: &str) -> Result<Handoff, Malformed> {
         fetched: stored.fetched.into(),
         talk: talk::decode(stored.talk),
         on_hold: stored.on_hold.map(|hold| OnHold { due: hold.due_ms.map(Timestamp) }),
-        join: stored.join,
     })
 }
 
@@ -342,8 +333,6 @@ pub(crate) fn encode_entry(entry: &Entry) -> (&'static str, String) {
         Entry::Breaker(breaker) => ("breaker", text(&**breaker)),
         Entry::Channel(channel) => ("channel", text(&**channel)),
         Entry::Reservation(reservation) => ("reservation", text(&**reservation)),
-        Entry::Pause(pause) => ("pause", text(&**pause)),
-        Entry::Pipeline(pipeline) => ("pipeline", text(&**pipeline)),
     }
 }
 
@@ -355,8 +344,6 @@ pub(crate) fn decode_entry(kind: &str, data: &str) -> Result<Entry, Malformed> {
         "breaker" => Entry::Breaker(read(data)?),
         "channel" => Entry::Channel(read(data)?),
         "reservation" => Entry::Reservation(read(data)?),
-        "pause" => Entry::Pause(read(data)?),
-        "pipeline" => Entry::Pipeline(read(data)?),
         other => return Err(Malformed(format!("{other:?} is no kind of row of the registry"))),
     })
 }

@@ -22,7 +22,6 @@ mod registry;
 mod shelf;
 mod sight;
 mod sqlite;
-mod sums;
 mod volatile;
 pub mod workers;
 mod writer;
@@ -52,8 +51,8 @@ pub use feed::{Change, Committed, Timings};
 pub use nonces::{Nonce, Spent};
 pub use postgres::{Postgres, PostgresError, PostgresOptions};
 pub use sight::{Needs, Sight};
-pub use sqlite::{Difference, FILE, OpenError, Sqlite, SqliteOptions, Sync, inspect, maintenance};
-pub use volatile::{Mishap, Volatile};
+pub use sqlite::{FILE, OpenError, Sqlite, SqliteOptions, Sync, inspect, maintenance};
+pub use volatile::Volatile;
 pub use workers::{Failure, Until, Workers};
 
 /// How many rows one listing returns at most.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is known of agents, tokens, tenants, breakers, pauses, channels,
-//! pipelines and reservations, as rows.
+//! What is known of agents, tokens, tenants, breakers, channels and reservations, as rows.
 
 use tasuki_core::ids::Malformed;
 use tasuki_core::registry::{Entry, Registry};
@@ -24,9 +23,10 @@ impl Row {
             Entry::Agent(agent) => agent.id.to_string(),
             Entry::Token(token) => token.id.to_string(),
             Entry::Tenant(tenant) => tenant.id.to_string(),
-            Entry::Breaker(breaker) => of_target(&breaker.target),
-            Entry::Pause(pause) => of_target(&pause.target),
-            Entry::Pipeline(pipeline) => format!("{}:{}", pipeline.version, pipeline.name),
+            Entry::Breaker(breaker) => match &breaker.target {
+                Target::Agent(agent) => format!("agent:{agent}"),
+                Target::Capability(capability) => format!("capability:{capability}"),
+            },
             Entry::Channel(channel) => channel.id.to_string(),
             Entry::Reservation(reservation) => reservation.handoff.to_string(),
         };
@@ -36,26 +36,11 @@ impl Row {
             | Entry::Tenant(_)
             | Entry::Breaker(_)
             | Entry::Channel(_)
-            | Entry::Pause(_)
-            | Entry::Pipeline(_)
             | Entry::Reservation(_) => None,
         };
         let (kind, data) = codec::encode_entry(entry);
         Self { kind, name, data, body_pos }
     }
-}
-
-fn of_target(target: &Target) -> String {
-    match target {
-        Target::Agent(agent) => format!("agent:{agent}"),
-        Target::Capability(capability) => format!("capability:{capability}"),
-    }
-}
-
-/// The hash that an agent's manifest must have.
-pub(crate) fn manifest_hash(entry: &Entry) -> Option<tasuki_core::Hash> {
-    let Entry::Agent(agent) = entry else { return None };
-    agent.manifest.as_ref().map(|manifest| manifest.hash)
 }
 
 /// Puts a row back where it came from.

@@ -7,7 +7,7 @@ use tasuki_cli::{COMMON, Commands};
 use crate::commands::{
     agent, audit, backup, chain, channel, completions, context, dead_letter, demo, doctor,
     envelope, explain, handoff, health, keys, memory, migrate, moved, pipeline, question, ready,
-    rebuild, reference, restore, serve, stats, target, task, tenant, token,
+    rebuild, reference, restore, serve, stats, task, tenant, token,
 };
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -55,8 +55,6 @@ enum Command {
     DeadLetter(dead_letter::DeadLetter),
     /// Show how targets fare
     Health(health::Health),
-    /// Pause an agent or a capability, or resume it
-    Target(target::Target),
     /// Invite, enroll, describe and look after agents
     Agent(Box<agent::Agent>),
     /// Make, show, replace and revoke keys
@@ -121,7 +119,6 @@ impl Commands for Cli {
             Command::Pipeline(pipeline) => pipeline.run(output).await,
             Command::DeadLetter(letter) => letter.run(output).await,
             Command::Health(health) => health.run(output).await,
-            Command::Target(target) => target.run(output).await,
             Command::Agent(agent) => agent.run(output).await,
             Command::Keys(keys) => keys.run(output).await,
             Command::Token(token) => token.run(output).await,

@@ -13,12 +13,11 @@ use tasuki_core::assembly::Profiles;
 use tasuki_core::breaker::Limits as Breakers;
 use tasuki_core::{Terms, secrets};
 use tasuki_engine::Settings;
-use tasuki_http::{Limits, WaitLimits};
+use tasuki_http::Limits;
 use tasuki_store::Sync;
 use tasuki_store::postgres::{password_in, with_password};
 
 use crate::exit::Failure;
-use crate::tls;
 
 /// Read where no other file is named.
 const FILE: &str = "tasuki.toml";
@@ -117,28 +116,6 @@ keys! {
         /// [default: off]
         #[arg(long, env = "TASUKI_AUTH", hide_env_values = true, value_name = "MODE")]
         auth: AuthMode = AuthMode::Off,
-        /// How connections are secured: `self-signed` makes a certificate in the data directory at the first
-        /// start, for trying out; clients pin its fingerprint [default: off]
-        #[arg(long, env = "TASUKI_TLS", hide_env_values = true, value_name = "MODE")]
-        tls: TlsMode = TlsMode::Off,
-        /// The broker's certificate with its chain, in PEM form. It is read again when it changes
-        /// [default: none]
-        #[arg(long, env = "TASUKI_TLS_CERT", hide_env_values = true, value_name = "FILE")]
-        tls_cert: PathBuf,
-        /// The key of the certificate, in PEM form, which others cannot read [default: none]
-        #[arg(long, env = "TASUKI_TLS_KEY", hide_env_values = true, value_name = "FILE")]
-        tls_key: PathBuf,
-        /// Whether a proxy in front of the broker ends TLS, or nobody else is on its network. Without that or
-        /// TLS only a loopback address is listened on [default: false]
-        #[arg(
-            long,
-            env = "TASUKI_BEHIND_PROXY",
-            hide_env_values = true,
-            value_name = "BOOL",
-            num_args = 0..=1,
-            default_missing_value = "true"
-        )]
-        behind_proxy: bool = false,
         /// What is done about secrets in memories, shared contexts and payloads: `block` refuses what is
         /// certain and warns of what is likely, `warn` only warns [default: block]
         #[arg(long, env = "TASUKI_SECRETS", hide_env_values = true, value_name = "POLICY")]
@@ -286,42 +263,6 @@ keys! {
             value_name = "N"
         )]
         connections_max: usize = Limits::default().connections_max,
-        /// How many connections one address may have at once; 0 is no limit of its own [default: 0]
-        #[arg(
-            id = "limits.connections_per_address",
-            long = "limits-connections-per-address",
-            env = "TASUKI_LIMITS_CONNECTIONS_PER_ADDRESS",
-            hide_env_values = true,
-            value_name = "N"
-        )]
-        connections_per_address: usize = Limits::default().connections_per_address,
-        /// How many waits and streams one agent may have at once [default: 1024]
-        #[arg(
-            id = "limits.waits_per_agent",
-            long = "limits-waits-per-agent",
-            env = "TASUKI_LIMITS_WAITS_PER_AGENT",
-            hide_env_values = true,
-            value_name = "N"
-        )]
-        waits_per_agent: usize = WaitLimits::default().per_agent,
-        /// How many waits and streams one tenant may have at once [default: 8192]
-        #[arg(
-            id = "limits.waits_per_tenant",
-            long = "limits-waits-per-tenant",
-            env = "TASUKI_LIMITS_WAITS_PER_TENANT",
-            hide_env_values = true,
-            value_name = "N"
-        )]
-        waits_per_tenant: usize = WaitLimits::default().per_tenant,
-        /// How many waits and streams one address may have at once; 0 is no limit of its own [default: 0]
-        #[arg(
-            id = "limits.waits_per_address",
-            long = "limits-waits-per-address",
-            env = "TASUKI_LIMITS_WAITS_PER_ADDRESS",
-            hide_env_values = true,
-            value_name = "N"
-        )]
-        waits_per_address: usize = WaitLimits::default().per_address,
     }
 }
 
@@ -344,13 +285,6 @@ pub(crate) enum SyncMode {
 pub(crate) enum AuthMode {
     Required,
     Off,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum TlsMode {
-    Off,
-    SelfSigned,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -384,9 +318,6 @@ pub(crate) struct Config {
     pub(crate) store_connections: usize,
     pub(crate) store_retain_days: u32,
     pub(crate) listen: SocketAddr,
-    pub(crate) tls_files: Option<tls::Files>,
-    pub(crate) self_signed: bool,
-    pub(crate) behind_proxy: bool,
     pub(crate) log: String,
     pub(crate) log_format: LogFormat,
     pub(crate) sync: Sync,
@@ -401,12 +332,10 @@ impl Keys {
         let keys = self.or(Self::read(file)?).or(Self::defaults());
         let guard = guard(keys.webhook_allow.as_deref().unwrap_or_default())?;
         let profiles = keys.profiles.clone();
-        let tls_files = tls_files(keys.tls_cert.clone(), keys.tls_key.clone())?;
         let store_password = store_password(keys.store_password_file.as_deref())?;
         let mut config = keys.complete().expect("the defaults have every key");
         config.settings.guard = guard;
         config.store_password = store_password;
-        config.tls_files = tls_files;
         if let Some(path) = profiles {
             config.settings.profiles = Arc::new(read_profiles(&path)?);
         }
@@ -456,9 +385,6 @@ impl Keys {
             store_connections: self.store_connections?,
             store_retain_days: self.store_retain_days?,
             listen: self.listen?,
-            tls_files: None,
-            self_signed: self.tls? == TlsMode::SelfSigned,
-            behind_proxy: self.behind_proxy?,
             log: self.log?,
             log_format: self.log_format?,
             sync: match self.sync? {
@@ -482,28 +408,9 @@ impl Keys {
                 body_bytes_max: self.limits.body_bytes_max?,
                 requests_per_second: self.limits.requests_per_second?,
                 connections_max: self.limits.connections_max?,
-                connections_per_address: self.limits.connections_per_address?,
-                waits: WaitLimits {
-                    per_agent: self.limits.waits_per_agent?,
-                    per_tenant: self.limits.waits_per_tenant?,
-                    per_address: self.limits.waits_per_address?,
-                },
                 hosts: self.hosts?,
             },
         })
-    }
-}
-
-/// A certificate and its key come together.
-fn tls_files(
-    certificate: Option<PathBuf>,
-    key: Option<PathBuf>,
-) -> Result<Option<tls::Files>, Failure> {
-    match (certificate, key) {
-        (Some(certificate), Some(key)) => Ok(Some(tls::Files { certificate, key })),
-        (None, None) => Ok(None),
-        (Some(_), None) => Err(Failure::usage("tls_cert is there and tls_key is not", "give both")),
-        (None, Some(_)) => Err(Failure::usage("tls_key is there and tls_cert is not", "give both")),
     }
 }
 
@@ -579,12 +486,6 @@ impl Config {
         self.settings.terms.check().map_err(|problem| wrong(format!("terms.{problem}")))?;
         let breakers = self.settings.breakers.check();
         breakers.map_err(|problem| wrong(format!("breakers.{problem}")))?;
-        let waits = self.limits.waits;
-        if waits.per_agent == 0 || waits.per_tenant == 0 {
-            return Err(wrong(
-                "limits.waits_per_agent and waits_per_tenant must be 1 or more".into(),
-            ));
-        }
         let connections = self.limits.connections_max;
         if !(1..=CONNECTIONS_MAX).contains(&connections) {
             let problem = format!("is {connections}, expected 1 to {CONNECTIONS_MAX}");

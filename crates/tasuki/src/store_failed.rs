@@ -36,8 +36,7 @@ fn of_store(cause: &OpenError, error: &anyhow::Error) -> Failure {
         }
         OpenError::Io { .. } | OpenError::Sql { .. } => (Exit::Io, "tasuki doctor"),
         OpenError::TooNew { .. } => (Exit::Refused, "tasuki --version"),
-        OpenError::Damaged(_) | OpenError::Lost { .. } => (Exit::Io, "tasuki restore --help"),
-        OpenError::Rows { .. } => (Exit::Io, "tasuki rebuild --help"),
+        OpenError::Damaged(_) => (Exit::Io, "tasuki restore --help"),
     };
     let failure = Failure::new(exit, format!("{error:#}"), "");
     if next.is_empty() { failure } else { failure.next(next) }

@@ -62,8 +62,6 @@ export interface Agents {
 export interface Amend {
   /** Adds to what binds, as a list or a map. */
   add_constraints?: unknown;
-  /** What was considered and not taken, and why not. */
-  alternatives?: string[];
   /** What this receiver must do. */
   ask?: string | null;
   /** What was taken for granted and not checked. */
@@ -81,8 +79,6 @@ export interface Amend {
   context_manifest?: Hash | null;
   /** Decisions that are new. */
   decisions?: SaidDecision[];
-  /** Cases that were seen and left for later. */
-  deferred?: string[];
   /** What is wanted back; a result that does not fit is refused. */
   expected_output?: ExpectedOutput | null;
   /**
@@ -104,8 +100,6 @@ export interface Amend {
   payload?: Payload | null;
   /** Lets the claim count only once the receiver has repeated what binds it. */
   read_back?: boolean;
-  /** What was chosen, as `/v1/assemble` gives it. */
-  reading?: Reading | null;
   /** References of gaps that are resolved now. */
   resolved_gaps?: string[];
   /** How far the task is: what is done, what remains. */
@@ -256,8 +250,6 @@ export interface Asks {
 export interface Assemble {
   /** Adds to what binds, as a list or a map. */
   add_constraints?: unknown;
-  /** What was considered and not taken, and why not. */
-  alternatives?: string[];
   /** What this receiver must do. */
   ask?: string | null;
   /** What was taken for granted and not checked. */
@@ -274,8 +266,6 @@ export interface Assemble {
   context_manifest?: Hash | null;
   /** Decisions that are new. */
   decisions?: SaidDecision[];
-  /** Cases that were seen and left for later. */
-  deferred?: string[];
   /** What is wanted back; a result that does not fit is refused. */
   expected_output?: ExpectedOutput | null;
   /** Who sends it. A task is handed on by its owner. */
@@ -301,14 +291,10 @@ export interface Assemble {
   memory_refs?: MemoryRef[];
   /** Questions that are new and that somebody must decide. */
   open_decisions?: (string | Question)[];
-  /** What is to be sent with it, so that room is kept for it. */
-  payload?: Payload | null;
   /** Where to look for memories, besides those of the sender and of the task. */
   project?: Project | null;
   /** Lets the claim count only once the receiver has repeated what binds it. */
   read_back?: boolean;
-  /** What was chosen, as `/v1/assemble` gives it. */
-  reading?: Reading | null;
   /** What of that the receiver needs for its system prompt, and for its work. */
   reserved_system_prompt?: number | null;
   /** Tokens that the receiver needs for its own steps and its answer. */
@@ -451,9 +437,6 @@ export interface Budget {
   tokens?: number | null;
 }
 
-/** What a task has come to when another goes on that waited for it. */
-export type CameTo = "failed" | "cancelled" | "dead_lettered" | (string & {}) | "completed" | "retracted" | "open" | (string & {});
-
 /** The name of something that agents of one tenant can do. */
 export type Capability = string;
 
@@ -571,16 +554,6 @@ export type Change = {
   limits?: Limits | null;
   target: Target;
 } | {
-  change: "target_paused";
-  target: Target;
-  until?: Timestamp | null;
-} | {
-  change: "target_resumed";
-  target: Target;
-} | {
-  change: "pipeline_declared";
-  pipeline: Pipeline;
-} | {
   agent: AgentId;
   change: "subscribed";
   channel: ChannelId;
@@ -664,14 +637,7 @@ export interface ClaimReply {
   /** The address of the envelope. */
   envelope_hash: Hash;
   fence: Fence;
-  /** What the work has to do without because of those tasks, besides the gaps of the envelope. */
-  gaps?: JoinGap[];
   handoff_id: HandoffId;
-  /**
-   * What the tasks have come to that this work waited for, in the order in which `after` names
-   * them.
-   */
-  joined?: JoinedResult[];
   /** How much of the lease is left, counted from before the request was sent. */
   lease_left_ms: number;
   lease_ms: number;
@@ -737,11 +703,6 @@ export interface Complete {
   metadata?: Object;
   /** What came of it: an object with a `type`. */
   payload: Payload;
-  /**
-   * Gaps that came with the work and are none any more. All others are in the result, whether
-   * they are repeated here or not.
-   */
-  resolved_gaps?: string[];
   /** The holder's signature over its result. */
   signed?: Signed | null;
   /** What the attempt used. It makes the budget of its task, and of those above it, less. */
@@ -770,11 +731,6 @@ export interface CompleteOf {
   metadata?: Object;
   /** What came of it: an object with a `type`. */
   payload: Payload;
-  /**
-   * Gaps that came with the work and are none any more. All others are in the result, whether
-   * they are repeated here or not.
-   */
-  resolved_gaps?: string[];
   /** The holder's signature over its result. */
   signed?: Signed | null;
   /** What the attempt used. It makes the budget of its task, and of those above it, less. */
@@ -807,30 +763,13 @@ export interface Constraint {
 export type ConstraintKind = "must" | "must_not" | "budget" | "format" | "security" | "preference" | (string & {});
 
 export interface ContextItem {
-  /** What it is about, in one line. */
-  about?: string | null;
-  /** Who wrote it. */
-  by?: string | null;
-  /** Parts of it, in the order in which they stand in it. */
-  excerpts?: Excerpt[];
   form: Form;
   id: string;
-  /** What it is: `log`, `code`, `decision`. */
-  kind?: string | null;
-  /** What is said before its parts, such as the names of a table's columns. */
-  lead?: string | null;
-  /** How many parts it has. */
-  of?: number | null;
   /** It is never left out, whatever the budget of who reads it. */
   pinned?: boolean;
   revision?: number | null;
-  /** All of it, or its summary. */
   text?: string | null;
   title?: string | null;
-  /** How many tokens all of it is. */
-  tokens?: number | null;
-  /** Who stands behind what it says, if not an agent. */
-  trust?: Trust | null;
 }
 
 export interface Contract {
@@ -857,8 +796,6 @@ export interface Contract {
    * was told when it put the envelope together.
    */
   fill?: Fill | null;
-  /** Whether the envelope names references that the work has to do without. */
-  has_gaps?: boolean;
   /** Which majors of the envelope the sender can give; without any, the broker's own. */
   majors?: number[];
   /** The address of the JSON Schema that the result must fit, which is in the envelope. */
@@ -996,8 +933,6 @@ export interface DeadLetter {
    * trimmed and missed.
    */
   trim_regret?: DocumentId[];
-  /** Who waits for whom in the circle that this call closed. */
-  waits_in_circle?: string | null;
 }
 
 export interface DeadLetterGroup {
@@ -1023,7 +958,7 @@ export interface DeadLetterReason {
   redriven_to?: HandoffId | null;
 }
 
-export type DeadReason = "attempts_exhausted" | "permanent_failure" | "poison" | "declined" | "expired" | "rejected" | "unacknowledged" | "hop_limit" | "cycle" | "budget_exhausted" | "deadlock" | (string & {});
+export type DeadReason = "attempts_exhausted" | "permanent_failure" | "poison" | "declined" | "expired" | "rejected" | "unacknowledged" | "hop_limit" | "cycle" | "budget_exhausted" | (string & {});
 
 /** Who decides, and why. */
 export interface Decide {
@@ -1113,8 +1048,6 @@ export interface Demoted {
   /** Where all of it is. */
   fetch: string;
   id: string;
-  /** Its short name in the text. */
-  name?: string;
   /** How many parts of a long text were kept, of how many. */
   parts?: unknown[] | null;
   reason: TrimReason;
@@ -1132,8 +1065,6 @@ export interface Dropped {
   /** Where it is. Absent for lines of the envelope, which the receiver has. */
   fetch?: string | null;
   id: string;
-  /** By which the receiver can ask for it. */
-  name?: string;
   reason: TrimReason;
   revision: number;
   /** How many tokens it is in full. */
@@ -1198,10 +1129,6 @@ export interface EnrolledKey {
  */
 export interface Envelope {
   action?: Action;
-  /** The tasks whose results come with it: it waits until so many of them have one. */
-  after?: After | null;
-  /** What was considered and not taken, and why not. */
-  alternatives?: string[];
   /** What this receiver must do. */
   ask?: string | null;
   /** Whom the sender asked for, where the broker chose the receiver. */
@@ -1222,8 +1149,6 @@ export interface Envelope {
   deadline?: Timestamp | null;
   /** What was decided, the oldest first. Inherited. */
   decisions?: Decision[];
-  /** Cases that were seen and left for later. */
-  deferred?: string[];
   /** `major.minor`; only the major decides compatibility. */
   envelope_version: string;
   expected_output?: ExpectedOutput | null;
@@ -1253,8 +1178,6 @@ export interface Envelope {
   previous?: Hash | null;
   /** How many tokens what a receiver reads may have. Inherited. */
   prompt_tokens?: number | null;
-  /** What assembly chose, so that every reader gets the text that the sender saw. */
-  reading?: Reading | null;
   /** The sender's signature over what is its own in here. */
   signed?: Signed | null;
   state?: TaskProgress | null;
@@ -1269,8 +1192,6 @@ export interface Envelope {
 }
 
 export interface EnvelopePreview {
-  /** What was considered and not taken, and why not. */
-  alternatives?: string[];
   /** What this receiver must do. */
   ask?: string | null;
   assumptions?: string[];
@@ -1282,8 +1203,6 @@ export interface EnvelopePreview {
   context_manifest?: Hash | null;
   /** What was decided, the oldest first. Inherited. */
   decisions?: Decision[];
-  /** Cases that were seen and left for later. */
-  deferred?: string[];
   expected_output?: ExpectedOutput | null;
   /** References that could not be resolved. Inherited until somebody resolves them. */
   gaps?: Gap[];
@@ -1298,8 +1217,6 @@ export interface EnvelopePreview {
   open_decisions?: OpenDecision[];
   /** How many tokens what a receiver reads may have. Inherited. */
   prompt_tokens?: number | null;
-  /** What assembly chose, so that every reader gets the text that the sender saw. */
-  reading?: Reading | null;
   state?: TaskProgress | null;
   /** What the task is about now, in a few sentences. */
   summary?: string | null;
@@ -1345,15 +1262,6 @@ export interface Event {
 
 export interface Events {
   events: Event[];
-}
-
-/** A part of a text, as it stands there. */
-export interface Excerpt {
-  /** What it belongs to, such as the file of a diff's hunk. */
-  label?: string | null;
-  /** Its place among the parts of the text, from 1. */
-  part: number;
-  text: string;
 }
 
 /** What is wanted back. What of it can be checked is checked when the work is completed. */
@@ -1468,8 +1376,6 @@ export interface FollowUp {
   add_constraints?: unknown;
   /** Tasks that must have a result before this can be claimed. */
   after?: After | null;
-  /** What was considered and not taken, and why not. */
-  alternatives?: string[];
   /**
    * Who may approve it: nobody else then, and each of them is told that it waits. Neither the
    * sender nor the receiver.
@@ -1507,8 +1413,6 @@ export interface FollowUp {
   deadline?: Timestamp | null;
   /** Decisions that are new. */
   decisions?: SaidDecision[];
-  /** Cases that were seen and left for later. */
-  deferred?: string[];
   /**
    * The version that the sender speaks. Members that are not known here are kept if it is a
    * newer minor, and are a mistake otherwise.
@@ -1554,8 +1458,6 @@ export interface FollowUp {
   priority?: number | null;
   /** Lets the claim count only once the receiver has repeated what binds it. */
   read_back?: boolean;
-  /** What was chosen, as `/v1/assemble` gives it. */
-  reading?: Reading | null;
   /** References of gaps that are resolved now. */
   resolved_gaps?: string[];
   /** How one of the agents with the capability is chosen. Without it, all of them may claim. */
@@ -1965,40 +1867,8 @@ export interface Join {
   token: string;
 }
 
-/** Something that work has to do without. */
-export interface JoinGap {
-  reason: string;
-  reference: string;
-}
-
-/** What one of the tasks has come to that work waited for. */
-export interface JoinedResult {
-  came_to: CameTo;
-  /** Its last handoff. */
-  handoff_id?: HandoffId | null;
-  /** The result itself, where there was room for it. It is data that others wrote. */
-  output?: { [name: string]: any } | null;
-  /** The address of its result. */
-  result?: Hash | null;
-  task_id: TaskId;
-}
-
-/** One of the tasks that were waited for. */
-export interface JoinedTask {
-  came_to: CameTo;
-  /** Its last handoff, if it was handed on at all. */
-  handoff_id?: HandoffId | null;
-  /** The address of its result. */
-  result?: Hash | null;
-  /** Where the result is kept. */
-  result_at?: Position | null;
-  task_id: TaskId;
-}
-
 export interface Kept {
   id: string;
-  /** Its short name in the text, such as `m3`. */
-  name?: string;
   pinned?: boolean;
   revision: number;
   rung: Rung;
@@ -2023,16 +1893,6 @@ export type KeyId = string;
 
 /** What a document is for. */
 export type Kind = "memory" | "context" | "chain" | (string & {});
-
-/** What was left out before there was anything to render: of what an envelope only refers to. */
-export interface LeftOut {
-  items: number;
-  /** How many of each kind. */
-  kinds?: { [name: string]: number };
-  /** Lines of the state and the history. */
-  lines?: number;
-  tokens: number;
-}
 
 export interface Length {
   chars_max?: number | null;
@@ -2267,8 +2127,6 @@ export interface Offer {
   add_constraints?: unknown;
   /** Tasks that must have a result before this can be claimed. */
   after?: After | null;
-  /** What was considered and not taken, and why not. */
-  alternatives?: string[];
   /**
    * Who may approve it: nobody else then, and each of them is told that it waits. Neither the
    * sender nor the receiver.
@@ -2310,8 +2168,6 @@ export interface Offer {
   deadline?: Timestamp | null;
   /** Decisions that are new. */
   decisions?: SaidDecision[];
-  /** Cases that were seen and left for later. */
-  deferred?: string[];
   /**
    * The version that the sender speaks. Members that are not known here are kept if it is a
    * newer minor, and are a mistake otherwise.
@@ -2365,8 +2221,6 @@ export interface Offer {
   project?: Project | null;
   /** Lets the claim count only once the receiver has repeated what binds it. */
   read_back?: boolean;
-  /** What was chosen, as `/v1/assemble` gives it. */
-  reading?: Reading | null;
   /** References of gaps that are resolved now. */
   resolved_gaps?: string[];
   /** How one of the agents with the capability is chosen. Without it, all of them may claim. */
@@ -2411,8 +2265,6 @@ export interface OfferReply {
   /** Whether somebody is there who takes work for it. If not, it waits. */
   listening: boolean;
   offered_at: Timestamp;
-  /** Somebody paused its target: it waits until that is over. */
-  paused?: PausedUntil | null;
   /** How the agent was chosen. */
   routed?: Why | null;
   /** Always `stored`: synced to disk, not yet fetched by anybody. */
@@ -2426,8 +2278,6 @@ export interface OfferReply {
 export interface Offered {
   /** The dead letter that this handoff takes the place of, with an envelope of its own. */
   amends?: HandoffId | null;
-  /** Whether it has to be approved for no other reason than what its task is built on. */
-  blocked?: boolean;
   contract?: Contract;
   envelope: Hash;
   expires_at: Timestamp;
@@ -2570,22 +2420,6 @@ export interface Passed {
   to: Target;
 }
 
-/** Lets nothing be claimed of an agent or a capability. Offers to it are taken and wait. */
-export interface PauseTarget {
-  /** The same as a span from now. */
-  for_ms?: number | null;
-  target: Target;
-  /** When it ends by itself; without either of the two, when somebody resumes it. */
-  until?: Timestamp | null;
-}
-
-/** Until when nothing is claimed of a target. */
-export interface PausedUntil {
-  since: Timestamp;
-  /** Without it, until somebody resumes it. */
-  until?: Timestamp | null;
-}
-
 /** An object that names its type, never a bare string. */
 export interface Payload {
   type: string;
@@ -2609,7 +2443,7 @@ export interface Peeked {
 }
 
 /** Something that a rule is about. */
-export type Permission = "write_memory" | "write_shared_context" | (string & {}) | "send" | "claim" | "complete" | "read" | "redrive" | "approve" | "operate" | "administer" | (string & {});
+export type Permission = "write_memory" | "write_shared_context" | (string & {}) | "send" | "claim" | "complete" | "read" | "redrive" | "approve" | "administer" | (string & {});
 
 export interface Pipeline {
   /** The stage that a task begins with. */
@@ -2755,13 +2589,6 @@ export interface ProjectState {
 
 /** An envelope as a model reads it. */
 export interface Prompt {
-  /**
-   * How many tokens of it are the assembled text, which is the same for every reader with room
-   * for it; the rest is about this handoff and this claim.
-   */
-  assembled_tokens: number;
-  /** How many tokens it could have; absent if nothing bounds it. */
-  bound?: number | null;
   /** Whether that is the count itself and not an upper bound. */
   exact: boolean;
   /**
@@ -2769,33 +2596,9 @@ export interface Prompt {
    * the handoff's `trim_regret`.
    */
   fetch?: string[];
-  /** What is not in the text. */
-  left_out?: LeftOut;
-  /** The same as a message for the system and one for the user, if `form` is `messages`. */
-  messages?: PromptMessage[];
-  /** The ids of what is not in it at all. */
-  missing?: string[];
-  /** What each short name in the text stands for. */
-  names?: { [name: string]: string };
   prompt: string;
-  /** Whether the assembled text is less than what its sender saw, for lack of room. */
-  shortened?: boolean;
-  /** How many texts about the handoff and the claim are cut or left out. */
-  texts_left_out?: number;
   token_count: number;
-  /** What it was counted in. */
-  tokenizer: Tokenizer;
 }
-
-/** One message of a prompt. */
-export interface PromptMessage {
-  content: string;
-  /** `system` or `user`. */
-  role: string;
-}
-
-/** How a prompt is written down. */
-export type PromptStyle = "markdown" | "xml" | "messages" | (string & {});
 
 /** An Ed25519 public key, in base64url without padding. */
 export type PublicKey = string;
@@ -2806,8 +2609,6 @@ export interface Publication {
   action?: Action;
   /** Adds to what binds, as a list or a map. */
   add_constraints?: unknown;
-  /** What was considered and not taken, and why not. */
-  alternatives?: string[];
   /** Who may approve it: nobody else then. Neither the sender nor a receiver. */
   approvers?: AgentId[];
   /** What this receiver must do. */
@@ -2832,8 +2633,6 @@ export interface Publication {
   deadline?: Timestamp | null;
   /** Decisions that are new. */
   decisions?: SaidDecision[];
-  /** Cases that were seen and left for later. */
-  deferred?: string[];
   /** What is wanted back; a result that does not fit is refused. */
   expected_output?: ExpectedOutput | null;
   /** The same, from now. */
@@ -2868,8 +2667,6 @@ export interface Publication {
   project?: Project | null;
   /** Lets the claim count only once the receiver has repeated what binds it. */
   read_back?: boolean;
-  /** What was chosen, as `/v1/assemble` gives it. */
-  reading?: Reading | null;
   /** Who gets it; without them, whoever subscribes to the channel. */
   receivers?: AgentId[] | null;
   /** References of gaps that are resolved now. */
@@ -2961,29 +2758,6 @@ export interface ReadBack {
   expected_output?: Hash | null;
 }
 
-/**
- * What assembly chose. The items themselves, and the parts of them, are the envelope's
- * `context`.
- */
-export interface Reading {
-  /** What the whole prompt may have, with what a claim adds. */
-  budget?: number | null;
-  /** What was left out then. */
-  left_out?: LeftOut;
-  /** What the broker's lines begin with. */
-  mark: string;
-  /**
-   * The steps that were taken, in order: `l3` is the fourth line of the brief, `s2`, `u2`, `w2`
-   * the line, the summary and the whole of item m2, `p2.5` its fifth part.
-   */
-  order: string[];
-  strategy: Strategy;
-  /** How many tokens the text is. */
-  token_count: number;
-  /** What it was counted in. */
-  tokenizer: Tokenizer;
-}
-
 /** What can be started now, and what holds back the rest. */
 export interface ReadyView {
   /** Work that waits for something else, newest first. */
@@ -3013,8 +2787,6 @@ export interface Receipt {
   kept: Kept[];
   /** The address of the list of everything that there is. */
   manifest_hash: Hash;
-  /** What is kept free for what a claim adds: who sends it, the payload, earlier attempts. */
-  reserved_claim?: number;
   reserved_system_prompt: number;
   reserved_work: number;
   strategy: Strategy;
@@ -3074,14 +2846,6 @@ export type Record = (Opened & {
   kind: "delivered";
 } | {
   kind: "readied";
-} | {
-  kind: "wait_over";
-} | {
-  kind: "joined";
-  members: JoinedTask[];
-} | {
-  kind: "passed_to";
-  task: TaskId;
 } | Claimed & {
   kind: "claimed";
 } | {
@@ -3181,8 +2945,6 @@ export type Record = (Opened & {
 } | {
   kind: "taint_cleared";
   reason: Hash;
-  /** Whether the handoff under way was kept back by this alone, and is no longer. */
-  releases?: boolean;
   source: HandoffId;
 } | {
   kind: "cancelled";
@@ -3357,17 +3119,10 @@ export interface ResultReport {
   handoff_id: HandoffId;
   metadata?: Object;
   payload: Payload;
-  /** Those of them that its maker named, where the broker added others that came with the work. */
-  said_gaps?: string[] | null;
   /** What the attempt used. */
   usage?: WorkUsage | null;
   /** What the broker checked of it. */
   verified?: string[];
-}
-
-/** Lets work be claimed of an agent or a capability again. */
-export interface ResumeTarget {
-  target: Target;
 }
 
 /** Takes back what a completed handoff produced. */
@@ -3381,8 +3136,6 @@ export interface Retract {
   /** Why; it stands in the log. */
   reason: string;
 }
-
-export type Role = "viewer" | "worker" | "reviewer" | "operator" | "admin" | (string & {});
 
 /** Replaces a key by a new one. */
 export interface Rotate {
@@ -3403,18 +3156,15 @@ export interface Route {
   policy: Policy;
 }
 
-/** A rule as it is written: it may name a role for the permissions that the role has. */
+/** Allows or denies something towards some targets and in some projects. */
 export interface Rule {
   effect?: Effect;
-  /** What is allowed or denied. There are some, or a role. */
-  permissions?: Permission[];
+  permissions: Permission[];
   /**
    * Patterns of projects; a rule with other patterns than `*` says nothing about work that
    * belongs to no project.
    */
   projects?: string[];
-  /** Stands for the permissions of this role; answers have those. */
-  role?: Role | null;
   /**
    * Patterns of agents' and capabilities' names, without their tenant: `*` stands for any
    * characters, `?` for one.
@@ -3435,8 +3185,6 @@ export type Rung = "full" | (string & {}) | "listed" | "stub" | "summary" | (str
 export interface Said {
   /** Adds to what binds, as a list or a map. */
   add_constraints?: unknown;
-  /** What was considered and not taken, and why not. */
-  alternatives?: string[];
   /** What this receiver must do. */
   ask?: string | null;
   /** What was taken for granted and not checked. */
@@ -3453,8 +3201,6 @@ export interface Said {
   context_manifest?: Hash | null;
   /** Decisions that are new. */
   decisions?: SaidDecision[];
-  /** Cases that were seen and left for later. */
-  deferred?: string[];
   /** What is wanted back; a result that does not fit is refused. */
   expected_output?: ExpectedOutput | null;
   /** References that could not be resolved. */
@@ -3469,8 +3215,6 @@ export interface Said {
   open_decisions?: (string | Question)[];
   /** Lets the claim count only once the receiver has repeated what binds it. */
   read_back?: boolean;
-  /** What was chosen, as `/v1/assemble` gives it. */
-  reading?: Reading | null;
   /** References of gaps that are resolved now. */
   resolved_gaps?: string[];
   /** How far the task is: what is done, what remains. */
@@ -3534,8 +3278,6 @@ export interface Send {
   add_constraints?: unknown;
   /** Tasks that must have a result before this can be claimed. */
   after?: After | null;
-  /** What was considered and not taken, and why not. */
-  alternatives?: string[];
   /**
    * Who may approve it: nobody else then, and each of them is told that it waits. Neither the
    * sender nor the receiver.
@@ -3577,8 +3319,6 @@ export interface Send {
   deadline?: Timestamp | null;
   /** Decisions that are new. */
   decisions?: SaidDecision[];
-  /** Cases that were seen and left for later. */
-  deferred?: string[];
   /**
    * The version that the sender speaks. Members that are not known here are kept if it is a
    * newer minor, and are a mistake otherwise.
@@ -3632,8 +3372,6 @@ export interface Send {
   project?: Project | null;
   /** Lets the claim count only once the receiver has repeated what binds it. */
   read_back?: boolean;
-  /** What was chosen, as `/v1/assemble` gives it. */
-  reading?: Reading | null;
   /** References of gaps that are resolved now. */
   resolved_gaps?: string[];
   /** How one of the agents with the capability is chosen. Without it, all of them may claim. */
@@ -3841,8 +3579,6 @@ export interface Start {
 export interface StartPipeline {
   /** Adds to what binds, as a list or a map. */
   add_constraints?: unknown;
-  /** What was considered and not taken, and why not. */
-  alternatives?: string[];
   /** What this receiver must do. */
   ask?: string | null;
   /** What was taken for granted and not checked. */
@@ -3865,8 +3601,6 @@ export interface StartPipeline {
   deadline?: Timestamp | null;
   /** Decisions that are new. */
   decisions?: SaidDecision[];
-  /** Cases that were seen and left for later. */
-  deferred?: string[];
   /** What is wanted back; a result that does not fit is refused. */
   expected_output?: ExpectedOutput | null;
   /** Who sends it. A task is handed on by its owner. */
@@ -3891,8 +3625,6 @@ export interface StartPipeline {
   project?: Project | null;
   /** Lets the claim count only once the receiver has repeated what binds it. */
   read_back?: boolean;
-  /** What was chosen, as `/v1/assemble` gives it. */
-  reading?: Reading | null;
   /** References of gaps that are resolved now. */
   resolved_gaps?: string[];
   /** How far the task is: what is done, what remains. */
@@ -4027,8 +3759,6 @@ export interface TargetHealth {
   limits: Limits;
   live: boolean;
   offers: number;
-  /** Somebody paused it: nothing is claimed of it. */
-  paused?: PausedUntil | null;
   /**
    * When something is sent there again; half open, when the one that was let through is over at
    * the latest.
@@ -4262,12 +3992,7 @@ export interface TokenInfo {
   token_id: TokenId;
 }
 
-/**
- * The receiver's tokenizer: o200k_base or cl100k_base, which are counted exactly; a family of
- * models (llama, qwen, deepseek, mistral, cohere, gemma, claude, gemini), which is estimated
- * on the safe side; o200k_base with a factor that you have measured, such as o200k_base*1.18;
- * or unknown.
- */
+/** The receiver's tokenizer: o200k_base, cl100k_base, or unknown. */
 export type Tokenizer = string;
 
 export interface Tokens {
@@ -4296,9 +4021,6 @@ export type TrimReason = {
 } | {
   why: "role";
 };
-
-/** Who stands behind a part, from the least to the most trusted. */
-export type Trust = "environment" | "tool" | "agent" | "operator" | (string & {});
 
 /** A reference that could not be followed. */
 export interface Unresolved {
@@ -4393,13 +4115,6 @@ export type WaitsFor = {
   kind: "breaker";
   target: Target;
   until?: Timestamp | null;
-} | {
-  kind: "paused";
-  target: Target;
-  until?: Timestamp | null;
-} | {
-  handoff_id: HandoffId;
-  kind: "letter";
 } | {
   kind: "claim";
   /** Whether anybody is there who takes work for it. */

@@ -31,7 +31,6 @@ const NOUNS = {
   reservation: "Reservations",
   security: "Security",
   stats: "Stats",
-  target: "Targets",
   task: "Tasks",
   tenant: "Tenants",
   token: "Tokens",

@@ -54,11 +54,6 @@ impl KeyFile {
         file.sync_all()
     }
 
-    /// The secret itself, for a form in which other programs want it.
-    pub fn seed(&self) -> Zeroizing<[u8; 32]> {
-        self.secret.seed()
-    }
-
     pub fn read(path: &Path) -> Result<Self, Failure> {
         let file = File::open(path).map_err(|error| cannot_read(path, &error))?;
         // Of the file that was opened, not of whatever has its name by now.

@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The detail ladder. Every item can be passed on several rungs; every step up is put into one order
 //! that does not depend on the budget, and the longest beginning of that order that fits is taken.
-//! That is why a larger budget never takes anything away, and why a reader with less room reads a
-//! shorter beginning of the same.
+//! That is why a larger budget never takes anything away.
 
 use std::cmp::Reverse;
 
 use super::Candidate;
-use super::chosen::Names;
 use super::item::Rung;
 use super::receipt::Strategy;
-use super::render::{Line, Pen, Section};
+use super::render::{Line, Section};
 use super::score::{RANK_MAX, SPARE_BITS, Scores, order};
-use super::tokens::Tokenizer;
-
-/// What the beginning of a log and what failed in it are worth beside its other parts.
-pub(super) const TELLING: i64 = 6000;
+use super::tokens::{Piece, Tokenizer};
 
 /// One step up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,19 +19,8 @@ pub(super) enum Step {
     Line(usize),
     Stub(usize),
     Summary(usize),
-    /// A part, by its place among those that are there.
     Part(usize, usize),
     Whole(usize),
-}
-
-impl Step {
-    /// The item that it is about.
-    pub(super) fn item(self) -> Option<usize> {
-        match self {
-            Self::Line(_) => None,
-            Self::Stub(at) | Self::Summary(at) | Self::Part(at, _) | Self::Whole(at) => Some(at),
-        }
-    }
 }
 
 /// All steps in their order. `taken` says which items are candidates.
@@ -82,19 +66,16 @@ pub(super) fn steps(
                 put(false, best, Step::Whole(at));
             }
             Strategy::Priority | Strategy::Full => {
-                if top < Rung::Summary {
+                if candidate.prepared.head.is_some() || top < Rung::Summary {
                     put(false, best, Step::Stub(at));
                 }
                 if candidate.passes_summary(top) {
                     put(false, best, Step::Summary(at));
                 }
                 for (place, &score) in scores.of_parts(at).iter().enumerate() {
-                    let part = &candidate.prepared.parts[place];
                     let new = scores.repeats(at)[place].is_none();
                     if new && candidate.passes_part(place, top) {
-                        let settled = candidate.settled().is_some();
-                        let telling = if part.telling && !settled { TELLING } else { 0 };
-                        put(false, score + telling, Step::Part(at, place));
+                        put(false, score, Step::Part(at, place));
                     }
                 }
             }
@@ -115,46 +96,11 @@ fn line_score(line: &Line, at: usize) -> i64 {
     }
 }
 
-/// What lines of ours cost, at most.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Costs {
-    headings: [u64; 3],
-    /// The line of an item up to its name, and the longest things said after it.
-    name: u64,
-    run: u64,
-    summary: u64,
-    stub: u64,
-}
-
-impl Costs {
-    pub(super) fn new(pen: &Pen, names: &Names, tokenizer: Tokenizer) -> Self {
-        let count = |text: &str| tokenizer.count(text);
-        let around = |head: &str| {
-            let (open, close) = pen.around(head, false);
-            // One more where pieces meet.
-            count(&open) + count(&close) + 1
-        };
-        let name = format!("[m{}]", names.most());
-        let size = 8_888_888;
-        Self {
-            headings: Section::ALL.map(|section| {
-                let source = names.source();
-                let longer = format!("{}, {source} unless said otherwise", section.words());
-                count(&pen.heading(&longer)).max(count(&pen.heading(section.words())))
-            }),
-            name: around(&name) + count(" of unknown source:") + 3,
-            run: around(&format!("{name} part 8888 of 8888:")) + 4,
-            summary: count(&format!(", summary of {size} tokens:")),
-            stub: count(&format!(", {size} tokens: ")),
-        }
-    }
-}
-
-/// What has been taken, and how many tokens it is at most.
+/// What has been taken, and how many tokens it is.
 pub(super) struct Tally<'a> {
     candidates: &'a [Candidate],
     lines: &'a [Line],
-    costs: Costs,
+    headings: [u64; 3],
     sections: [usize; 3],
     pub(super) held: Vec<Held>,
     pub(super) lines_held: Vec<bool>,
@@ -162,23 +108,21 @@ pub(super) struct Tally<'a> {
 }
 
 /// How much of an item has been taken.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Held {
     stub: bool,
     pub(super) summary: bool,
     whole: bool,
-    /// Places of the parts, sorted.
-    pub(super) parts: Vec<usize>,
+    /// How many parts.
+    pub(super) parts: usize,
     parts_tokens: u64,
-    /// How many runs of neighbouring parts there are.
-    runs: u64,
 }
 
 impl Held {
     pub(super) fn rung(&self) -> Rung {
         if self.whole {
             Rung::Full
-        } else if self.summary || !self.parts.is_empty() {
+        } else if self.summary || self.parts > 0 {
             Rung::Summary
         } else if self.stub {
             Rung::Stub
@@ -187,37 +131,20 @@ impl Held {
         }
     }
 
-    fn tokens(&self, candidate: &Candidate, costs: &Costs) -> u64 {
+    fn tokens(&self, candidate: &Candidate) -> u64 {
         let prepared = &candidate.prepared;
-        let named = costs.name + prepared.label.tokens() + prepared.source.tokens();
-        let lead = prepared.lead.as_ref().map_or(0, super::Piece::tokens);
-        match self.rung() {
-            Rung::Listed => 0,
-            Rung::Stub => named + costs.stub + prepared.about.tokens(),
-            Rung::Full => named + prepared.full.tokens() + 1,
-            Rung::Summary => {
-                let summary = costs.summary + prepared.summary.tokens() + 1;
-                let said = if self.summary { summary } else { 0 };
-                let run = costs.run + prepared.run_label;
-                named + said + lead + self.runs * run + self.parts_tokens
-            }
+        if self.whole {
+            prepared.full.tokens()
+        } else if self.parts > 0 {
+            let head = if self.summary { Some(&prepared.summary) } else { prepared.head.as_ref() };
+            head.map_or(0, Piece::tokens) + self.parts_tokens
+        } else if self.summary {
+            prepared.summary.tokens()
+        } else if self.stub {
+            prepared.stub.tokens()
+        } else {
+            0
         }
-    }
-
-    fn add(&mut self, place: usize, candidate: &Candidate) {
-        let parts = &candidate.prepared.parts;
-        let Err(at) = self.parts.binary_search(&place) else { return };
-        let number = parts[place].number;
-        let next_to = |other: Option<&usize>, step: i64| {
-            other.is_some_and(|&other| i64::from(parts[other].number) + step == i64::from(number))
-        };
-        let before = at.checked_sub(1).and_then(|at| self.parts.get(at));
-        let (left, right) = (next_to(before, 1), next_to(self.parts.get(at), -1));
-        self.runs = self.runs + 1 - u64::from(left) - u64::from(right);
-        self.parts.insert(at, place);
-        // One more where a part meets what stands before it.
-        self.parts_tokens += parts[place].piece.tokens() + 1;
-        self.whole = self.parts.len() == candidate.prepared.of;
     }
 }
 
@@ -225,13 +152,13 @@ impl<'a> Tally<'a> {
     pub(super) fn new(
         candidates: &'a [Candidate],
         lines: &'a [Line],
-        costs: Costs,
+        tokenizer: Tokenizer,
         base: u64,
     ) -> Self {
         Self {
             candidates,
             lines,
-            costs,
+            headings: Section::ALL.map(|section| section.heading(tokenizer).tokens()),
             sections: [0; 3],
             held: vec![Held::default(); candidates.len()],
             lines_held: vec![false; lines.len()],
@@ -241,16 +168,16 @@ impl<'a> Tally<'a> {
 
     /// Takes a step.
     pub(super) fn take(&mut self, step: Step) {
-        let Some(at) = step.item() else {
+        let (Step::Stub(at) | Step::Summary(at) | Step::Part(at, _) | Step::Whole(at)) = step
+        else {
             let Step::Line(at) = step else { return };
-            if !std::mem::replace(&mut self.lines_held[at], true) {
-                self.enter(self.lines[at].section);
-                self.tokens += self.lines[at].piece.tokens();
-            }
+            self.lines_held[at] = true;
+            self.enter(self.lines[at].section);
+            self.tokens += self.lines[at].piece.tokens();
             return;
         };
         let candidate = &self.candidates[at];
-        let before = self.held[at].tokens(candidate, &self.costs);
+        let before = self.held[at].tokens(candidate);
         if self.held[at].rung() == Rung::Listed {
             self.enter(Section::Context);
         }
@@ -260,43 +187,39 @@ impl<'a> Tally<'a> {
             Step::Stub(_) => held.stub = true,
             Step::Summary(_) => held.summary = true,
             Step::Whole(_) => held.whole = true,
-            Step::Part(_, place) => held.add(place, candidate),
+            Step::Part(_, place) => {
+                held.parts += 1;
+                held.parts_tokens += candidate.prepared.parts[place].piece.tokens();
+                held.whole = held.parts == candidate.prepared.parts.len();
+            }
         }
-        self.tokens = self.tokens - before + held.tokens(candidate, &self.costs);
-    }
-
-    /// Whether some item is there, but not whole.
-    pub(super) fn is_cut(&self) -> bool {
-        self.held.iter().any(|held| matches!(held.rung(), Rung::Stub | Rung::Summary))
+        self.tokens = self.tokens - before + held.tokens(candidate);
     }
 
     fn enter(&mut self, section: Section) {
         let at = section as usize;
         if self.sections[at] == 0 {
-            self.tokens += self.costs.headings[at];
+            self.tokens += self.headings[at];
         }
         self.sections[at] += 1;
     }
 }
 
-/// How many steps fit into so many tokens, how many tokens all of them need, and what is held after
-/// all of them. Where not all fit, `footer` tokens are kept for saying what was left out, and `cut` tokens
-/// for how to get the rest where items are there in short.
+/// How many steps fit into so many tokens, how many tokens all of them need on the way, and what is
+/// held after all of them.
 pub(super) fn longest<'a>(
     mut tally: Tally<'a>,
     steps: &[Step],
     available: u64,
-    footer: u64,
-    cut: u64,
 ) -> (usize, u64, Tally<'a>) {
     let mut fits = steps.len();
-    let with_footer = available.saturating_sub(footer);
+    let mut most = tally.tokens;
     for (at, &step) in steps.iter().enumerate() {
         tally.take(step);
-        if tally.tokens > with_footer && fits == steps.len() {
+        most = most.max(tally.tokens);
+        if tally.tokens > available && fits == steps.len() {
             fits = at;
         }
     }
-    let everything = tally.tokens + if tally.is_cut() { cut } else { 0 };
-    (if everything <= available { steps.len() } else { fits }, everything, tally)
+    (fits, most, tally)
 }

@@ -26,32 +26,6 @@ pub(super) fn check(item: &Item) -> Vec<Warning> {
     warnings
 }
 
-/// Whether an item is the log of something that ran, a test run among them: its beginning and what
-/// failed in it tell most.
-pub(super) fn is_run(item: &Item) -> bool {
-    let named = matches!(item.kind.as_str(), "test" | "test_run" | "build" | "ci");
-    named || is_log(item) || item.text.contains("test result:") || item.text.contains("Traceback (")
-}
-
-/// Whether a text says that something failed.
-pub(super) fn says_failure(text: &str) -> bool {
-    const WORDS: [&str; 12] = [
-        "FAILED",
-        "FAIL:",
-        "ERROR",
-        "error:",
-        "error[",
-        "Error:",
-        "panicked",
-        "assert",
-        "FATAL",
-        "Traceback",
-        "not ok",
-        "Exception",
-    ];
-    WORDS.iter().any(|word| text.contains(word))
-}
-
 fn is_log(item: &Item) -> bool {
     if matches!(item.kind.as_str(), "log" | "logs" | "raw_log" | "trace") {
         return true;

@@ -22,9 +22,6 @@ pub struct Receipt {
     pub budget: Option<u64>,
     pub reserved_system_prompt: u64,
     pub reserved_work: u64,
-    /// What is kept free for what a claim adds: who sends it, the payload, earlier attempts.
-    #[serde(default)]
-    pub reserved_claim: u64,
     /// How much of what the reserves leave is used, in thousandths; 0 without a limit.
     pub utilisation_per_mille: u64,
     /// The smallest budget that would have kept everything, reserves included.
@@ -65,9 +62,6 @@ pub enum Strategy {
 pub struct Kept {
     pub id: String,
     pub revision: u64,
-    /// Its short name in the text, such as `m3`.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub name: String,
     pub rung: Rung,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pinned: bool,
@@ -77,9 +71,6 @@ pub struct Kept {
 pub struct Demoted {
     pub id: String,
     pub revision: u64,
-    /// Its short name in the text.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub name: String,
     pub rung: Rung,
     /// How many parts of a long text were kept, of how many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,9 +84,6 @@ pub struct Demoted {
 pub struct Dropped {
     pub id: String,
     pub revision: u64,
-    /// By which the receiver can ask for it.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub name: String,
     pub reason: Reason,
     /// How many tokens it is in full.
     pub tokens: u64,

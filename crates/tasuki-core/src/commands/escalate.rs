@@ -27,8 +27,7 @@ pub(super) fn give_up(handoff: &Handoff, reason: DeadReason, case: &Case<'_>) ->
         | DeadReason::Rejected
         | DeadReason::HopLimit
         | DeadReason::Cycle
-        | DeadReason::BudgetExhausted
-        | DeadReason::Deadlock => (false, false),
+        | DeadReason::BudgetExhausted => (false, false),
     };
     let last = handoff.attempts.last().filter(|_| counts);
     let against = last.map(|attempt| Target::Agent(attempt.agent.clone()));
@@ -80,7 +79,6 @@ fn next(
         *other != to
             && !tried.contains(other)
             && !out
-            && view.registry().pause_of(other, now).is_none()
             && breaker(view, other, now) == BreakerState::Closed
     };
     routing.fallbacks.iter().find(fits).cloned()

@@ -4,7 +4,6 @@
 //! asked of it through one trait, so that a wish that lacks one of them does not compile.
 //! Everything that a decision must not make up by itself (ids, entropy) comes with the wish.
 
-mod circle;
 mod claim;
 mod complete_task;
 mod counter;
@@ -25,7 +24,6 @@ mod taint;
 mod talk;
 mod tree;
 
-pub use circle::{CIRCLE_MAX, EndCircle};
 pub use claim::{Claim, ClaimOne, Decline, Peek, Seeker};
 pub use complete_task::{CompleteTask, EndPublication};
 pub use counter::{Counter, SettleCounter};
@@ -43,7 +41,7 @@ pub use review::{
     Abort, Amend, Approve, Cancel, CancelTask, Discard, Redrive, Reject, TakeReview, again_ms,
 };
 pub use sweep::{RaiseEpoch, RenewAll, Sweep};
-pub use taint::{ClearTaint, Retract, SPREAD_MAX, SpreadTaint, Taint};
+pub use taint::{ClearTaint, Retract, Taint};
 pub use talk::Attach;
 pub use tree::SettleBelow;
 
@@ -276,8 +274,6 @@ impl OfBroker for RenewAll {}
 impl OfBroker for Join {}
 impl OfBroker for EndPublication {}
 impl OfBroker for SettleBelow {}
-impl OfBroker for SpreadTaint {}
-impl OfBroker for EndCircle {}
 impl OfBroker for ChangeRegistry {}
 
 /// The one list of all wishes.
@@ -337,8 +333,6 @@ wishes! {
     Discard(Discard) = "discard",
     Retract(Retract) = "retract",
     Taint(Taint) = "taint",
-    EndCircle(EndCircle) = "end_circle",
-    SpreadTaint(SpreadTaint) = "spread_taint",
     ClearTaint(ClearTaint) = "clear_taint",
     Join(Join) = "join",
     SettleBelow(SettleBelow) = "settle_below",

@@ -60,9 +60,6 @@ pub struct Offer {
     pub above: Vec<TaskId>,
     /// Why it cannot go on from here, if it cannot: it is kept as a dead letter.
     pub dead_end: Option<DeadReason>,
-    /// Of a call: whether its receiver works on one thing at a time, so that it cannot answer while it
-    /// waits for an answer itself.
-    pub one_at_a_time: bool,
 }
 
 /// Which task an offer moves.
@@ -232,7 +229,6 @@ impl Stated for Offer {
                 owned(parent, &self.from)?;
                 follows(self, parent)?;
                 may_spend(self, parent, case)?;
-                no_circle(self, parent, case)?;
                 let hangs = Hangs::below(parent, under_way(parent, case), *on_parent_end)?;
                 setting.blocked = parent.is_blocked();
                 setting.limit = hangs.deadline;
@@ -275,34 +271,6 @@ fn may_spend(offer: &Offer, task: &Task, case: &Case<'_>) -> Result<(), Refusal>
         if let Some(left) = task.tree.left().filter(|left| left.is_exhausted()) {
             return Err(Refusal::BudgetExhausted { task: task.id, left });
         }
-    }
-    Ok(())
-}
-
-/// Refuses a call to an agent that waits, over calls above this one, for the caller's own answer.
-pub(super) fn no_circle(offer: &Offer, parent: &Task, case: &Case<'_>) -> Result<(), Refusal> {
-    let Target::Agent(to) = &offer.to else { return Ok(()) };
-    // Who asks itself knows whether it takes its own work while it waits.
-    if !offer.one_at_a_time || *to == offer.from {
-        return Ok(());
-    }
-    let above = offer.above.iter().filter_map(|id| case.view.task(*id));
-    // Each owner from the top down waits for the one after it.
-    let mut path = vec![to.clone(), offer.from.clone()];
-    let mut below = parent;
-    for task in above {
-        let waits = below.on_parent_end() == OnParentEnd::Cancel
-            && task.channel.is_none()
-            && !task.state.is_terminal();
-        if !waits {
-            return Ok(());
-        }
-        path.push(task.owner.clone());
-        if task.owner == *to {
-            path.reverse();
-            return Err(Refusal::Deadlock { path, task: task.id });
-        }
-        below = task;
     }
     Ok(())
 }
@@ -383,7 +351,6 @@ pub(super) fn offer_event(
         }
         None => offer.to.clone(),
     };
-    let must = offer.needs_approval || !offer.contract.approvers.is_empty();
     let facts = Box::new(Offered {
         opens,
         from: offer.from.clone(),
@@ -396,8 +363,7 @@ pub(super) fn offer_event(
         lifted: offer.lifted.clone(),
         expires_at: ends_at(offer, limit),
         not_before: admitted.not_before,
-        needs_approval: must || blocked,
-        blocked: blocked && !must,
+        needs_approval: offer.needs_approval || blocked || !offer.contract.approvers.is_empty(),
         ordering_key: offer.ordering_key.clone(),
         key: key.cloned(),
         probe: admitted.probe,

@@ -215,9 +215,11 @@ impl StoredBody {
     /// What came with an event, with so many bytes left of it.
     #[must_use]
     pub fn of(sealed: &Sealed, bytes: Option<u64>) -> Option<Self> {
-        let facts = sealed.record.event.facts();
-        let hash = facts.body?;
-        let revision = facts.written.map(|written| (written.id.clone(), written.revision));
+        let hash = sealed.record.event.body()?;
+        let revision = match &sealed.record.event {
+            Event::DocumentWritten(written) => Some((written.id.clone(), written.revision)),
+            _ => None,
+        };
         let tenant = sealed.record.actor.tenant().parse().unwrap_or_default();
         Some(Self {
             hash,

@@ -115,8 +115,6 @@ pub fn inherit(
         state: said.state.clone(),
         tried: said.tried.clone(),
         assumptions: said.assumptions.clone(),
-        alternatives: said.alternatives.clone(),
-        deferred: said.deferred.clone(),
         constraints: ledger.constraints,
         // Nobody makes more room than there was before.
         prompt_tokens: match (before.prompt_tokens, ledger.budget_tokens) {
@@ -131,7 +129,6 @@ pub fn inherit(
         memory_refs: said.memory_refs.clone(),
         context: said.context.clone(),
         context_manifest: said.context_manifest,
-        reading: said.reading.clone(),
         expected_output: said.expected_output.clone(),
     };
     bounded(&parts, &mut faults);

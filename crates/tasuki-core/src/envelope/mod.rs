@@ -21,7 +21,6 @@ use serde_json::{Map, Value};
 
 use crate::budget::Budget;
 use crate::canonical::{self, Body, Object};
-use crate::contract::After;
 use crate::ids::{
     AgentId, Capability, CorrelationId, Hash, IdempotencyKey, Malformed, NAME_BYTES_MAX, TaskId,
     TenantId, Timestamp,
@@ -82,9 +81,6 @@ pub struct Envelope {
     /// What this is built on and no longer holds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taints: Vec<Taint>,
-    /// The tasks whose results come with it: it waits until so many of them have one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<After>,
     /// For monitoring only; never shown to the receiving model.
     #[serde(default)]
     pub metadata: Object,

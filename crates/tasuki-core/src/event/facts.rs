@@ -22,8 +22,6 @@ pub struct Facts<'e> {
     pub may_end_task: bool,
     /// Whether something may follow from it for the tasks below.
     pub moves_below: bool,
-    /// Whether what taints the task may taint others by it, which are built on what it came to.
-    pub spreads: bool,
     pub enters: Enters<'e>,
     /// The document that it is about.
     pub document: Option<&'e DocumentId>,
@@ -62,7 +60,6 @@ impl<'e> Facts<'e> {
             ends_handoff: false,
             may_end_task: false,
             moves_below: false,
-            spreads: false,
             enters: Enters::Nothing,
             document: None,
             breaker: None,
@@ -94,10 +91,6 @@ impl<'e> Facts<'e> {
 
     fn moves_below(self) -> Self {
         Self { moves_below: true, ..self }
-    }
-
-    fn spreads(self) -> Self {
-        Self { spreads: true, ..self }
     }
 
     fn enters(self, enters: Enters<'e>) -> Self {
@@ -134,7 +127,7 @@ impl Event {
                 of("task_resumed").enters(Enters::OwnIfScheduled).moves_below()
             }
             Self::TaskCompleted { result } => {
-                of("task_completed").perhaps_with(*result).may_end_task(true).spreads()
+                of("task_completed").perhaps_with(*result).may_end_task(true)
             }
             Self::TransferOffered(offered) => Facts::offered("transfer_offered", offered),
             Self::CallOffered(offered) => Facts::offered("call_offered", offered),
@@ -146,9 +139,6 @@ impl Event {
             Self::Approved => of("approved").enters(Enters::Own),
             Self::Delivered { .. } => of("delivered"),
             Self::Readied => of("readied").enters(Enters::Own),
-            Self::WaitOver => of("wait_over"),
-            Self::Joined { .. } => of("joined").enters(Enters::Own),
-            Self::PassedTo { .. } => of("passed_to").spreads(),
             Self::Claimed(claimed) => of("claimed").moves(claimed.probes.as_ref()),
             Self::Started => of("started"),
             Self::Acknowledged(_) => of("acknowledged"),
@@ -168,7 +158,6 @@ impl Event {
                 .ends_attempt(AttemptEnd::Completed)
                 .ends_handoff()
                 .may_end_task(next.is_none())
-                .spreads()
                 .moves(recovers.as_ref()),
             Self::Spent(_) => of("spent"),
             Self::AttemptFailed { class, failure, .. } => {
@@ -200,11 +189,8 @@ impl Event {
                 of("escalated").enters(Enters::Of(to)).moves(against.as_ref())
             }
             Self::Retracted { reason } => of("retracted").with(*reason),
-            Self::Tainted { .. } => of("tainted").spreads(),
-            Self::TaintCleared { reason, releases, .. } => {
-                let cleared = of("taint_cleared").with(*reason);
-                if *releases { cleared.enters(Enters::Own) } else { cleared }
-            }
+            Self::Tainted { .. } => of("tainted"),
+            Self::TaintCleared { reason, .. } => of("taint_cleared").with(*reason),
             Self::Cancelled { reason } => of("cancelled")
                 .perhaps_with(*reason)
                 .ends_attempt(AttemptEnd::Cancelled)
@@ -284,9 +270,6 @@ fn manifest(change: &Change) -> Option<Hash> {
         | Change::TokenRevoked { .. }
         | Change::TenantSet(_)
         | Change::LimitsSet { .. }
-        | Change::TargetPaused { .. }
-        | Change::TargetResumed { .. }
-        | Change::PipelineDeclared { .. }
         | Change::Subscribed { .. }
         | Change::Unsubscribed { .. }
         | Change::AccessDenied { .. } => None,

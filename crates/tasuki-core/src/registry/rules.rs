@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::roles::Role;
 use crate::event::words;
 
 /// How many rules one agent or token may have.
@@ -36,10 +35,8 @@ pub enum Permission {
     WriteSharedContext,
     /// Decide on dead letters.
     Redrive,
-    /// Release or stop work that waits for approval, answer questions, clear taints.
+    /// Release or stop work that waits for approval.
     Approve,
-    /// Drain and resume agents, set their breakers. Who administers an agent may do this, too.
-    Operate,
     /// Enroll and revoke agents, issue tokens, set rules and quotas.
     Administer,
 }
@@ -53,7 +50,6 @@ words!(Permission {
     WriteSharedContext = "write_shared_context",
     Redrive = "redrive",
     Approve = "approve",
-    Operate = "operate",
     Administer = "administer",
 });
 
@@ -66,58 +62,20 @@ pub enum Effect {
 }
 
 /// Allows or denies something towards some targets and in some projects.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Said")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Rule {
+    #[serde(default)]
     pub effect: Effect,
     pub permissions: BTreeSet<Permission>,
-    pub targets: Vec<String>,
-    pub projects: Vec<String>,
-}
-
-/// A rule as it is written: it may name a role for the permissions that the role has.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Rule")]
-struct Said {
-    #[serde(default)]
-    effect: Effect,
-    /// What is allowed or denied. There are some, or a role.
-    #[serde(default)]
-    permissions: BTreeSet<Permission>,
-    /// Stands for the permissions of this role; answers have those.
-    #[serde(default)]
-    role: Option<Role>,
     /// Patterns of agents' and capabilities' names, without their tenant: `*` stands for any
     /// characters, `?` for one.
     #[serde(default = "anything")]
-    targets: Vec<String>,
+    pub targets: Vec<String>,
     /// Patterns of projects; a rule with other patterns than `*` says nothing about work that
     /// belongs to no project.
     #[serde(default = "anything")]
-    projects: Vec<String>,
-}
-
-impl From<Said> for Rule {
-    fn from(said: Said) -> Self {
-        let Said { effect, mut permissions, role, targets, projects } = said;
-        permissions.extend(role.map(Role::permissions).unwrap_or_default());
-        Self { effect, permissions, targets, projects }
-    }
-}
-
-impl JsonSchema for Rule {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        Said::schema_name()
-    }
-
-    fn schema_id() -> std::borrow::Cow<'static, str> {
-        Said::schema_id()
-    }
-
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        Said::json_schema(generator)
-    }
+    pub projects: Vec<String>,
 }
 
 fn anything() -> Vec<String> {
@@ -142,21 +100,13 @@ impl Rule {
         Self::allow(Permission::ALL.iter().copied())
     }
 
-    /// Whether it says something about a permission. What is said about administering an agent is
-    /// said about operating it.
-    #[must_use]
-    pub fn names(&self, permission: Permission) -> bool {
-        let above = (permission == Permission::Operate).then_some(Permission::Administer);
-        std::iter::once(permission).chain(above).any(|it| self.permissions.contains(&it))
-    }
-
     fn is_about(&self, wish: &Wish<'_>) -> bool {
         let target = |pattern: &String| wish.target.is_none_or(|name| matches(pattern, name));
         let project = |pattern: &String| match wish.project {
             Some(name) => matches(pattern, name),
             None => pattern == "*",
         };
-        self.names(wish.permission)
+        self.permissions.contains(&wish.permission)
             && self.targets.iter().any(target)
             && self.projects.iter().any(project)
     }
@@ -165,7 +115,7 @@ impl Rule {
     #[must_use]
     pub fn fault(&self) -> Option<String> {
         if self.permissions.is_empty() {
-            return Some("permissions is empty, and there is no role".into());
+            return Some("permissions is empty".into());
         }
         for (name, patterns) in [("targets", &self.targets), ("projects", &self.projects)] {
             if patterns.is_empty() || patterns.len() > PATTERNS_MAX {
@@ -209,7 +159,9 @@ pub fn allow(rules: &[Rule], wish: &Wish<'_>) -> bool {
 #[must_use]
 pub fn allow_all(rules: &[Rule], permission: Permission) -> bool {
     let about = |effect: Effect| {
-        rules.iter().filter(move |rule| rule.effect == effect && rule.names(permission))
+        rules
+            .iter()
+            .filter(move |rule| rule.effect == effect && rule.permissions.contains(&permission))
     };
     let is_any = |patterns: &[String]| patterns.iter().any(|pattern| pattern == "*");
     about(Effect::Deny).next().is_none()

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What holds for every assembly: properties over random requests (`properties.rs`), and stories
-//! about single rules (`stories.rs`, `asked.rs`).
+//! about single rules (`stories.rs`).
 #![cfg(test)]
 
-mod asked;
 mod properties;
 mod random;
 mod stories;

@@ -18,7 +18,6 @@ use tasuki_core::identity::SecretKey;
 use tasuki_core::ids::{
     ChannelId, ClaimId, Fence, HandoffId, Position, TaskId, Timestamp, TokenId,
 };
-use tasuki_core::join::{CameTo, Member};
 use tasuki_core::pipeline::StageRef;
 use tasuki_core::registry::rules::{Effect, Permission, Rule};
 use tasuki_core::registry::{Change, Purpose, Quotas, Signed, Standing, Tenant, Token};
@@ -137,9 +136,6 @@ fn example_after(event: &Event) -> Option<Event> {
         | Event::TaskHeld { .. }
         | Event::TaskResumed { .. }
         | Event::Spent(_)
-        | Event::WaitOver
-        | Event::Joined { .. }
-        | Event::PassedTo { .. }
         | Event::TrimFetched { .. } => return None,
         Event::ConstraintLifted { .. } => Event::TrimFetched {
             agent: agent("acme/coder"),
@@ -295,9 +291,6 @@ fn change_after(change: &Change) -> Option<Change> {
         },
         Change::AccessDenied { .. }
         | Change::LimitsSet { .. }
-        | Change::TargetPaused { .. }
-        | Change::TargetResumed { .. }
-        | Change::PipelineDeclared { .. }
         | Change::Subscribed { .. }
         | Change::Unsubscribed { .. } => {
             return None;
@@ -347,7 +340,6 @@ fn offered_with_everything() -> Offered {
         expires_at: Timestamp(1_800_086_400_000),
         not_before: Some(Timestamp(1_800_000_060_000)),
         needs_approval: true,
-        blocked: false,
         ordering_key: Some("account-1".parse().unwrap()),
         key: key("k-1", "request"),
         probe: false,
@@ -410,7 +402,7 @@ fn examples() -> Vec<Record> {
     let offered = Offered { opens, redrive_of: None, ..offered_with_everything() };
     let event = Event::TransferOffered(Box::new(offered));
     push(&mut records, event);
-    for event in later().into_iter().chain(talk()).chain(of_the_desk()).chain(together()) {
+    for event in later().into_iter().chain(talk()).chain(of_the_desk()) {
         push(&mut records, event);
     }
     records
@@ -476,7 +468,7 @@ fn later() -> Vec<Event> {
         Event::Retracted { reason: body("wrong").hash },
         Event::Tainted { source: HANDOFF, policy: TaintPolicy::Block },
         Event::Tainted { source: HANDOFF, policy: TaintPolicy::Flag },
-        Event::TaintCleared { source: HANDOFF, reason: body("looked at it").hash, releases: false },
+        Event::TaintCleared { source: HANDOFF, reason: body("looked at it").hash },
         Event::ReviewTaken { by: agent("person"), until: Timestamp(1_800_000_600_000) },
         Event::ReviewReleased,
         Event::Reserved { fence: FENCE, resources },
@@ -526,39 +518,6 @@ fn of_the_desk() -> Vec<Event> {
         Event::LetterClosed { because: Closed::TaskCompleted },
         Event::TaskCompleted { result: Some(body("done").hash) },
         Event::TaskCompleted { result: None },
-    ]
-}
-
-/// What hangs together above one hop.
-fn together() -> Vec<Event> {
-    let member = |came_to, result: Option<&str>| Member {
-        task_id: TASK,
-        came_to,
-        handoff_id: Some(HANDOFF),
-        result: result.map(|text| body(text).hash),
-        result_pos: result.map(|_| Position(12)),
-    };
-    let members = vec![member(CameTo::Completed, Some("done")), member(CameTo::Retracted, None)];
-    let agreement = Agreement { has_gaps: true, ..Agreement::default() };
-    let contract = Contract { agreement, ..Contract::default() };
-    let blocked =
-        Offered { blocked: true, contract, redrive_of: None, ..offered_with_everything() };
-    let until = Some(Timestamp(1_800_000_600_000));
-    let pipeline = r#"{"name":"p","version":1,"first":"code","stages":[{"name":"code",
-        "to":{"agent":"coder"},"next":[{"to":"end"}]}]}"#;
-    let pipeline = Box::new(serde_json::from_str(pipeline).unwrap());
-    let changed = |change| Event::RegistryChanged(Box::new(change));
-    vec![
-        Event::WaitOver,
-        Event::Joined { members },
-        Event::PassedTo { task: TaskId(8) },
-        Event::TaintCleared { source: HANDOFF, reason: body("seen").hash, releases: true },
-        Event::TransferOffered(Box::new(blocked)),
-        Event::dead_letter(DeadReason::Deadlock),
-        changed(Change::TargetPaused { target: to("coder"), until }),
-        changed(Change::TargetPaused { target: to_any("review"), until: None }),
-        changed(Change::TargetResumed { target: to("coder") }),
-        changed(Change::PipelineDeclared { pipeline }),
     ]
 }
 

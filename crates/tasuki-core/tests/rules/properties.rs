@@ -18,7 +18,7 @@ use tasuki_core::{Outcome, Refusal};
 
 use crate::random::{Op, op, pause_ms};
 use crate::support::{DAY, Stage};
-use crate::wider::below;
+use crate::wider::all_below;
 
 /// Every way from one state to another, event by event.
 const MOVES: &[(S, S)] = &[
@@ -356,21 +356,6 @@ fn same_but_for_leases(shown: &Handoff, logged: &Handoff) -> bool {
         claim.lease_until = until;
     }
     renewed == *shown && lease(shown) >= lease(logged)
-}
-
-/// What the engine finds below a task, and below those of them that have ended well.
-pub(crate) fn all_below(stage: &Stage, parent: TaskId) -> commands::SettleBelow {
-    let mut settle = below(stage, parent);
-    let mut at = 0;
-    while let Some(id) = settle.below.get(at).copied() {
-        at += 1;
-        if stage.world.tasks[&id].state == TaskState::Completed {
-            let more = below(stage, id);
-            settle.below.extend(more.below);
-            settle.hops.extend(more.hops);
-        }
-    }
-    settle
 }
 
 fn stories() -> impl Strategy<Value = Vec<(Op, u64)>> {

@@ -130,7 +130,6 @@ impl Stage {
             lifted: Vec::new(),
             above,
             dead_end: None,
-            one_at_a_time: false,
             expires_at: self.now.plus_ms(DAY),
             not_before: None,
             needs_approval: false,

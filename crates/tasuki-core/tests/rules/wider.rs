@@ -38,8 +38,6 @@ pub(crate) enum What {
     Retract,
     Taint,
     ClearTaint,
-    SpreadTaint,
-    EndCircle,
     Join,
     SettleBelow,
     Lift,
@@ -67,8 +65,6 @@ const ALL: &[What] = &[
     What::Retract,
     What::Taint,
     What::ClearTaint,
-    What::SpreadTaint,
-    What::EndCircle,
     What::Join,
     What::SettleBelow,
     What::Lift,
@@ -96,7 +92,7 @@ pub(crate) fn wide() -> impl Strategy<Value = Wide> {
 }
 
 fn any_pick() -> impl Strategy<Value = u8> {
-    0..16_u8
+    0..12_u8
 }
 
 impl Wide {
@@ -141,12 +137,6 @@ impl Wide {
             }
             What::Taint | What::ClearTaint => of_task(what, stage, this, that, flag),
             What::SettleBelow => settle_below(stage, this),
-            What::SpreadTaint => {
-                let tainted = stage.world.tasks.values().filter(|task| !task.taints.is_empty());
-                let tainted: Vec<_> = tainted.map(|task| task.id).collect();
-                Some(Command::of_broker(spread(stage, *pick(&tainted, this)?)))
-            }
-            What::EndCircle => Some(Command::of_broker(end_circle(stage, this)?)),
             What::ReadBack | What::Reserve | What::Unreserve => {
                 held(what, stage, *pick(claims, this)?, that)
             }
@@ -182,12 +172,7 @@ fn rich_offer(stage: &mut Stage, this: u8, that: u8, flag: bool) -> Offer {
         offer.contract.agreement.read_back = Some(body("what binds").hash);
     }
     if let Some((first, _)) = first.filter(|(id, _)| this % 4 == 2 && *id != TaskId::STORE) {
-        let mut tasks = vec![first];
-        let second = pick_task(stage, that + 1).map(|(id, _)| id);
-        tasks.extend(second.filter(|id| flag && *id != first && *id != TaskId::STORE));
-        let need = u32::try_from(tasks.len()).unwrap();
-        offer.contract.after = Some(After { tasks, need });
-        offer.not_before = this.is_multiple_of(2).then(|| stage.now.plus_ms(30 * SECOND));
+        offer.contract.after = Some(After { tasks: vec![first], need: 1 });
     }
     offer
 }
@@ -231,8 +216,7 @@ fn of_task(what: What, stage: &Stage, this: u8, that: u8, flag: bool) -> Option<
     if let What::ClearTaint = what {
         let taints = &stage.world.tasks[&task].taints;
         let source = taints.first().map_or(source, |(source, _)| *source);
-        let reason = body("looked at it");
-        let clear = commands::ClearTaint { task, source, reason, by_right: flag };
+        let clear = commands::ClearTaint { task, source, reason: body("looked at it") };
         return Some(Command::by(decider, clear));
     }
     Some(Command::by(decider, commands::Taint { task, source, policy: policy(flag) }))
@@ -258,37 +242,19 @@ pub(crate) fn below(stage: &Stage, parent: TaskId) -> commands::SettleBelow {
     }
 }
 
-/// What the engine finds to be built on a task.
-pub(crate) fn spread(stage: &Stage, from: TaskId) -> commands::SpreadTaint {
-    let task = &stage.world.tasks[&from];
-    let to = task.parent_task_id.into_iter().chain(task.tree.passed_to.iter().copied()).collect();
-    commands::SpreadTaint { from, to }
-}
-
-/// What the engine finds of the tasks that a handoff waits for.
-pub(crate) fn join(stage: &Stage, id: HandoffId) -> Option<commands::Join> {
-    let tasks = stage.world.handoffs[&id].waits_for_tasks()?.tasks.clone();
-    let lasts = tasks.iter().filter_map(|task| stage.world.tasks.get(task)?.last);
-    let lasts: Vec<_> = lasts.collect();
-    Some(commands::Join::new(id, tasks, lasts))
-}
-
-/// Two calls: such as wait for each other, if there are any.
-fn end_circle(stage: &Stage, this: u8) -> Option<commands::EndCircle> {
-    let open = stage.world.handoffs.values().filter(|it| it.answers().is_some());
-    let open: Vec<_> = open.collect();
-    let closing = |one: &HandoffId, other: &HandoffId| {
-        let (one, other) = (&stage.world.handoffs[one], &stage.world.handoffs[other]);
-        one.answers() == Some(&other.from) && other.answers() == Some(&one.from)
-    };
-    let ids = || open.iter().map(|it| it.id);
-    let pairs: Vec<_> = ids().flat_map(|one| ids().map(move |other| (one, other))).collect();
-    let circles: Vec<_> = pairs.iter().filter(|(a, b)| a != b && closing(a, b)).collect();
-    let (one, other) = match pick(&circles, this) {
-        Some(circle) => **circle,
-        None => *pick(&pairs, this)?,
-    };
-    Some(commands::EndCircle { calls: vec![one, other], path: body("a waits for b") })
+/// The same, and what is below those that have ended well.
+pub(crate) fn all_below(stage: &Stage, parent: TaskId) -> commands::SettleBelow {
+    let mut settle = below(stage, parent);
+    let mut at = 0;
+    while let Some(id) = settle.below.get(at).copied() {
+        at += 1;
+        if stage.world.tasks[&id].state == tasuki_core::TaskState::Completed {
+            let more = below(stage, id);
+            settle.below.extend(more.below);
+            settle.hops.extend(more.hops);
+        }
+    }
+    settle
 }
 
 fn policy(flag: bool) -> TaintPolicy {
@@ -355,10 +321,8 @@ fn of_handoff(what: What, stage: &mut Stage, this: u8, that: u8, flag: bool) -> 
         What::Join => {
             let after = handoff.contract.after.as_ref();
             let tasks = after.map_or_else(Vec::new, |after| after.tasks.clone());
-            let lasts = tasks.iter().filter_map(|task| stage.world.tasks.get(task)?.last);
-            // Who looked too early knows nothing of them.
-            let lasts: Vec<_> = if flag && that % 4 == 0 { Vec::new() } else { lasts.collect() };
-            Command::of_broker(commands::Join::new(id, tasks, lasts))
+            let failed = if flag { vec![id] } else { Vec::new() };
+            Command::of_broker(commands::Join { handoff: id, tasks, failed })
         }
         What::Lift => {
             let constraint = body("a rule").hash;
@@ -449,19 +413,6 @@ fn registry(stage: &mut Stage, this: u8, that: u8, flag: bool) -> Command {
             target: tasuki_core::Target::Agent(coder()),
             limits: flag.then_some(tasuki_core::breaker::Limits { failures: 2, open_ms: 1000 }),
         },
-        12 => RegistryWish::Pause {
-            target: if flag { to("coder") } else { to_any("review") },
-            until: that.is_multiple_of(2).then(|| stage.now.plus_ms(20 * SECOND)),
-        },
-        13 => RegistryWish::Resume { target: if flag { to("coder") } else { to_any("review") } },
-        14 => RegistryWish::DeclarePipeline(Box::new(
-            serde_json::from_value(serde_json::json!({
-                "name": "line", "version": 1 + that % 3, "first": "a",
-                "stages": [{ "name": "a", "to": { "agent": if flag { "coder" } else { "tester" } },
-                    "next": [{ "to": "end" }] }],
-            }))
-            .unwrap(),
-        )),
         _ => RegistryWish::NoteDenied {
             agent: coder(),
             code: "permission_denied".into(),

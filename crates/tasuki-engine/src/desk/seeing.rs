@@ -217,7 +217,7 @@ impl Desk {
         let items = self.engine.list_handoffs(filter).await?;
         let next = (items.len() == max).then(|| items.last().map(|last| last.id)).flatten();
         // Where neither projects nor coordinators make a difference, the rows themselves tell.
-        let minds = self.caller.is_project_scoped() || !self.caller.may_all(Permission::Read);
+        let minds = self.caller.minds_projects() || !self.caller.may_all(Permission::Read);
         let sight = match minds {
             true => {
                 let tasks = items.iter().map(|handoff| handoff.task_id);

@@ -3,7 +3,6 @@
 //! them; the one driver below knows how to begin where it stopped, to catch up, to go on after a
 //! gap, and to save. A fold may rely on the order of each task's changes and on nothing else.
 
-mod circles;
 pub(crate) mod epochs;
 pub(crate) mod follower;
 pub(crate) mod observer;

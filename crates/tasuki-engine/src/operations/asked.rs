@@ -202,7 +202,6 @@ pub(crate) fn complete(
         metadata: body.metadata,
         criteria: body.criteria,
         gaps: body.gaps,
-        resolved_gaps: body.resolved_gaps,
         usage: body.usage,
         follow_ups: body.follow_ups.into_iter().map(|hop| follow_up(hop, defaults)).collect(),
     }

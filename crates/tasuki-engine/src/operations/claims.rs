@@ -53,7 +53,6 @@ impl Operation for ClaimOne {
         Code::DeadlinePassed,
         Code::OutOfTurn,
         Code::TargetUnavailable,
-        Code::TargetPaused,
         Code::KeptForAsker,
     ]]);
     type On = HandoffId;

@@ -129,7 +129,7 @@ impl Operation for Redrive {
 
     async fn run(desk: &Desk, id: HandoffId, asked: wire::RedriveLetter) -> Done<wire::Offered> {
         let handoff = desk.redrive(id, &asked.by, asked.expires_in_ms).await?;
-        answer(shown::offered(&desk.offered(handoff)))
+        answer(shown::offered(&handoff, desk.listening(&handoff)))
     }
 }
 
@@ -175,7 +175,7 @@ impl Operation for Reroute {
     async fn run(desk: &Desk, id: HandoffId, asked: wire::Reroute) -> Done<wire::Offered> {
         let span = asked.expires_in_ms;
         let handoff = desk.rule(id, &asked.by, Ruling::Reroute(asked.to), span).await?;
-        answer(shown::offered(&desk.offered(handoff)))
+        answer(shown::offered(&handoff, desk.listening(&handoff)))
     }
 }
 
@@ -194,7 +194,7 @@ impl Operation for Amend {
 
     async fn run(desk: &Desk, id: HandoffId, asked: wire::Amend) -> Done<wire::Offered> {
         let handoff = desk.amend(id, asked).await?;
-        answer(shown::offered(&desk.offered(handoff)))
+        answer(shown::offered(&handoff, desk.listening(&handoff)))
     }
 }
 
@@ -214,7 +214,7 @@ impl Operation for Answer {
     async fn run(desk: &Desk, id: HandoffId, asked: wire::Answer) -> Done<wire::Offered> {
         let span = asked.expires_in_ms;
         let handoff = desk.answer(id, &asked.by, asked.decision, span).await?;
-        answer(shown::offered(&desk.offered(handoff)))
+        answer(shown::offered(&handoff, desk.listening(&handoff)))
     }
 }
 

@@ -154,7 +154,7 @@ impl Entry {
             | Right::Known
             | Right::Each(_)
             | Right::Decides(_)
-            | Right::LooksAfter(_) => Ok(()),
+            | Right::LooksAfter => Ok(()),
         }
     }
 

@@ -86,7 +86,6 @@ fn search(asked: wire::ListMemories) -> Result<MemorySearch, Problem> {
         deleted: asked.deleted,
         before: asked.before.map(|before| before.position),
         max: asked.limit.unwrap_or(MEMORIES_MAX),
-        bytes_max: None,
     })
 }
 

@@ -33,7 +33,6 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tasuki_core::registry::roles::Role;
 use tasuki_core::registry::rules::Permission;
 use tasuki_protocol::{Code, Problem};
 
@@ -143,26 +142,10 @@ pub enum Right {
     Each(Permission),
     /// Whoever has this permission towards the target, or was named to decide about it.
     Decides(Permission),
-    /// An agent looks after itself, and who has this permission after others.
-    LooksAfter(Permission),
+    /// An agent looks after itself, an administrator after others.
+    LooksAfter,
     /// Who looks after the whole broker.
     Operator,
-}
-
-impl Right {
-    /// The roles that have it, or that may have it towards something.
-    #[must_use]
-    pub fn roles(self) -> Vec<Role> {
-        let has = |role: &Role| match self {
-            // What belongs to somebody is its own, whatever its role.
-            Self::Public | Self::Known | Self::LooksAfter(_) => true,
-            Self::Has(permission) | Self::Each(permission) | Self::Decides(permission) => {
-                role.rule().names(permission)
-            }
-            Self::Operator => *role == Role::Admin,
-        };
-        Role::ALL.iter().copied().filter(has).collect()
-    }
 }
 
 /// What is fixed about an operation.
@@ -241,7 +224,6 @@ pub(crate) const OFFER_ERRORS: &[Code] = &[
     Code::TargetUnavailable,
     Code::TreeTooDeep,
     Code::BudgetExhausted,
-    Code::Deadlock,
 ];
 
 /// Any operation may answer with these.
@@ -261,9 +243,6 @@ pub const COMMON_ERRORS: &[Code] = &[
     Code::DigestMissing,
     Code::DigestWrong,
     Code::TokenInvalid,
-    Code::CertificateUnknown,
-    Code::CrossSite,
-    Code::NameReserved,
     Code::QuotaExceeded,
     Code::HostNotAllowed,
     Code::RateLimited,
@@ -298,7 +277,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         agents::{EnrollKey, RotateKey, RevokeKey},
         accounts::{IssueToken, Tokens, RevokeToken, Tenants, SetTenant, Security},
         assembling::{Assemble},
-        system::{Verify, Stats, Targets, SetBreaker, PauseTarget, ResumeTarget},
+        system::{Verify, Stats, Targets, SetBreaker},
     ];
     table.extend([
         Entry::public::<open::Join>(),

@@ -25,7 +25,7 @@ pub struct Join;
 
 impl Public for Join {
     const FACTS: Facts = manages("agent_join", Right::Public, "Enroll a key with a join token")
-        .errors(&[&[Code::TokenRefused, Code::KeyTaken, Code::TooManyKeys, Code::NameTaken]]);
+        .errors(&[&[Code::TokenRefused, Code::KeyTaken, Code::TooManyKeys]]);
     type In = wire::Join;
     type Out = wire::Agent;
 

@@ -7,12 +7,10 @@ use serde_json::value::RawValue;
 use tasuki_core::budget::Spent;
 use tasuki_core::contract::Contract;
 use tasuki_core::cursor::Epochs;
-use tasuki_core::event::DeadReason;
 use tasuki_core::handoff::Review;
 use tasuki_core::identity::PublicKey;
 use tasuki_core::manifest::Manifest;
 use tasuki_core::observe::Track;
-use tasuki_core::registry::Pause;
 use tasuki_core::{Body, Capability, Handoff, State, Task, Timestamp};
 
 use tasuki_protocol as wire;
@@ -26,9 +24,7 @@ pub fn raw(body: &Body) -> Box<RawValue> {
     body.json()
 }
 
-pub fn offered(offered: &engine::Offered) -> wire::Offered {
-    let engine::Offered { handoff, listening, pause, .. } = offered;
-    let listening = *listening;
+pub fn offered(handoff: &Handoff, listening: bool) -> wire::Offered {
     wire::Offered {
         handoff_id: handoff.id,
         task_id: handoff.task_id,
@@ -36,17 +32,12 @@ pub fn offered(offered: &engine::Offered) -> wire::Offered {
         correlation_id: handoff.contract.correlation_id.clone(),
         to: handoff.to.clone(),
         listening,
-        paused: pause.as_ref().map(paused),
         routed: handoff.contract.routing.routed,
         envelope: handoff.envelope,
         hop: handoff.hop,
         offered_at: handoff.offered_at,
         expires_at: handoff.expires_at,
     }
-}
-
-pub fn paused(pause: &Pause) -> wire::PausedUntil {
-    wire::PausedUntil { since: pause.since, until: pause.until }
 }
 
 /// A granted claim. An envelope that is gone or a claim that is not there would be our fault.
@@ -77,8 +68,6 @@ pub fn claimed(granted: &engine::Granted) -> Result<wire::Claimed, Problem> {
         messages: granted.brought.messages.clone(),
         earlier_attempts: granted.brought.earlier_attempts.clone(),
         artifacts: granted.brought.artifacts.clone(),
-        joined: granted.brought.joined.clone(),
-        gaps: granted.brought.gaps.clone(),
         left_out: granted.brought.left_out,
     })
 }
@@ -317,9 +306,6 @@ pub fn event(entry: &engine::Entry, body: Option<&Body>, epochs: &Epochs) -> wir
 }
 
 pub fn dead_letter(letter: &engine::DeadLetter, now: Timestamp) -> wire::DeadLetter {
-    let said = letter.rejected_because.as_ref().and_then(note);
-    let circle =
-        matches!(letter.handoff.state, State::DeadLettered { reason: DeadReason::Deadlock, .. });
     wire::DeadLetter {
         handoff: handoff(&letter.handoff, now),
         envelope_content: letter.envelope.as_ref().map(raw),
@@ -340,8 +326,7 @@ pub fn dead_letter(letter: &engine::DeadLetter, now: Timestamp) -> wire::DeadLet
             })
             .collect(),
         discarded_because: letter.discarded_because.as_ref().and_then(note),
-        rejected_because: said.clone().filter(|_| !circle),
-        waits_in_circle: said.filter(|_| circle),
+        rejected_because: letter.rejected_because.as_ref().and_then(note),
     }
 }
 

@@ -8,7 +8,7 @@ use tasuki_protocol::{self as wire, Code};
 use super::Right::{Has, Operator};
 use super::{Done, Facts, Operation, answer, manages, reads, shown};
 use crate::desk::Desk;
-use crate::health::{PausedFor, TargetHealth};
+use crate::health::TargetHealth;
 
 pub struct Verify;
 
@@ -102,7 +102,6 @@ fn faring(desk: &Desk, target: Target, health: &TargetHealth) -> wire::TargetHea
         target,
         live: health.live,
         breaker: state.name().to_string(),
-        paused: health.pause.as_ref().map(shown::paused),
         exhausted_in_row: health.breaker.as_ref().map_or(0, |breaker| breaker.in_row),
         limits: health.limits,
         reset_in_ms: state.sends_from().map(|until| until.ms_after(now)),
@@ -120,7 +119,7 @@ pub struct SetBreaker;
 impl Operation for SetBreaker {
     const FACTS: Facts = manages(
         "agent_set_breaker",
-        Has(Permission::Operate),
+        Has(Permission::Administer),
         "Set after how many failures nothing more goes to an agent, and for how long",
     )
     .errors(&[&[Code::AgentNotFound, Code::NotPermitted, Code::InvalidTerms]]);
@@ -130,45 +129,6 @@ impl Operation for SetBreaker {
 
     async fn run(desk: &Desk, id: AgentId, asked: wire::SetBreaker) -> Done<wire::TargetHealth> {
         let (target, health) = desk.set_breaker(&id, asked.limits).await?;
-        answer(faring(desk, target, &health))
-    }
-}
-
-pub struct PauseTarget;
-
-impl Operation for PauseTarget {
-    const FACTS: Facts = manages(
-        "target_pause",
-        Has(Permission::Operate),
-        "Let nothing be claimed of an agent or a capability, until a time or until it is resumed",
-    )
-    .errors(&[&[Code::OtherTenant, Code::NotPermitted, Code::InvalidTerms]]);
-    type On = ();
-    type In = wire::PauseTarget;
-    type Out = wire::TargetHealth;
-
-    async fn run(desk: &Desk, (): (), asked: wire::PauseTarget) -> Done<wire::TargetHealth> {
-        let pause = PausedFor { until: asked.until, for_ms: asked.for_ms };
-        let (target, health) = desk.set_pause(&asked.target, Some(pause)).await?;
-        answer(faring(desk, target, &health))
-    }
-}
-
-pub struct ResumeTarget;
-
-impl Operation for ResumeTarget {
-    const FACTS: Facts = manages(
-        "target_resume",
-        Has(Permission::Operate),
-        "Let work be claimed of an agent or a capability again",
-    )
-    .errors(&[&[Code::OtherTenant, Code::NotPermitted]]);
-    type On = ();
-    type In = wire::ResumeTarget;
-    type Out = wire::TargetHealth;
-
-    async fn run(desk: &Desk, (): (), asked: wire::ResumeTarget) -> Done<wire::TargetHealth> {
-        let (target, health) = desk.set_pause(&asked.target, None).await?;
         answer(faring(desk, target, &health))
     }
 }

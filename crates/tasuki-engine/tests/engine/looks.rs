@@ -51,7 +51,6 @@ async fn restricted(stage: &Stage, name: &str, rules: serde_json::Value) -> Desk
         signature_input: None,
         signature: None,
         authorization: Some(&authorization),
-        certificate: None,
         from: "here",
     };
     stage.engine.desk(stage.engine.authenticate(shown).await.unwrap())
@@ -163,7 +162,7 @@ async fn a_completion_looks_once_and_a_second_time_for_what_was_agreed() {
     let pipeline = r#"{"pipelines": [{"name": "p", "version": 1, "first": "code", "stages": [
         {"name": "code", "to": {"agent": "coder"}, "next": [{"to": "review"}]},
         {"name": "review", "to": {"agent": "reviewer"}, "next": [{"to": "end"}]}]}]}"#;
-    stage.engine.declare_pipelines(Pipelines::read(pipeline).unwrap()).await.unwrap();
+    stage.engine.declare_pipelines(Pipelines::read(pipeline).unwrap()).unwrap();
     let desk = restricted(&stage, "coder", coder_rules()).await;
     let schema = json!({ "type": "object", "required": ["files"] });
     let follow_up = || json!({ "to": { "agent": "reviewer" }, "payload": { "type": "job" } });

@@ -228,7 +228,6 @@ pub(crate) fn completion(
     CompleteRequest {
         criteria: Vec::new(),
         gaps: Vec::new(),
-        resolved_gaps: Vec::new(),
         handoff,
         proof,
         by: None,

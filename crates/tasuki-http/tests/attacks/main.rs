@@ -7,11 +7,6 @@
 #[allow(dead_code, unused_imports, unused_macros, reason = "the other tests use the rest")]
 mod support;
 
-mod browsers;
 mod claims;
 mod grants;
-mod names;
-mod pressure;
-mod roles;
 mod signatures;
-mod tls;

@@ -194,9 +194,6 @@ async fn every_operation_takes_and_gives_what_the_document_says() {
     walk.get("/v1/ready").await;
     let limits = json!({ "limits": { "failures": 3, "open_ms": 60_000 } });
     walk.post("/v1/agents/coder/breaker", limits).await;
-    let target = json!({ "target": { "capability": "rest" }, "for_ms": 60_000 });
-    walk.post("/v1/targets/pause", target).await;
-    walk.post("/v1/targets/resume", json!({ "target": { "capability": "rest" } })).await;
     let cancel = json!({ "by": "planner", "reason": "over" });
     walk.post(&format!("/v1/tasks/{task}/cancel"), cancel).await;
     walk.get(&format!("/v1/tasks/{task}/events")).await;
@@ -244,7 +241,7 @@ async fn beyond_one_hop(walk: &mut Walk) {
                    "to": "end"},
                   {"to": "end"}]}]}]}"#;
     let pipelines = tasuki_core::pipeline::Pipelines::read(pipelines).unwrap();
-    walk.stage.engine.declare_pipelines(pipelines).await.unwrap();
+    walk.stage.engine.declare_pipelines(pipelines).unwrap();
     walk.get("/v1/pipelines").await;
     let begun = json!({ "from_agent": "planner", "intent": "i", "payload": { "type": "t" } });
     walk.post("/v1/pipelines/p/start", begun.clone()).await;

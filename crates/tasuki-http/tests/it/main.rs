@@ -32,7 +32,6 @@ mod handoffs;
 mod hostile;
 mod identity;
 mod impostors;
-mod joins;
 mod manifests;
 mod memories;
 mod offers;

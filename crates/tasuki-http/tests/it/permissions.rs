@@ -24,7 +24,7 @@ const REFUSALS: [&str; 7] = [
 ];
 
 /// Which operations each permission opens, towards others.
-const OPENED: [(&str, &[&str]); 11] = [
+const OPENED: [(&str, &[&str]); 10] = [
     ("", &[]),
     (
         "send",
@@ -112,17 +112,7 @@ const OPENED: [(&str, &[&str]); 11] = [
         ],
     ),
     // Who may approve work for a target also answers for it and may say something to its holder.
-    (
-        "approve",
-        &[
-            "handoff_approve",
-            "handoff_reject",
-            "handoff_message",
-            "question_answer",
-            "task_clear_taint",
-        ],
-    ),
-    ("operate", &["agent_drain", "agent_resume", "agent_set_breaker"]),
+    ("approve", &["handoff_approve", "handoff_reject", "handoff_message", "question_answer"]),
     (
         "administer",
         &[
@@ -133,8 +123,6 @@ const OPENED: [(&str, &[&str]); 11] = [
             "agent_deregister",
             "agent_set_rules",
             "agent_set_breaker",
-            "target_pause",
-            "target_resume",
             "key_enroll",
             "key_rotate",
             "key_revoke",

@@ -136,10 +136,6 @@ impl Stage {
         Self::new(backend, settings, Limits::default()).await
     }
 
-    pub(crate) async fn with_limits(backend: Backend, settings: Settings, limits: Limits) -> Self {
-        Self::new(backend, settings, limits).await
-    }
-
     async fn new(backend: Backend, settings: Settings, limits: Limits) -> Self {
         let dir = Arc::new(tempfile::tempdir().unwrap());
         Self::start(backend, dir, ManualClock::at(BEGIN), settings, limits).await
@@ -461,16 +457,7 @@ impl Served {
 
 /// A client with connections of its own.
 pub(crate) fn client() -> reqwest::Client {
-    // The authorities of the system are read for nobody: it takes its time.
-    static TLS: std::sync::LazyLock<rustls::ClientConfig> = std::sync::LazyLock::new(|| {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(rustls::RootCertStore::empty())
-            .with_no_client_auth()
-    });
-    reqwest::Client::builder().no_proxy().tls_backend_preconfigured(TLS.clone()).build().unwrap()
+    reqwest::Client::builder().no_proxy().build().unwrap()
 }
 
 pub(crate) async fn send(request: reqwest::RequestBuilder) -> Reply {

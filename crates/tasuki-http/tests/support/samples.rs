@@ -111,9 +111,6 @@ impl Samples {
             }),
             (_, "start" | "heartbeat" | "release") => self.held.with(json!({})),
             (_, "approve" | "redrive") => json!({ "by": judge }),
-            ("/v1/targets/pause" | "/v1/targets/resume", _) => {
-                json!({ "target": { "agent": "nobody" } })
-            }
             (_, "breaker") => json!({ "limits": { "failures": 3, "open_ms": 60_000 } }),
             (_, "discard" | "reject") => json!({ "by": judge, "reason": "because" }),
             (_, "lift") => json!({

@@ -163,11 +163,6 @@ impl Node {
             }
             Ok(Prepared { written, writes: Some(writes) }) => {
                 let first = written.batch.first().map(|a| (a.sealed.position, a.sealed.hash));
-                if let Some(timeline) = failed_over
-                    && let Err(fault) = self.note(timeline, writes.epoch.0)
-                {
-                    return Err(give_up(db, fault).await);
-                }
                 let committing = Stopwatch::start();
                 match (in_time(Box::pin(self.write(&db, &written, writes))).await, first) {
                     (Ok(keys), _) => {
@@ -313,11 +308,9 @@ impl Node {
         let epoch = u64::try_from(row.try_get::<_, i64>(4)?).unwrap_or(1);
         let end = rows::position(row.try_get(0)?);
         self.saw(timeline, epoch, end)?;
-        // An epoch that was given out and is not in this log: it was lost with the server before.
-        let lost = epoch < self.epoch.load(Ordering::Acquire);
         match failed_over {
-            None if timeline > known || lost => return Err(Fault::FailedOver(timeline)),
-            Some(_) if timeline <= known && !lost => return Err(Fault::Moved),
+            None if timeline > known => return Err(Fault::FailedOver(timeline)),
+            Some(_) if timeline <= known => return Err(Fault::Moved),
             Some(_) => self.start_over(end),
             None => {}
         }

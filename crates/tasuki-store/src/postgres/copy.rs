@@ -52,7 +52,7 @@ pub async fn from_sqlite(
     let source = Sqlite::open(SqliteOptions { dir: dir.to_owned(), sync: Full }, clock.clone());
     source.await?.close().await;
     let source = LogReader::open(dir)?;
-    let pool = open::pool(&options, &Arc::default()).await?;
+    let pool = open::pool(&options)?;
     let mut db = pool.get().await.map_err(|error| failed("connect")(error.into()))?;
     open::check(&db).await?;
     open::migrate(&mut db, options.events_each).await?;

@@ -6,14 +6,12 @@
 
 mod batch;
 mod clock;
-mod compare;
 mod copy;
 mod cursors;
 mod db;
 mod documents;
 mod error;
 mod follow;
-mod hosts;
 mod listing;
 mod load;
 mod needs;
@@ -21,7 +19,6 @@ mod open;
 mod partitions;
 mod reading;
 mod rows;
-mod seen;
 mod silence;
 mod spend;
 mod sql;
@@ -41,7 +38,7 @@ use tasuki_core::ids::TenantId;
 use tasuki_core::quota::Usage;
 use tasuki_core::registry::Registry;
 use tasuki_core::{
-    AgentId, Body, Command, DocumentId, Handoff, Hash, Position, Target, Task, TaskId, Timestamp,
+    AgentId, Body, Command, DocumentId, Handoff, Position, Target, Task, TaskId, Timestamp,
 };
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle};
@@ -61,7 +58,6 @@ use crate::{
 };
 
 pub use clock::DatabaseClock;
-pub use compare::compare_rows;
 pub use copy::{CopyError, from_sqlite, to_sqlite};
 pub use open::{
     PostgresError, PostgresOptions, Server, inspect, password_in, with_password, without_password,
@@ -117,8 +113,8 @@ pub(crate) struct Node {
     prepared: bool,
     /// How a transaction begins.
     begin: String,
-    /// The bodies that this broker wrote last, by hash: positions may be given twice.
-    cache: BodyCache<Hash>,
+    /// The bodies that this broker wrote last.
+    cache: BodyCache,
     clock: Arc<dyn Clock>,
     key: SigningKey,
     cursors: Cursors,
@@ -132,9 +128,7 @@ pub(crate) struct Node {
     away: watch::Sender<Option<String>>,
     head: AtomicU64,
     /// The highest timeline that was ever seen: a server on a lower one was replaced.
-    timeline: Arc<AtomicI64>,
-    /// Both as they are kept in the data directory.
-    memory: seen::Memory,
+    timeline: AtomicI64,
     /// The highest epoch that was ever seen. It rises with every failover.
     epoch: AtomicU64,
     stats: Mutex<Stats>,
@@ -163,13 +157,8 @@ impl Node {
     fn saw(&self, timeline: i64, epoch: u64, end: Position) -> Result<(), Fault> {
         let known = self.timeline.fetch_max(timeline, Ordering::AcqRel);
         let risen = epoch > self.epoch.fetch_max(epoch, Ordering::AcqRel);
-        if timeline > known {
-            // What is still connected to the server before is not asked again.
-            self.pool.retain(|_, _| false);
-        }
         if timeline > known || risen {
             self.start_over(end);
-            self.note(timeline, epoch)?;
         }
         if timeline < known {
             return Err(Fault::Lost(format!(
@@ -180,14 +169,6 @@ impl Node {
         Ok(())
     }
 
-    /// Keeps the highest timeline and epoch in the data directory, before anything is committed on them.
-    fn note(&self, timeline: i64, epoch: u64) -> Result<(), Fault> {
-        let noted = self.memory.note(timeline, epoch);
-        noted.map_err(|error| {
-            Fault::Lost(format!("the timeline cannot be noted in the data directory: {error}"))
-        })
-    }
-
     /// After a failover positions may be given a second time, so whatever goes by position is
     /// forgotten. What others appended before this broker noticed is not told any more: whoever
     /// waits has to look.
@@ -195,6 +176,7 @@ impl Node {
         let mut told = self.told.lock().expect("no holder of this lock panics");
         *told = Told { last: end, failovers: told.failovers + 1 };
         self.cursors.forget();
+        self.cache.clear();
         self.registry_lost.store(true, Ordering::Release);
         self.news.notify_one();
         self.head.store(end.0, Ordering::Release);
@@ -245,13 +227,7 @@ impl Postgres {
         options: PostgresOptions,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, PostgresError> {
-        let cannot = |error: std::io::Error| PostgresError::Failed {
-            step: "read the last timeline in the data directory",
-            reason: error.to_string(),
-        };
-        let kept = options.dir.as_deref().map(seen::read).transpose().map_err(cannot)?.flatten();
-        let timeline = Arc::new(AtomicI64::new(0));
-        let pool = open::pool(&options, &timeline).await?;
+        let pool = open::pool(&options)?;
         let unreachable = |fault: Fault| match fault {
             Fault::Lost(reason) => PostgresError::Unreachable(reason),
             other => PostgresError::Unreachable(other.to_string()),
@@ -263,19 +239,10 @@ impl Postgres {
         }
         open::migrate(&mut db, options.events_each).await?;
         let end = reading::end(&db).await.map_err(unreachable)?;
-        // Timelines count within one cluster only.
-        let same = kept.filter(|kept| kept.system == server.system);
-        let known = end.timeline.max(same.map_or(0, |kept| kept.timeline));
-        let known = known.max(timeline.load(Ordering::Acquire));
-        if server.timeline < known {
-            return Err(PostgresError::Replaced { found: server.timeline, known });
+        if server.timeline < end.timeline {
+            let (found, known) = (server.timeline, end.timeline);
+            return Err(PostgresError::Replaced { found, known });
         }
-        timeline.store(server.timeline, Ordering::Release);
-        // An epoch that the log has lost was given out all the same.
-        let epoch = end.epoch.max(kept.map_or(0, |kept| kept.epoch));
-        let first = seen::Seen { system: server.system, timeline: 0, epoch: 0 };
-        let memory = seen::Memory::new(options.dir.clone(), first);
-        memory.note(server.timeline, epoch).map_err(cannot)?;
         // Before anything is done: a broker whose own clock is off must not take anybody's lease.
         clock.set_by(reading::database_now(&db).await.map_err(unreachable)?);
         clock.not_before(end.at);
@@ -297,9 +264,8 @@ impl Postgres {
             registry_lost: AtomicBool::new(false),
             away: watch::Sender::new(None),
             head: AtomicU64::new(end.position.0),
-            timeline,
-            memory,
-            epoch: AtomicU64::new(epoch),
+            timeline: AtomicI64::new(server.timeline),
+            epoch: AtomicU64::new(end.epoch),
             stats: Mutex::new(Stats {
                 live_handoffs: end.live,
                 waiting_handoffs: end.waiting,

@@ -237,7 +237,7 @@ pub(super) const READ_NEWS: Often = Often {
 };
 
 pub(super) const READ_BODIES: Often = Often {
-    sql: "SELECT position, body, record FROM event WHERE position = ANY ($1)",
+    sql: "SELECT position, body FROM event WHERE position = ANY ($1)",
     types: &[Type::INT8_ARRAY],
 };
 

@@ -166,12 +166,7 @@ const KEPT: &str = "SELECT d.data, r.data, r.erased, e.body FROM document d \
 fn kept(row: &Row<'_>) -> Result<KeptDocument> {
     let mut revision: Revision = read(row, 1)?;
     revision.erased = row.get(2)?;
-    let body = match row.get::<_, Option<String>>(3)? {
-        None => None,
-        Some(text) => {
-            Some(rows::whole(Body::stored(text), Some(revision.content), revision.body_pos)?)
-        }
-    };
+    let body = row.get::<_, Option<String>>(3)?.and_then(Body::stored);
     Ok(KeptDocument { document: Arc::new(read(row, 0)?), revision, body })
 }
 
@@ -224,17 +219,7 @@ pub(super) fn list(db: &Connection, filter: &DocumentFilter) -> Result<Vec<KeptD
          ORDER BY d.at DESC LIMIT ?"
     );
     let values: Vec<&dyn ToSql> = values.iter().map(|value| &**value).collect();
-    let mut left = filter.bytes_max.unwrap_or(usize::MAX);
-    let mut found = Vec::new();
-    for kept in db.prepare_cached(&sql)?.query_map(&values[..], kept)? {
-        let kept = kept?;
-        let bytes = kept.body.as_ref().map_or(0, |body| body.text().len());
-        // Rows are read as they are asked for: what follows is not even looked at.
-        let Some(rest) = left.checked_sub(bytes) else { break };
-        left = rest;
-        found.push(kept);
-    }
-    Ok(found)
+    db.prepare_cached(&sql)?.query_map(&values[..], kept)?.collect()
 }
 
 pub(super) fn search(

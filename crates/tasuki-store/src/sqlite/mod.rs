@@ -3,9 +3,7 @@
 //! one sync per batch; the tables that people query follow. One file that can be opened, queried,
 //! copied and backed up.
 
-mod acknowledged;
 mod checkpointer;
-pub(crate) mod compare;
 mod documents;
 pub mod inspect;
 mod journal;
@@ -15,7 +13,6 @@ pub mod maintenance;
 mod open;
 mod rows;
 mod space;
-mod wal;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -72,13 +69,12 @@ pub struct SqliteOptions {
 pub struct Sqlite {
     writer: Handle,
     clock: Arc<dyn Clock>,
-    cache: Arc<BodyCache<Position>>,
+    cache: Arc<BodyCache>,
     readers: Arc<Readers>,
     nonces: Nonces,
     key: SigningKey,
 }
 
-pub use compare::Difference;
 pub use open::{FILE, OpenError};
 
 /// Read-only connections. A query takes one and gives it back.
@@ -146,7 +142,7 @@ impl Sqlite {
 fn cold(
     db: &Connection,
     images: &Images,
-    cache: &BodyCache<Position>,
+    cache: &BodyCache,
     needs: &Needs,
     missing: &Missing,
     mut sight: Sight,
@@ -169,7 +165,7 @@ fn cold(
     let at = needs.bodies_of(&sight);
     let read = |at: &Position| match cache.get(*at) {
         Some(body) => Ok(Some(body)),
-        None => rows::body(db, *at),
+        None => Ok(rows::body(db, *at)?.and_then(Body::stored)),
     };
     let bodies = at.iter().map(read).collect::<rusqlite::Result<_>>()?;
     sight.put_bodies(&at, bodies);
@@ -230,7 +226,7 @@ impl Store for Sqlite {
             missing.into_iter().map(|at| rows::body(db, at)).collect::<rusqlite::Result<Vec<_>>>()
         };
         let mut found = self.readers.read("read bodies", read).await?.into_iter();
-        let fill = |hit: Option<Body>| hit.or_else(|| found.next()?);
+        let fill = |hit: Option<Body>| hit.or_else(|| Body::stored(found.next()??));
         Ok(cached.into_iter().map(fill).collect())
     }
 
@@ -336,7 +332,8 @@ impl Store for Sqlite {
         let read = move |db: &Connection| {
             agents.iter().map(|agent| rows::manifest(db, agent)).collect::<rusqlite::Result<_>>()
         };
-        self.readers.read("read manifests", read).await
+        let found: Vec<Option<String>> = self.readers.read("read manifests", read).await?;
+        Ok(found.into_iter().map(|text| text.and_then(Body::stored)).collect())
     }
 
     fn subscribe(&self) -> broadcast::Receiver<Arc<Committed>> {

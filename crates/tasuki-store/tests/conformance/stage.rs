@@ -150,7 +150,6 @@ impl Stage {
             lifted: Vec::new(),
             above: Vec::new(),
             dead_end: None,
-            one_at_a_time: false,
             expires_at: self.now().plus_ms(DAY),
             not_before: None,
             needs_approval: false,

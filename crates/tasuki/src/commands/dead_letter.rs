@@ -220,8 +220,6 @@ struct Letter {
     reports: Vec<Value>,
     discarded_because: Option<String>,
     rejected_because: Option<String>,
-    #[serde(default)]
-    waits_in_circle: Option<String>,
 }
 
 impl Show {
@@ -240,7 +238,6 @@ impl Show {
             let facts = details(&letter.handoff)
                 .maybe("discarded because", letter.discarded_because)
                 .maybe("rejected because", letter.rejected_because)
-                .maybe("who waits for whom", letter.waits_in_circle)
                 .maybe("envelope", letter.envelope_content.as_ref().map(pretty))
                 .maybe("redrive", redrive)
                 .maybe("discard", discard);

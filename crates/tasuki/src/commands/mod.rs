@@ -27,7 +27,6 @@ pub(crate) mod reference;
 pub(crate) mod restore;
 pub(crate) mod serve;
 pub(crate) mod stats;
-pub(crate) mod target;
 pub(crate) mod task;
 pub(crate) mod tenant;
 pub(crate) mod token;

@@ -18,4 +18,3 @@ mod pages;
 mod postgres;
 mod private;
 mod serve;
-mod tls;

@@ -44,7 +44,7 @@ from .errors import (
     UnreportedClaim,
 )
 from .keys import Key
-from .worker import AsyncWorker, Worker, run, worker
+from .worker import AsyncWorker, Worker, worker
 
 try:
     __version__ = version("tasuki")
@@ -92,6 +92,5 @@ __all__ = [
     "failure_class",
     "follow_up",
     "models",
-    "run",
     "worker",
 ]

@@ -61,14 +61,12 @@ ASSEMBLE: Route[m.AssembleReply] = Route(
     query=(),
     body=(
         "add_constraints",
-        "alternatives",
         "ask",
         "assumptions",
         "constraints",
         "context",
         "context_manifest",
         "decisions",
-        "deferred",
         "expected_output",
         "from_agent",
         "gaps",
@@ -80,10 +78,8 @@ ASSEMBLE: Route[m.AssembleReply] = Route(
         "max_tokens",
         "memory_refs",
         "open_decisions",
-        "payload",
         "project",
         "read_back",
-        "reading",
         "reserved_system_prompt",
         "reserved_work",
         "resolved_gaps",
@@ -121,7 +117,6 @@ CHANNEL_PUBLISH: Route[m.Published] = Route(
     body=(
         "action",
         "add_constraints",
-        "alternatives",
         "approvers",
         "ask",
         "assumptions",
@@ -132,7 +127,6 @@ CHANNEL_PUBLISH: Route[m.Published] = Route(
         "correlation_id",
         "deadline",
         "decisions",
-        "deferred",
         "expected_output",
         "expires_in_ms",
         "from_agent",
@@ -150,7 +144,6 @@ CHANNEL_PUBLISH: Route[m.Published] = Route(
         "priority",
         "project",
         "read_back",
-        "reading",
         "receivers",
         "resolved_gaps",
         "state",
@@ -190,7 +183,6 @@ DEAD_LETTER_AMEND: Route[m.OfferReply] = Route(
     query=(),
     body=(
         "add_constraints",
-        "alternatives",
         "ask",
         "assumptions",
         "by",
@@ -198,7 +190,6 @@ DEAD_LETTER_AMEND: Route[m.OfferReply] = Route(
         "context",
         "context_manifest",
         "decisions",
-        "deferred",
         "expected_output",
         "expires_in_ms",
         "gaps",
@@ -208,7 +199,6 @@ DEAD_LETTER_AMEND: Route[m.OfferReply] = Route(
         "open_decisions",
         "payload",
         "read_back",
-        "reading",
         "resolved_gaps",
         "state",
         "summary",
@@ -324,7 +314,6 @@ HANDOFF_COMPLETE: Route[m.Moved] = Route(
         "gaps",
         "metadata",
         "payload",
-        "resolved_gaps",
         "signed",
         "usage",
     ),
@@ -402,7 +391,6 @@ HANDOFF_OFFER: Route[m.OfferReply] = Route(
         "action",
         "add_constraints",
         "after",
-        "alternatives",
         "approvers",
         "ask",
         "assumptions",
@@ -417,7 +405,6 @@ HANDOFF_OFFER: Route[m.OfferReply] = Route(
         "correlation_id",
         "deadline",
         "decisions",
-        "deferred",
         "envelope_version",
         "expected_output",
         "expires_in_ms",
@@ -440,7 +427,6 @@ HANDOFF_OFFER: Route[m.OfferReply] = Route(
         "priority",
         "project",
         "read_back",
-        "reading",
         "resolved_gaps",
         "route",
         "signed",
@@ -467,11 +453,7 @@ HANDOFF_PROGRESS: Route[m.Moved] = Route(
     body=("claim_id", "fence", "note", "percent"),
 )
 HANDOFF_PROMPT: Route[m.Prompt] = Route(
-    "GET",
-    "/v1/handoffs/{id}/prompt",
-    m.Prompt,
-    query=("all", "form", "max_tokens", "payload_apart", "tokenizer"),
-    body=(),
+    "GET", "/v1/handoffs/{id}/prompt", m.Prompt, query=("max_tokens", "tokenizer"), body=()
 )
 HANDOFF_PUT_BACK: Route[m.Moved] = Route(
     "POST",
@@ -512,7 +494,6 @@ HANDOFF_SEND: Route[m.Sent] = Route(
         "action",
         "add_constraints",
         "after",
-        "alternatives",
         "approvers",
         "ask",
         "assumptions",
@@ -527,7 +508,6 @@ HANDOFF_SEND: Route[m.Sent] = Route(
         "correlation_id",
         "deadline",
         "decisions",
-        "deferred",
         "envelope_version",
         "expected_output",
         "expires_in_ms",
@@ -550,7 +530,6 @@ HANDOFF_SEND: Route[m.Sent] = Route(
         "priority",
         "project",
         "read_back",
-        "reading",
         "resolved_gaps",
         "route",
         "signed",
@@ -679,7 +658,6 @@ PIPELINE_START: Route[m.OfferReply] = Route(
     query=(),
     body=(
         "add_constraints",
-        "alternatives",
         "ask",
         "assumptions",
         "constraints",
@@ -689,7 +667,6 @@ PIPELINE_START: Route[m.OfferReply] = Route(
         "correlation_id",
         "deadline",
         "decisions",
-        "deferred",
         "expected_output",
         "from_agent",
         "gaps",
@@ -702,7 +679,6 @@ PIPELINE_START: Route[m.OfferReply] = Route(
         "payload",
         "project",
         "read_back",
-        "reading",
         "resolved_gaps",
         "state",
         "summary",
@@ -725,12 +701,6 @@ RESERVATION_LIST: Route[m.Reservations] = Route(
 )
 SECURITY_SHOW: Route[m.Refusals] = Route("GET", "/v1/security", m.Refusals, query=(), body=())
 STATS_SHOW: Route[m.Stats] = Route("GET", "/v1/stats", m.Stats, query=(), body=())
-TARGET_PAUSE: Route[m.TargetHealth] = Route(
-    "POST", "/v1/targets/pause", m.TargetHealth, query=(), body=("for_ms", "target", "until")
-)
-TARGET_RESUME: Route[m.TargetHealth] = Route(
-    "POST", "/v1/targets/resume", m.TargetHealth, query=(), body=("target",)
-)
 TASK_BRANCH: Route[m.OfferReply] = Route(
     "POST",
     "/v1/tasks/{id}/branch",

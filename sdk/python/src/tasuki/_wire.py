@@ -9,36 +9,26 @@ from __future__ import annotations
 
 import difflib
 import json
-import logging
 import math
 import os
 import random
-import ssl
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
-from datetime import date, datetime, timedelta, timezone
-from datetime import time as clock
-from decimal import Decimal
-from enum import Enum
-from pathlib import PurePath
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
-from uuid import UUID
 
 import httpx
 from pydantic import BaseModel, ValidationError
 
 from . import errors
-from ._tls import trust
 from .models import Model
 
 if TYPE_CHECKING:
     from .keys import Key
 
 T = TypeVar("T")
-log = logging.getLogger("tasuki")
-_INTEGER_MAX = 2**53 - 1
 
 URL = "http://127.0.0.1:8788"
 #: How long one request waits at the broker; longer waits are several requests.
@@ -49,8 +39,6 @@ CONNECT_S = 5.0
 #: How long something is tried by a program that wants to end: what is not heard of, a lease ends.
 BRIEF_S = 1.0
 
-#: After so many tries it is said that the broker is away.
-_SILENT_TRIES = 3
 #: Conflicts may pass, too, but when is a matter of what others do: the program decides.
 _TOLD = {409}
 #: Asking again with a new signature is all that these need.
@@ -115,7 +103,7 @@ class Attempts(Generic[T]):
             f"cannot reach the broker at {self.core.base_url}: {why}",
             hint="start it with `tasuki serve`, or name another with TASUKI_URL",
         )
-        return self._next(final, self.repeat or never_sent, 0.0)
+        return self._next(final, self.repeat or never_sent, 0.0, error)
 
     def answer(self, response: httpx.Response, content: bytes) -> float | None:
         """After an answer: nothing if it is the one, else a pause."""
@@ -130,13 +118,13 @@ class Attempts(Generic[T]):
         again = final.retryable and response.status_code not in _TOLD
         again = again or final.code in _SIGN_AGAIN
         again = again and (self.repeat or not unknown)
-        return self._next(final, again, _retry_after(response.headers))
+        return self._next(final, again, _retry_after(response.headers), None)
 
     def strange(self, response: httpx.Response) -> float:
         """After a success that is not a broker's."""
         self.in_doubt = True
         final = errors.not_a_broker(response.status_code, self.core.base_url)
-        return self._next(final, self.repeat, _retry_after(response.headers))
+        return self._next(final, self.repeat, _retry_after(response.headers), None)
 
     def _is_ours(self, response: httpx.Response, content: bytes) -> bool:
         kind = response.headers.get("content-type", "")
@@ -144,7 +132,9 @@ class Attempts(Generic[T]):
             return "html" not in kind and content.lstrip()[:1] == b"{"
         return "html" not in kind
 
-    def _next(self, final: errors.TasukiError, again: bool, least: float) -> float:
+    def _next(
+        self, final: errors.TasukiError, again: bool, least: float, cause: Exception | None
+    ) -> float:
         retry = self.core.retry
         self.tries += 1
         pause = max(least, retry.pause(self.tries))
@@ -152,10 +142,7 @@ class Attempts(Generic[T]):
             final.in_doubt = self.in_doubt and self.route.method != "GET"
             if final.in_doubt and isinstance(final, errors.Unreachable):
                 final.hint = f"it may have been done: look before you ask again; {final.hint}"
-            # Its words stand in the message; what the connection's own code did helps nobody.
-            raise final from None
-        if self.tries == _SILENT_TRIES:
-            log.warning("%s; trying for %g s", final.message, self.seconds)
+            raise final from cause
         return pause
 
 
@@ -171,8 +158,6 @@ class Core:
         key: Key | None,
         timeout: float,
         retry: Retry,
-        tls_pin: str | None = None,
-        tls_ca: str | os.PathLike[str] | None = None,
     ) -> None:
         self.base_url = (url or os.environ.get("TASUKI_URL") or URL).rstrip("/")
         parts = urlsplit(self.base_url)
@@ -183,12 +168,6 @@ class Core:
         self.agent = agent or (key.agent if key else None)
         self.timeout = timeout
         self.retry = retry
-        pin = tls_pin or os.environ.get("TASUKI_TLS_PIN") or None
-        own = trust(pin, tls_ca or os.environ.get("TASUKI_TLS_CA") or None)
-        if own is not None and parts.scheme != "https" and (tls_pin or tls_ca):
-            raise ValueError(f"{self.base_url} is reached without TLS, where nothing is pinned")
-        #: Whom to believe that it is the broker.
-        self.verify: ssl.SSLContext | bool = True if own is None else own
         # What is on this machine is not reached through a proxy.
         self.trust_env = parts.hostname not in ("127.0.0.1", "localhost", "::1")
 
@@ -251,7 +230,7 @@ def body_of(route: Route[Any], given: Mapping[str, Any]) -> dict[str, Any]:
     for name in given:
         if name not in route.body:
             raise TypeError(_unexpected(name, route))
-    return {name: plain(value, f"/{name}") for name, value in given.items() if value is not None}
+    return {name: plain(value) for name, value in given.items() if value is not None}
 
 
 def _unexpected(name: str, route: Route[Any]) -> str:
@@ -261,62 +240,28 @@ def _unexpected(name: str, route: Route[Any]) -> str:
     return f"got an unexpected keyword {name!r}{meant}"
 
 
-def plain(value: Any, place: str = "") -> Any:
-    """A value as JSON has it. Models and dataclasses are taken whole; dates, enums, sets, paths and
-    UUIDs as what they stand for. What JSON cannot say is an error that names its place."""
+def plain(value: Any) -> Any:
+    """A value as JSON has it. A model of the program's own is taken whole."""
     try:
-        return _plain(value, place)
+        return _plain(value)
     except RecursionError:
         raise ValueError("this is nested too deeply for JSON, or contains itself") from None
 
 
-def _plain(value: Any, place: str) -> Any:
-    if value is None or (isinstance(value, (bool, str)) and not isinstance(value, Enum)):
-        return value
+def _plain(value: Any) -> Any:
     if isinstance(value, Model):
         return value.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", by_alias=True)
-    if isinstance(value, Enum):
-        return _plain(value.value, place)
-    if isinstance(value, (int, float)):
-        return _number(value, place)
     if isinstance(value, datetime):
         return timestamp(value)
-    if isinstance(value, (date, clock)):
-        return value.isoformat()
-    if isinstance(value, (UUID, PurePath, Decimal)):
-        return str(value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return {
-            one.name: _plain(getattr(value, one.name), f"{place}/{one.name}")
-            for one in fields(value)
-        }
     if isinstance(value, Mapping):
-        members = {str(name): _plain(part, f"{place}/{name}") for name, part in value.items()}
+        members = {str(name): _plain(member) for name, member in value.items()}
         if len(members) < len(value):
             raise ValueError("two names of an object are the same as texts: JSON has only texts")
         return members
-    if isinstance(value, (set, frozenset)):
-        return sorted((_plain(item, f"{place}/…") for item in value), key=str)
-    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray, memoryview)):
-        return [_plain(item, f"{place}/{at}") for at, item in enumerate(value)]
-    raise TypeError(f"{place or 'this value'} cannot be sent: {_kind(value)} is not JSON")
-
-
-def _kind(value: Any) -> str:
-    name = type(value).__name__
-    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
-
-
-def _number(value: int | float, place: str) -> int | float:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{place or 'this value'} cannot be sent: JSON has no number {value}")
-    if isinstance(value, int) and abs(value) > _INTEGER_MAX:
-        raise ValueError(
-            f"{place or 'this value'} cannot be sent: {value} is beyond 2^53, and not every JSON "
-            f"reader keeps it"
-        )
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        return [_plain(item) for item in value]
     return value
 
 
@@ -391,21 +336,17 @@ def read(kind: type[T], content: bytes) -> T:
 
 def milliseconds(span: float | timedelta | None) -> int | None:
     """A span as the API has it. Numbers are seconds."""
-    told = seconds(span)
-    if told is None:
+    if span is None:
         return None
-    if not math.isfinite(told):
-        raise ValueError(f"{told} is no span: say how many seconds")
-    return round(told * 1000)
+    seconds = span.total_seconds() if isinstance(span, timedelta) else span
+    if not math.isfinite(seconds):
+        raise ValueError(f"{seconds} is no span: say how many seconds")
+    return round(seconds * 1000)
 
 
 def seconds(span: float | timedelta | None) -> float | None:
     """A span in seconds."""
-    if isinstance(span, timedelta):
-        return span.total_seconds()
-    if span is not None and (isinstance(span, bool) or not isinstance(span, (int, float))):
-        raise TypeError(f"a span is a number of seconds or a timedelta, not {span!r}")
-    return span
+    return span.total_seconds() if isinstance(span, timedelta) else span
 
 
 def refusal_of(

@@ -22,9 +22,6 @@ Action: TypeAlias = Literal[
     "request", "completed", "failed", "needs_review", "changes_requested", "escalated"
 ]
 Below: TypeAlias = Literal["refuse", "let_go"]
-CameTo: TypeAlias = Literal[
-    "failed", "cancelled", "dead_lettered", "completed", "retracted", "open"
-]
 Closed: TypeAlias = Literal["task_cancelled", "task_completed", "task_offered_anew"]
 ConstraintKind: TypeAlias = Literal[
     "must", "must_not", "budget", "format", "security", "preference"
@@ -41,7 +38,6 @@ DeadReason: TypeAlias = Literal[
     "hop_limit",
     "cycle",
     "budget_exhausted",
-    "deadlock",
 ]
 Detail: TypeAlias = Literal["full", "stub", "summary"]
 Effect: TypeAlias = Literal["allow", "deny"]
@@ -62,21 +58,17 @@ Permission: TypeAlias = Literal[
     "read",
     "redrive",
     "approve",
-    "operate",
     "administer",
 ]
 Policy: TypeAlias = Literal["any", "least_loaded", "most_reliable", "round_robin", "sticky"]
 Priority: TypeAlias = Literal["high", "normal", "low"]
-PromptStyle: TypeAlias = Literal["markdown", "xml", "messages"]
 Purpose: TypeAlias = Literal["bearer", "join"]
 QuestionKind: TypeAlias = Literal["input", "authorization"]
 Reason: TypeAlias = Literal["only_choice", "best", "turn", "key", "no_key", "last_resort"]
-Role: TypeAlias = Literal["viewer", "worker", "reviewer", "operator", "admin"]
 Rung: TypeAlias = Literal["full", "listed", "stub", "summary"]
 Standing: TypeAlias = Literal["active", "deregistered", "draining"]
 Strategy: TypeAlias = Literal["full", "lazy", "summary_refs", "priority"]
 TaintPolicy: TypeAlias = Literal["flag", "block"]
-Trust: TypeAlias = Literal["environment", "tool", "agent", "operator"]
 Until: TypeAlias = Literal["claimed", "input_required", "settled"]
 WarningCode: TypeAlias = Literal[
     "raw_log", "finished_reasoning", "copy_of_source", "large_base", "inexact_count"
@@ -180,8 +172,6 @@ class Amend(Model):
 
     add_constraints: Any = None
     """Adds to what binds, as a list or a map."""
-    alternatives: list[str] = Field(default_factory=list)
-    """What was considered and not taken, and why not."""
     ask: str | None = None
     """What this receiver must do."""
     assumptions: list[str] = Field(default_factory=list)
@@ -197,8 +187,6 @@ class Amend(Model):
     """The address of the list of what was passed, as `/v1/assemble` gives it."""
     decisions: list[SaidDecision] = Field(default_factory=list)
     """Decisions that are new."""
-    deferred: list[str] = Field(default_factory=list)
-    """Cases that were seen and left for later."""
     expected_output: ExpectedOutput | None = None
     """What is wanted back; a result that does not fit is refused."""
     expires_in_ms: int | None = None
@@ -218,8 +206,6 @@ class Amend(Model):
     """Another payload; the same one without it."""
     read_back: bool | None = None
     """Lets the claim count only once the receiver has repeated what binds it."""
-    reading: Reading | None = None
-    """What was chosen, as `/v1/assemble` gives it."""
     resolved_gaps: list[str] = Field(default_factory=list)
     """References of gaps that are resolved now."""
     state: TaskProgress | None = None
@@ -356,8 +342,6 @@ class Assemble(Model):
 
     add_constraints: Any = None
     """Adds to what binds, as a list or a map."""
-    alternatives: list[str] = Field(default_factory=list)
-    """What was considered and not taken, and why not."""
     ask: str | None = None
     """What this receiver must do."""
     assumptions: list[str] = Field(default_factory=list)
@@ -372,8 +356,6 @@ class Assemble(Model):
     """The address of the list of what was passed, as `/v1/assemble` gives it."""
     decisions: list[SaidDecision] = Field(default_factory=list)
     """Decisions that are new."""
-    deferred: list[str] = Field(default_factory=list)
-    """Cases that were seen and left for later."""
     expected_output: ExpectedOutput | None = None
     """What is wanted back; a result that does not fit is refused."""
     from_agent: AgentId
@@ -397,14 +379,10 @@ class Assemble(Model):
     """Memories that the receiver can fetch."""
     open_decisions: list[str | Question] = Field(default_factory=list)
     """Questions that are new and that somebody must decide."""
-    payload: dict[str, Any] | None = Field(default_factory=dict)
-    """What is to be sent with it, so that room is kept for it."""
     project: Project | None = None
     """Where to look for memories, besides those of the sender and of the task."""
     read_back: bool | None = None
     """Lets the claim count only once the receiver has repeated what binds it."""
-    reading: Reading | None = None
-    """What was chosen, as `/v1/assemble` gives it."""
     reserved_system_prompt: int | None = None
     """What of that the receiver needs for its system prompt, and for its work."""
     reserved_work: int | None = None
@@ -656,7 +634,6 @@ class Change(Model):
     quotas: Quotas | None = None
     limits: Limits | None = None
     target: Target | None = None
-    pipeline: Pipeline | None = None
     channel: ChannelId | None = None
     code: str | None = None
     """The error's code."""
@@ -726,13 +703,7 @@ class ClaimReply(Model):
     envelope_hash: Hash
     """The address of the envelope."""
     fence: Fence
-    gaps: list[JoinGap] = Field(default_factory=list)
-    """What the work has to do without because of those tasks, besides the gaps of the
-    envelope."""
     handoff_id: HandoffId
-    joined: list[JoinedResult] = Field(default_factory=list)
-    """What the tasks have come to that this work waited for, in the order in which `after`
-    names them."""
     lease_left_ms: int
     """How much of the lease is left, counted from before the request was sent."""
     lease_ms: int
@@ -794,9 +765,6 @@ class Complete(Model):
     """For monitoring; no model reads it."""
     payload: dict[str, Any]
     """What came of it: an object with a `type`."""
-    resolved_gaps: list[str] = Field(default_factory=list)
-    """Gaps that came with the work and are none any more. All others are in the result,
-    whether they are repeated here or not."""
     signed: Signed | None = None
     """The holder's signature over its result."""
     usage: WorkUsage | None = None
@@ -826,9 +794,6 @@ class CompleteOf(Model):
     """For monitoring; no model reads it."""
     payload: dict[str, Any]
     """What came of it: an object with a `type`."""
-    resolved_gaps: list[str] = Field(default_factory=list)
-    """Gaps that came with the work and are none any more. All others are in the result,
-    whether they are repeated here or not."""
     signed: Signed | None = None
     """The holder's signature over its result."""
     usage: WorkUsage | None = None
@@ -860,30 +825,13 @@ class Constraint(Model):
 
 
 class ContextItem(Model):
-    about: str | None = None
-    """What it is about, in one line."""
-    by: str | None = None
-    """Who wrote it."""
-    excerpts: list[Excerpt] = Field(default_factory=list)
-    """Parts of it, in the order in which they stand in it."""
     form: Form | str
     id: str
-    kind: str | None = None
-    """What it is: `log`, `code`, `decision`."""
-    lead: str | None = None
-    """What is said before its parts, such as the names of a table's columns."""
-    of: int | None = None
-    """How many parts it has."""
     pinned: bool | None = None
     """It is never left out, whatever the budget of who reads it."""
     revision: int | None = None
     text: str | None = None
-    """All of it, or its summary."""
     title: str | None = None
-    tokens: int | None = None
-    """How many tokens all of it is."""
-    trust: Trust | str | None = None
-    """Who stands behind what it says, if not an agent."""
 
 
 class Contract(Model):
@@ -908,8 +856,6 @@ class Contract(Model):
     fill: Fill | None = None
     """How full the receiver's budget was, and how much of what there was got in, as the sender
     was told when it put the envelope together."""
-    has_gaps: bool | None = None
-    """Whether the envelope names references that the work has to do without."""
     majors: list[int] = Field(default_factory=list)
     """Which majors of the envelope the sender can give; without any, the broker's own."""
     output_schema: Hash | None = None
@@ -1034,8 +980,6 @@ class DeadLetter(Model):
     trim_regret: list[DocumentId] = Field(default_factory=list)
     """Memories that the receiver fetched because the envelope had passed less of them: what
     was trimmed and missed."""
-    waits_in_circle: str | None = None
-    """Who waits for whom in the circle that this call closed."""
 
 
 class DeadLetterGroup(Model):
@@ -1147,8 +1091,6 @@ class Demoted(Model):
     fetch: str
     """Where all of it is."""
     id: str
-    name: str | None = None
-    """Its short name in the text."""
     parts: list[Any] | None = Field(default_factory=list)
     """How many parts of a long text were kept, of how many."""
     reason: TrimReason
@@ -1160,8 +1102,6 @@ class Dropped(Model):
     fetch: str | None = None
     """Where it is. Absent for lines of the envelope, which the receiver has."""
     id: str
-    name: str | None = None
-    """By which the receiver can ask for it."""
     reason: TrimReason
     revision: int
     tokens: int
@@ -1227,10 +1167,6 @@ class Envelope(Model):
     and passed on."""
 
     action: Action | str = "request"
-    after: After | None = None
-    """The tasks whose results come with it: it waits until so many of them have one."""
-    alternatives: list[str] = Field(default_factory=list)
-    """What was considered and not taken, and why not."""
     ask: str | None = None
     """What this receiver must do."""
     asked_to: Target | None = None
@@ -1251,8 +1187,6 @@ class Envelope(Model):
     """When the work must be finished."""
     decisions: list[Decision] = Field(default_factory=list)
     """What was decided, the oldest first. Inherited."""
-    deferred: list[str] = Field(default_factory=list)
-    """Cases that were seen and left for later."""
     envelope_version: str
     """`major.minor`; only the major decides compatibility."""
     expected_output: ExpectedOutput | None = None
@@ -1282,8 +1216,6 @@ class Envelope(Model):
     """The address of the envelope before this one."""
     prompt_tokens: int | None = None
     """How many tokens what a receiver reads may have. Inherited."""
-    reading: Reading | None = None
-    """What assembly chose, so that every reader gets the text that the sender saw."""
     signed: Signed | None = None
     """The sender's signature over what is its own in here."""
     state: TaskProgress | None = None
@@ -1298,8 +1230,6 @@ class Envelope(Model):
 
 
 class EnvelopePreview(Model):
-    alternatives: list[str] = Field(default_factory=list)
-    """What was considered and not taken, and why not."""
     ask: str | None = None
     """What this receiver must do."""
     assumptions: list[str] = Field(default_factory=list)
@@ -1311,8 +1241,6 @@ class EnvelopePreview(Model):
     """The address of the list of everything that could have been passed."""
     decisions: list[Decision] = Field(default_factory=list)
     """What was decided, the oldest first. Inherited."""
-    deferred: list[str] = Field(default_factory=list)
-    """Cases that were seen and left for later."""
     expected_output: ExpectedOutput | None = None
     gaps: list[Gap] = Field(default_factory=list)
     """References that could not be resolved. Inherited until somebody resolves them."""
@@ -1327,8 +1255,6 @@ class EnvelopePreview(Model):
     """Questions that nobody has decided yet. Inherited until somebody does."""
     prompt_tokens: int | None = None
     """How many tokens what a receiver reads may have. Inherited."""
-    reading: Reading | None = None
-    """What assembly chose, so that every reader gets the text that the sender saw."""
     state: TaskProgress | None = None
     summary: str | None = None
     """What the task is about now, in a few sentences."""
@@ -1377,16 +1303,6 @@ class Event(Model):
 
 class Events(Model):
     events: list[Event]
-
-
-class Excerpt(Model):
-    """A part of a text, as it stands there."""
-
-    label: str | None = None
-    """What it belongs to, such as the file of a diff's hunk."""
-    part: int
-    """Its place among the parts of the text, from 1."""
-    text: str
 
 
 class ExpectedOutput(Model):
@@ -1494,8 +1410,6 @@ class FollowUp(Model):
     """Adds to what binds, as a list or a map."""
     after: After | None = None
     """Tasks that must have a result before this can be claimed."""
-    alternatives: list[str] = Field(default_factory=list)
-    """What was considered and not taken, and why not."""
     approvers: list[AgentId] = Field(default_factory=list)
     """Who may approve it: nobody else then, and each of them is told that it waits. Neither
     the sender nor the receiver."""
@@ -1526,8 +1440,6 @@ class FollowUp(Model):
     """When the work must be finished; past it the handoff is dead-lettered."""
     decisions: list[SaidDecision] = Field(default_factory=list)
     """Decisions that are new."""
-    deferred: list[str] = Field(default_factory=list)
-    """Cases that were seen and left for later."""
     envelope_version: str | None = None
     """The version that the sender speaks. Members that are not known here are kept if it is a
     newer minor, and are a mistake otherwise."""
@@ -1567,8 +1479,6 @@ class FollowUp(Model):
     """0 to 9; higher is claimed first. 5 by default."""
     read_back: bool | None = None
     """Lets the claim count only once the receiver has repeated what binds it."""
-    reading: Reading | None = None
-    """What was chosen, as `/v1/assemble` gives it."""
     resolved_gaps: list[str] = Field(default_factory=list)
     """References of gaps that are resolved now."""
     route: Route | None = None
@@ -1967,43 +1877,8 @@ class Join(Model):
     """The invitation."""
 
 
-class JoinGap(Model):
-    """Something that work has to do without."""
-
-    reason: str
-    reference: str
-
-
-class JoinedResult(Model):
-    """What one of the tasks has come to that work waited for."""
-
-    came_to: CameTo | str
-    handoff_id: HandoffId | None = None
-    """Its last handoff."""
-    output: dict[str, Any] | None = Field(default_factory=dict)
-    """The result itself, where there was room for it. It is data that others wrote."""
-    result: Hash | None = None
-    """The address of its result."""
-    task_id: TaskId
-
-
-class JoinedTask(Model):
-    """One of the tasks that were waited for."""
-
-    came_to: CameTo | str
-    handoff_id: HandoffId | None = None
-    """Its last handoff, if it was handed on at all."""
-    result: Hash | None = None
-    """The address of its result."""
-    result_at: Position | None = None
-    """Where the result is kept."""
-    task_id: TaskId
-
-
 class Kept(Model):
     id: str
-    name: str | None = None
-    """Its short name in the text, such as `m3`."""
     pinned: bool | None = None
     revision: int
     rung: Rung | str
@@ -2023,18 +1898,6 @@ class Key(Model):
     key: IdempotencyKey
     request: Hash
     """The hash of the request's body: the same key with another body is a conflict."""
-
-
-class LeftOut(Model):
-    """What was left out before there was anything to render: of what an envelope only refers
-    to."""
-
-    items: int
-    kinds: dict[str, Any] = Field(default_factory=dict)
-    """How many of each kind."""
-    lines: int | None = None
-    """Lines of the state and the history."""
-    tokens: int
 
 
 class Length(Model):
@@ -2259,8 +2122,6 @@ class Offer(Model):
     """Adds to what binds, as a list or a map."""
     after: After | None = None
     """Tasks that must have a result before this can be claimed."""
-    alternatives: list[str] = Field(default_factory=list)
-    """What was considered and not taken, and why not."""
     approvers: list[AgentId] = Field(default_factory=list)
     """Who may approve it: nobody else then, and each of them is told that it waits. Neither
     the sender nor the receiver."""
@@ -2295,8 +2156,6 @@ class Offer(Model):
     """When the work must be finished; past it the handoff is dead-lettered."""
     decisions: list[SaidDecision] = Field(default_factory=list)
     """Decisions that are new."""
-    deferred: list[str] = Field(default_factory=list)
-    """Cases that were seen and left for later."""
     envelope_version: str | None = None
     """The version that the sender speaks. Members that are not known here are kept if it is a
     newer minor, and are a mistake otherwise."""
@@ -2345,8 +2204,6 @@ class Offer(Model):
     """What a new task belongs to. Tasks below it belong there too."""
     read_back: bool | None = None
     """Lets the claim count only once the receiver has repeated what binds it."""
-    reading: Reading | None = None
-    """What was chosen, as `/v1/assemble` gives it."""
     resolved_gaps: list[str] = Field(default_factory=list)
     """References of gaps that are resolved now."""
     route: Route | None = None
@@ -2389,8 +2246,6 @@ class OfferReply(Model):
     listening: bool
     """Whether somebody is there who takes work for it. If not, it waits."""
     offered_at: Timestamp
-    paused: PausedUntil | None = None
-    """Somebody paused its target: it waits until that is over."""
     routed: Why | None = None
     """How the agent was chosen."""
     status: str
@@ -2405,8 +2260,6 @@ class Offered(Model):
 
     amends: HandoffId | None = None
     """The dead letter that this handoff takes the place of, with an envelope of its own."""
-    blocked: bool | None = None
-    """Whether it has to be approved for no other reason than what its task is built on."""
     contract: Contract | None = None
     envelope: Hash
     expires_at: Timestamp
@@ -2540,8 +2393,6 @@ class PartOfOfferReply(Model):
     listening: bool | None = None
     """Whether somebody is there who takes work for it. If not, it waits."""
     offered_at: Timestamp | None = None
-    paused: PausedUntil | None = None
-    """Somebody paused its target: it waits until that is over."""
     routed: Why | None = None
     """How the agent was chosen."""
     status: str | None = None
@@ -2560,24 +2411,6 @@ class Passed(Model):
     payload: Hash
     """The address of what was passed."""
     to: Target
-
-
-class PauseTarget(Model):
-    """Lets nothing be claimed of an agent or a capability. Offers to it are taken and wait."""
-
-    for_ms: int | None = None
-    """The same as a span from now."""
-    target: Target
-    until: Timestamp | None = None
-    """When it ends by itself; without either of the two, when somebody resumes it."""
-
-
-class PausedUntil(Model):
-    """Until when nothing is claimed of a target."""
-
-    since: Timestamp
-    until: Timestamp | None = None
-    """Without it, until somebody resumes it."""
 
 
 class Peek(Model):
@@ -2735,43 +2568,16 @@ class ProjectState(Model):
 class Prompt(Model):
     """An envelope as a model reads it."""
 
-    assembled_tokens: int
-    """How many tokens of it are the assembled text, which is the same for every reader with
-    room for it; the rest is about this handoff and this claim."""
-    bound: int | None = None
-    """How many tokens it could have; absent if nothing bounds it."""
     exact: bool
     """Whether that is the count itself and not an upper bound."""
     fetch: list[str] = Field(default_factory=list)
     """Where the rest of what the envelope did not pass whole is. Fetches from here are counted
     as the handoff's `trim_regret`."""
-    left_out: LeftOut | None = None
-    """What is not in the text."""
-    messages: list[PromptMessage] = Field(default_factory=list)
-    """The same as a message for the system and one for the user, if `form` is `messages`."""
-    missing: list[str] = Field(default_factory=list)
-    """The ids of what is not in it at all."""
-    names: dict[str, Any] = Field(default_factory=dict)
-    """What each short name in the text stands for."""
     prompt: str
-    shortened: bool | None = None
-    """Whether the assembled text is less than what its sender saw, for lack of room."""
-    texts_left_out: int | None = None
-    """How many texts about the handoff and the claim are cut or left out."""
     token_count: int
-    tokenizer: Tokenizer
-    """What it was counted in."""
 
     def __str__(self) -> str:
         return self.prompt
-
-
-class PromptMessage(Model):
-    """One message of a prompt."""
-
-    content: str
-    role: str
-    """`system` or `user`."""
 
 
 class Publication(Model):
@@ -2781,8 +2587,6 @@ class Publication(Model):
     """What the receiver should do with it; a first offer is a `request`."""
     add_constraints: Any = None
     """Adds to what binds, as a list or a map."""
-    alternatives: list[str] = Field(default_factory=list)
-    """What was considered and not taken, and why not."""
     approvers: list[AgentId] = Field(default_factory=list)
     """Who may approve it: nobody else then. Neither the sender nor a receiver."""
     ask: str | None = None
@@ -2805,8 +2609,6 @@ class Publication(Model):
     """When it must be claimed and done at the latest."""
     decisions: list[SaidDecision] = Field(default_factory=list)
     """Decisions that are new."""
-    deferred: list[str] = Field(default_factory=list)
-    """Cases that were seen and left for later."""
     expected_output: ExpectedOutput | None = None
     """What is wanted back; a result that does not fit is refused."""
     expires_in_ms: int | None = None
@@ -2841,8 +2643,6 @@ class Publication(Model):
     """What the task belongs to."""
     read_back: bool | None = None
     """Lets the claim count only once the receiver has repeated what binds it."""
-    reading: Reading | None = None
-    """What was chosen, as `/v1/assemble` gives it."""
     receivers: list[AgentId] | None = Field(default_factory=list)
     """Who gets it; without them, whoever subscribes to the channel."""
     resolved_gaps: list[str] = Field(default_factory=list)
@@ -2933,26 +2733,6 @@ class ReadBack(Model):
     """The address of the expected output, if there is one."""
 
 
-class Reading(Model):
-    """What assembly chose. The items themselves, and the parts of them, are the envelope's
-    `context`."""
-
-    budget: int | None = None
-    """What the whole prompt may have, with what a claim adds."""
-    left_out: LeftOut | None = None
-    """What was left out then."""
-    mark: str
-    """What the broker's lines begin with."""
-    order: list[str]
-    """The steps that were taken, in order: `l3` is the fourth line of the brief, `s2`, `u2`,
-    `w2` the line, the summary and the whole of item m2, `p2.5` its fifth part."""
-    strategy: Strategy | str
-    token_count: int
-    """How many tokens the text is."""
-    tokenizer: Tokenizer
-    """What it was counted in."""
-
-
 class ReadyView(Model):
     """What can be started now, and what holds back the rest."""
 
@@ -2981,8 +2761,6 @@ class Receipt(Model):
     """As much as the strategy passes of an item."""
     manifest_hash: Hash
     """The address of the list of everything that there is."""
-    reserved_claim: int = 0
-    """What is kept free for what a claim adds: who sends it, the payload, earlier attempts."""
     reserved_system_prompt: int
     reserved_work: int
     strategy: Strategy | str
@@ -3041,8 +2819,6 @@ class Record(Model):
     under: HandoffId | None = None
     amends: HandoffId | None = None
     """The dead letter that this handoff takes the place of, with an envelope of its own."""
-    blocked: bool | None = None
-    """Whether it has to be approved for no other reason than what its task is built on."""
     contract: Contract | None = None
     envelope: Hash | None = None
     expires_at: Timestamp | None = None
@@ -3065,8 +2841,6 @@ class Record(Model):
     to: Target | None = None
     agent: AgentId | None = None
     budget_tokens: int | None = None
-    members: list[JoinedTask] = Field(default_factory=list)
-    task: TaskId | None = None
     attempt: int | None = None
     """Which attempt this is, from 1."""
     claim_id: ClaimId | None = None
@@ -3129,8 +2903,6 @@ class Record(Model):
     """By which numbers that counts, if not by the usual ones."""
     policy: TaintPolicy | str | None = None
     source: HandoffId | None = None
-    releases: bool | None = None
-    """Whether the handoff under way was kept back by this alone, and is no longer."""
     report: Hash | None = None
     changed: Hash | None = None
     """The address of what the reviewer changed; without it, nothing."""
@@ -3157,7 +2929,6 @@ class Record(Model):
     """The hash of the secret."""
     quotas: Quotas | None = None
     target: Target | None = None
-    pipeline: Pipeline | None = None
     code: str | None = None
     """The error's code."""
     operation: str | None = None
@@ -3267,19 +3038,10 @@ class ResultReport(Model):
     handoff_id: HandoffId
     metadata: dict[str, Any] = Field(default_factory=dict)
     payload: dict[str, Any]
-    said_gaps: list[str] | None = Field(default_factory=list)
-    """Those of them that its maker named, where the broker added others that came with the
-    work."""
     usage: WorkUsage | None = None
     """What the attempt used."""
     verified: list[str] = Field(default_factory=list)
     """What the broker checked of it."""
-
-
-class ResumeTarget(Model):
-    """Lets work be claimed of an agent or a capability again."""
-
-    target: Target
 
 
 class Retract(Model):
@@ -3315,16 +3077,13 @@ class Route(Model):
 
 
 class Rule(Model):
-    """A rule as it is written: it may name a role for the permissions that the role has."""
+    """Allows or denies something towards some targets and in some projects."""
 
     effect: Effect | str = "allow"
-    permissions: list[Permission | str] = Field(default_factory=list)
-    """What is allowed or denied. There are some, or a role."""
+    permissions: list[Permission | str]
     projects: list[str] = Field(default_factory=list)
     """Patterns of projects; a rule with other patterns than `*` says nothing about work that
     belongs to no project."""
-    role: Role | str | None = None
-    """Stands for the permissions of this role; answers have those."""
     targets: list[str] = Field(default_factory=list)
     """Patterns of agents' and capabilities' names, without their tenant: `*` stands for any
     characters, `?` for one."""
@@ -3333,8 +3092,6 @@ class Rule(Model):
 class Said(Model):
     add_constraints: Any = None
     """Adds to what binds, as a list or a map."""
-    alternatives: list[str] = Field(default_factory=list)
-    """What was considered and not taken, and why not."""
     ask: str | None = None
     """What this receiver must do."""
     assumptions: list[str] = Field(default_factory=list)
@@ -3349,8 +3106,6 @@ class Said(Model):
     """The address of the list of what was passed, as `/v1/assemble` gives it."""
     decisions: list[SaidDecision] = Field(default_factory=list)
     """Decisions that are new."""
-    deferred: list[str] = Field(default_factory=list)
-    """Cases that were seen and left for later."""
     expected_output: ExpectedOutput | None = None
     """What is wanted back; a result that does not fit is refused."""
     gaps: list[str | NewGap] = Field(default_factory=list)
@@ -3365,8 +3120,6 @@ class Said(Model):
     """Questions that are new and that somebody must decide."""
     read_back: bool | None = None
     """Lets the claim count only once the receiver has repeated what binds it."""
-    reading: Reading | None = None
-    """What was chosen, as `/v1/assemble` gives it."""
     resolved_gaps: list[str] = Field(default_factory=list)
     """References of gaps that are resolved now."""
     state: TaskProgress | None = None
@@ -3429,8 +3182,6 @@ class Send(Model):
     """Adds to what binds, as a list or a map."""
     after: After | None = None
     """Tasks that must have a result before this can be claimed."""
-    alternatives: list[str] = Field(default_factory=list)
-    """What was considered and not taken, and why not."""
     approvers: list[AgentId] = Field(default_factory=list)
     """Who may approve it: nobody else then, and each of them is told that it waits. Neither
     the sender nor the receiver."""
@@ -3465,8 +3216,6 @@ class Send(Model):
     """When the work must be finished; past it the handoff is dead-lettered."""
     decisions: list[SaidDecision] = Field(default_factory=list)
     """Decisions that are new."""
-    deferred: list[str] = Field(default_factory=list)
-    """Cases that were seen and left for later."""
     envelope_version: str | None = None
     """The version that the sender speaks. Members that are not known here are kept if it is a
     newer minor, and are a mistake otherwise."""
@@ -3515,8 +3264,6 @@ class Send(Model):
     """What a new task belongs to. Tasks below it belong there too."""
     read_back: bool | None = None
     """Lets the claim count only once the receiver has repeated what binds it."""
-    reading: Reading | None = None
-    """What was chosen, as `/v1/assemble` gives it."""
     resolved_gaps: list[str] = Field(default_factory=list)
     """References of gaps that are resolved now."""
     route: Route | None = None
@@ -3720,8 +3467,6 @@ class StartPipeline(Model):
 
     add_constraints: Any = None
     """Adds to what binds, as a list or a map."""
-    alternatives: list[str] = Field(default_factory=list)
-    """What was considered and not taken, and why not."""
     ask: str | None = None
     """What this receiver must do."""
     assumptions: list[str] = Field(default_factory=list)
@@ -3742,8 +3487,6 @@ class StartPipeline(Model):
     """When it must be claimed and done at the latest."""
     decisions: list[SaidDecision] = Field(default_factory=list)
     """Decisions that are new."""
-    deferred: list[str] = Field(default_factory=list)
-    """Cases that were seen and left for later."""
     expected_output: ExpectedOutput | None = None
     """What is wanted back; a result that does not fit is refused."""
     from_agent: AgentId
@@ -3768,8 +3511,6 @@ class StartPipeline(Model):
     """What the task belongs to."""
     read_back: bool | None = None
     """Lets the claim count only once the receiver has repeated what binds it."""
-    reading: Reading | None = None
-    """What was chosen, as `/v1/assemble` gives it."""
     resolved_gaps: list[str] = Field(default_factory=list)
     """References of gaps that are resolved now."""
     state: TaskProgress | None = None
@@ -3900,8 +3641,6 @@ class TargetHealth(Model):
     """By which numbers its failures count."""
     live: bool
     offers: int
-    paused: PausedUntil | None = None
-    """Somebody paused it: nothing is claimed of it."""
     reset_in_ms: int | None = None
     """When something is sent there again; half open, when the one that was let through is over
     at the latest."""
@@ -4241,7 +3980,6 @@ class WaitsFor(Model):
     breaker: str | None = None
     """`open` or `half_open`."""
     target: Target | None = None
-    handoff_id: HandoffId | None = None
     listening: bool | None = None
     """Whether anybody is there who takes work for it."""
     agent: AgentId | None = None

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use tasuki_core::assembly::sentences;
-use tasuki_core::search::{Statistics, bm25, length, terms};
+use tasuki_core::search::terms;
 
 use super::relay::{Passed, TOKENIZER};
 use super::scenario::{STAGES, Scenario};
@@ -53,53 +53,6 @@ pub(super) fn last_messages(scenario: &Scenario, budget: u64) -> Passed {
         {
             messages.remove(0);
         }
-        passed.texts.push(format!("{system}{}", messages.concat()));
-    }
-    passed
-}
-
-/// The constraints, and the newest messages; one that does not fit is passed over.
-pub(super) fn newest_that_fit(scenario: &Scenario, budget: u64) -> Passed {
-    message_relay(scenario, budget, |messages| (0..messages.len()).rev().collect())
-}
-
-/// The constraints, and the messages that share most with the intent.
-pub(super) fn best_that_fit(scenario: &Scenario, budget: u64) -> Passed {
-    let question = terms(&scenario.intent);
-    message_relay(scenario, budget, |messages| {
-        let documents: Vec<_> = messages.iter().map(|message| terms(message)).collect();
-        let mut statistics = Statistics::default();
-        documents.iter().for_each(|document| statistics.add(document));
-        let score =
-            |at: usize| bm25(&question, &documents[at], length(&documents[at]), &statistics);
-        let mut order: Vec<usize> = (0..messages.len()).collect();
-        order.sort_by_key(|&at| std::cmp::Reverse((score(at), at)));
-        order
-    })
-}
-
-/// Each agent adds its messages to those that it was passed, and passes on whole ones in this order,
-/// as many as fit beside the constraints.
-fn message_relay(
-    scenario: &Scenario,
-    budget: u64,
-    order: impl Fn(&[String]) -> Vec<usize>,
-) -> Passed {
-    let mut passed = Passed::default();
-    let system: String = scenario.constraints.iter().map(|it| format!("- {}\n", it.text)).collect();
-    let room = budget.saturating_sub(TOKENIZER.count(&system));
-    let mut messages: Vec<String> = Vec::new();
-    for stage in &scenario.stages[..STAGES - 1] {
-        messages.extend(stage.iter().map(|message| format!("{}: {}\n", message.who, message.text)));
-        let mut left = room;
-        let mut keep = vec![false; messages.len()];
-        for at in order(&messages) {
-            if let Some(rest) = left.checked_sub(TOKENIZER.count(&messages[at])) {
-                (left, keep[at]) = (rest, true);
-            }
-        }
-        let mut kept = keep.into_iter();
-        messages.retain(|_| kept.next().unwrap_or(false));
         passed.texts.push(format!("{system}{}", messages.concat()));
     }
     passed

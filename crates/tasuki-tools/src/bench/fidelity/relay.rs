@@ -25,12 +25,8 @@ pub(super) enum Method {
     KeepTail,
     /// One text, summarised at each hop.
     SummaryPerHop,
-    /// The policy and the last messages that fit, as `LangChain`'s `trim_messages` keeps them.
+    /// The policy and the last messages that fit.
     LastMessages,
-    /// The policy and whatever fits of the messages, the newest first.
-    NewestThatFit,
-    /// The policy and whatever fits of the messages, those first that share most with the intent.
-    Bm25,
     /// Ours; the broker assembles anew from everything that the envelope before has or refers to.
     Lazy,
     SummaryRefs,
@@ -42,12 +38,10 @@ pub(super) enum Method {
 }
 
 impl Method {
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::KeepTail,
         Self::SummaryPerHop,
         Self::LastMessages,
-        Self::NewestThatFit,
-        Self::Bm25,
         Self::Lazy,
         Self::SummaryRefs,
         Self::Priority,
@@ -60,8 +54,6 @@ impl Method {
             Self::KeepTail => "naive: keep the tail",
             Self::SummaryPerHop => "naive: summary per hop",
             Self::LastMessages => "naive: last messages",
-            Self::NewestThatFit => "naive: newest that fit",
-            Self::Bm25 => "naive: BM25",
             Self::Lazy => "tasuki: lazy",
             Self::SummaryRefs => "tasuki: summary_refs",
             Self::Priority => "tasuki: priority",
@@ -110,8 +102,6 @@ pub(super) fn run(scenario: &Scenario, method: Method, budget: u64) -> Outcome {
         Method::KeepTail => baseline::keep_tail(scenario, budget),
         Method::SummaryPerHop => baseline::summary_per_hop(scenario, budget),
         Method::LastMessages => baseline::last_messages(scenario, budget),
-        Method::NewestThatFit => baseline::newest_that_fit(scenario, budget),
-        Method::Bm25 => baseline::best_that_fit(scenario, budget),
         Method::Lazy => ladder(scenario, Strategy::Lazy, Some(budget), false),
         Method::SummaryRefs => ladder(scenario, Strategy::SummaryRefs, Some(budget), false),
         Method::Priority => ladder(scenario, Strategy::Priority, Some(budget), false),
@@ -176,9 +166,14 @@ fn ladder(scenario: &Scenario, strategy: Strategy, budget: Option<u64>, kept_onl
                 id: format!("m{time}"),
                 revision: 1,
                 kind: message.who.clone(),
+                title: String::new(),
+                summary: None,
                 text: message.text.clone(),
+                priority: Priority::Normal,
+                pinned: false,
+                tags: Vec::new(),
                 at: Timestamp(time * 60_000),
-                ..plain_item()
+                source: None,
             };
             let candidate = Candidate::from(Prepared::new(item, TOKENIZER));
             stored.insert(format!("m{time}"), candidate.clone());
@@ -213,25 +208,6 @@ fn ladder(scenario: &Scenario, strategy: Strategy, budget: Option<u64>, kept_onl
     passed
 }
 
-/// A memory about which nothing is said but its text.
-pub(super) fn plain_item() -> Item {
-    Item {
-        id: String::new(),
-        revision: 1,
-        kind: String::new(),
-        title: String::new(),
-        summary: None,
-        text: String::new(),
-        priority: Priority::Normal,
-        pinned: false,
-        tags: Vec::new(),
-        at: Timestamp(0),
-        source: None,
-        by: None,
-        trust: tasuki_core::trust::Trust::Agent,
-    }
-}
-
 /// What an envelope with this receipt has or refers to. Lines of the brief are no memories.
 fn has_or_refers_to(receipt: &Receipt) -> Vec<String> {
     let kept = receipt.kept.iter().map(|one| &one.id);
@@ -244,7 +220,6 @@ fn brief(scenario: &Scenario) -> Brief {
     let rule = |constraint: &super::scenario::Constraint| Rule {
         kind: if constraint.prohibition { "must_not" } else { "must" }.into(),
         text: constraint.text.clone(),
-        issuer: None,
     };
     Brief {
         intent: scenario.intent.clone(),

@@ -8,7 +8,6 @@ pub(crate) mod quiet;
 mod rules;
 mod taken;
 mod talk;
-mod together;
 
 use crate::proxy::{Answered, Asked, Breakage};
 
@@ -16,9 +15,7 @@ use crate::proxy::{Answered, Asked, Breakage};
 pub(crate) type Row = (&'static str, Breakage, &'static [&'static str]);
 
 pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
-    [rules::ALL, taken::ALL, lost::ALL, changed::ALL, quiet::ALL, talk::ALL, together::ALL]
-        .into_iter()
-        .flatten()
+    [rules::ALL, taken::ALL, lost::ALL, changed::ALL, quiet::ALL, talk::ALL].into_iter().flatten()
 }
 
 const fn asks(asked: fn(&mut Asked)) -> Breakage {

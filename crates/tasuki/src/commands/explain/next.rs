@@ -190,8 +190,7 @@ async fn dead(
                 DeadReason::Rejected
                 | DeadReason::HopLimit
                 | DeadReason::Cycle
-                | DeadReason::BudgetExhausted
-                | DeadReason::Deadlock,
+                | DeadReason::BudgetExhausted,
             ),
             _,
         ) => {

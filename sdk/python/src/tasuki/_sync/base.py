@@ -29,11 +29,7 @@ class Wire:
         self.core = core
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=64)
         self.http = httpx.Client(
-            transport=transport,
-            limits=limits,
-            trust_env=core.trust_env,
-            follow_redirects=False,
-            verify=core.verify,
+            transport=transport, limits=limits, trust_env=core.trust_env, follow_redirects=False
         )
         self._beats: httpx.Client | None = None
         self._lock = threading.Lock()
@@ -88,7 +84,7 @@ class Wire:
         """The connection that heartbeats use, and nothing else."""
         with self._lock:
             if self._beats is None:
-                self._beats = httpx.Client(trust_env=self.core.trust_env, verify=self.core.verify)
+                self._beats = httpx.Client(trust_env=self.core.trust_env)
             return self._beats
 
     def close(self) -> None:

@@ -5,14 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from .. import _routes as routes
 from .. import models as m
 from .._canonical import address
 from .._offers import JsonObject, Span
-from .._wire import milliseconds, plain, timestamp
+from .._wire import milliseconds, plain
 from ..keys import Key
 from .base import Wire
 
@@ -73,25 +72,6 @@ class Agents:
         """Sets when its breaker opens and for how long; without `limits`, as the broker has it."""
         body = {"limits": limits}
         return self._wire.send(routes.AGENT_SET_BREAKER, path={"id": id}, body=body)
-
-    def pause_target(
-        self,
-        target: str | JsonObject,
-        span: Span | None = None,
-        *,
-        until: datetime | str | None = None,
-    ) -> m.TargetHealth:
-        """Lets nothing be claimed of an agent (its name), or of a capability (`{"capability": …}`),
-        for a span, until a time, or until it is resumed. Offers to it wait."""
-        when = timestamp(until) if isinstance(until, datetime) else until
-        to = {"agent": target} if isinstance(target, str) else dict(target)
-        body = {"target": to, "for_ms": milliseconds(span), "until": when}
-        return self._wire.send(routes.TARGET_PAUSE, body=body)
-
-    def resume_target(self, target: str | JsonObject) -> m.TargetHealth:
-        """Lets work be claimed of it again."""
-        to = {"agent": target} if isinstance(target, str) else dict(target)
-        return self._wire.send(routes.TARGET_RESUME, body={"target": to})
 
     def deregister(self, id: str) -> m.Agent:
         """Takes one out of the directory."""

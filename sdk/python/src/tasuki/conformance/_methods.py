@@ -265,18 +265,6 @@ def _channel_messages(caller: Caller, said: Said) -> Any:
     return plain(caller.client.channel(name).messages(**said.rest("after", "limit")))
 
 
-def _pause(caller: Caller, said: Said) -> Any:
-    (target,) = said.take("target")
-    spans = said.seconds(for_ms="span")
-    return plain(caller.client.agents.pause_target(target, **spans, **said.rest("until")))
-
-
-def _resume(caller: Caller, said: Said) -> Any:
-    (target,) = said.take("target")
-    said.end()
-    return plain(caller.client.agents.resume_target(target))
-
-
 METHODS: dict[str, Callable[[Caller, Said], Any]] = {
     "agent_publish": _publish,
     "assemble": _assemble,
@@ -316,8 +304,6 @@ METHODS: dict[str, Callable[[Caller, Said], Any]] = {
     "memory_edit": _memory_edit,
     "memory_show": _by_id(lambda client: client.memories.get, "revision", "detail"),
     "question_answer": _by_id(lambda client: client.handoffs.answer, "answer", "by", "question"),
-    "target_pause": _pause,
-    "target_resume": _resume,
     "task_events": _events,
     "task_lift": _needs(
         "reason", _by_id(lambda client: client.tasks.lift, "constraint", "reason", "by")
