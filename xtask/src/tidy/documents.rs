@@ -41,7 +41,10 @@ fn wrong_blocks(path: &str, document: &str, api: &Value) -> Vec<String> {
     for block in &blocks {
         if by_sdk && (block.file().is_some() || block.tag == "text figures") {
             let line = block.line - 1;
-            findings.push(format!("{path}:{line}: beside `python` or `ts`, `{}` is not run", block.tag));
+            findings.push(format!(
+                "{path}:{line}: beside `python` or `ts`, `{}` is not run",
+                block.tag
+            ));
         }
         // Pages of the reference are made from the code; what they show are its signatures.
         let signature = block.tag == "py" && path.starts_with("docs/reference/");
@@ -64,7 +67,9 @@ fn fits(block: &Block<'_>, before: Option<&Block<'_>>, api: &Value) -> Result<()
     match block.tag {
         "sh" | "python" | "ts" | "text picture" => Ok(()),
         "text" | "text figures" => match before {
-            Some(before) if block.just_after && ["sh", "python", "ts"].contains(&before.tag) => Ok(()),
+            Some(before) if block.just_after && ["sh", "python", "ts"].contains(&before.tag) => {
+                Ok(())
+            }
             _ => Err("an output comes right after the commands that print it".to_owned()),
         },
         "console" => match reason {
