@@ -82,7 +82,9 @@ impl Engine {
                 }
             };
             let more: Result<bool, Error> = news.await;
-            if !more? && (again == deadline || *self.closing.borrow()) {
+            // What held it back may be over just when its own time is: it looks once more.
+            let over = again == deadline && held_back.is_none_or(|until| until > deadline);
+            if !more? && (over || *self.closing.borrow()) {
                 return Ok(Vec::new());
             }
         }
