@@ -8,18 +8,72 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use tasuki_core::manifest::Manifest;
+use tasuki_core::registry::roles::Role;
 use tasuki_core::{Envelope, Record, table};
+
+use crate::monitoring;
 
 /// Every generated file: where it is, from the root of the repository, and what it says.
 fn files() -> anyhow::Result<Vec<(&'static str, String)>> {
     Ok(vec![
         ("docs/reference/handoff-states.md", table::render()),
+        ("docs/reference/roles.md", roles()),
+        ("docs/reference/metrics.md", monitoring::metrics()),
+        ("docs/reference/alerts.md", monitoring::alerts()),
+        ("deploy/monitoring/tasuki.rules.yml", tasuki_core::alert::rules::file()),
+        ("deploy/monitoring/grafana-tasuki.json", monitoring::grafana()?),
         ("api/openapi.json", tasuki_http::document_text().to_owned()),
         ("api/operations.json", tasuki_http::operations_text()),
         ("api/schemas/envelope.json", schema::<Envelope>()?),
         ("api/schemas/event.json", schema::<Record>()?),
         ("api/schemas/manifest.json", schema::<Manifest>()?),
     ])
+}
+
+/// The roles with their permissions, and every operation with the roles that may ask for it.
+fn roles() -> String {
+    let mut text = String::from(
+        "# Roles\n\nMade by `cargo xtask codegen` from the table of operations. Do not edit.\n\n\
+         A role is a name for permissions, in rules (`\"role\": \"reviewer\"`), invitations, tokens and on the \
+         command line (`--role`, `--allow reviewer:team-*`). It is stored as the permissions that it stands for. \
+         The coordinator of a task is a reviewer for that task without any rule.\n\n\
+         | role | permissions |\n|---|---|\n",
+    );
+    for role in Role::ALL {
+        let permissions: Vec<_> = role.permissions().iter().map(ToString::to_string).collect();
+        text += &format!("| `{role}` | {} |\n", permissions.join(", "));
+    }
+    text += "\nAn operation is open to everybody, to everybody who is known, to some roles for what their rules are about, to an \
+             agent for itself, or to who looks after the whole broker.\n\n\
+             | operation | right | permission | viewer | worker | reviewer | operator | admin |\n\
+             |---|---|---|---|---|---|---|---|\n";
+    let listed = tasuki_http::operations();
+    for operation in listed["operations"].as_array().into_iter().flatten() {
+        let word = |name: &str| operation[name].as_str().unwrap_or_default().to_owned();
+        let roles = operation["roles"].as_array();
+        let has = |role: &Role| {
+            let named = roles.is_some_and(|roles| roles.iter().any(|it| it == role.as_str()));
+            match (named, word("right").as_str()) {
+                // An agent's own business; of others, by the permission.
+                (true, "looks_after")
+                    if !role.permissions().iter().any(|it| it.as_str() == word("permission")) =>
+                {
+                    "own"
+                }
+                (true, _) => "yes",
+                (false, _) => "",
+            }
+        };
+        let cells: Vec<_> = Role::ALL.iter().map(has).collect();
+        text += &format!(
+            "| `{}` | {} | {} | {} |\n",
+            word("name"),
+            word("right"),
+            word("permission"),
+            cells.join(" | ")
+        );
+    }
+    text
 }
 
 pub(crate) fn write(root: &Path) -> anyhow::Result<()> {

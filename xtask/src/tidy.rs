@@ -20,8 +20,11 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     let mut findings = core_dependencies(root)?;
     findings.extend(directions(root)?);
     findings.extend(crate::gate::findings(root)?);
-    if let Ok(map) = fs::read_to_string(root.join("ARCHITECTURE.md")) {
-        findings.extend(vanished_paths(&map, root, &files));
+    // The map, and the walls with the tests that hold them.
+    for named in ["ARCHITECTURE.md", "SECURITY.md", "docs/security.md"] {
+        if let Ok(text) = fs::read_to_string(root.join(named)) {
+            findings.extend(vanished_paths(named, &text, root, &files));
+        }
     }
     findings.extend(documents::findings(root, &files)?);
     for path in &files {
@@ -93,6 +96,8 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("tasuki-engine", &["tasuki-core", "tasuki-protocol", "tasuki-store"]),
     ("tasuki-front", &["tasuki-core", "tasuki-protocol", "tasuki-engine"]),
     ("tasuki-http", &["tasuki-core", "tasuki-protocol", "tasuki-engine", "tasuki-front"]),
+    ("tasuki-mcp", &["tasuki-core", "tasuki-protocol", "tasuki-engine", "tasuki-front"]),
+    ("tasuki-a2a", &["tasuki-core", "tasuki-protocol", "tasuki-engine", "tasuki-front"]),
     // What is said over HTTP is all that a command line knows of a broker.
     ("tasuki-cli", &["tasuki-core", "tasuki-protocol"]),
     (
@@ -103,7 +108,10 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
             "tasuki-protocol",
             "tasuki-store",
             "tasuki-engine",
+            "tasuki-front",
             "tasuki-http",
+            "tasuki-mcp",
+            "tasuki-a2a",
         ],
     ),
     ("tasuki-tools", &["tasuki-cli", "tasuki-core", "tasuki-protocol"]),
@@ -147,14 +155,16 @@ fn wrong_directions(manifest: &toml::Table) -> Vec<String> {
 }
 
 /// Paths that a document names in backticks and that are not there.
-fn vanished_paths(document: &str, root: &Path, files: &[String]) -> Vec<String> {
+fn vanished_paths(name: &str, document: &str, root: &Path, files: &[String]) -> Vec<String> {
     let exists = |path: &str| {
         let named_so = |file: &String| file.rsplit('/').next() == Some(path);
-        root.join(path).exists() || files.iter().any(named_so)
+        // The walls are mostly those of the HTTP door.
+        let of_the_door = || root.join("crates/tasuki-http").join(path).exists();
+        root.join(path).exists() || of_the_door() || files.iter().any(named_so)
     };
     named_paths(document)
         .filter(|path| !exists(path))
-        .map(|path| format!("ARCHITECTURE.md: names `{path}`, which does not exist"))
+        .map(|path| format!("{name}: names `{path}`, which does not exist"))
         .collect()
 }
 
@@ -216,7 +226,12 @@ const UNWATCHED: &str = "// Not watched: ";
 const SPAWNS: [&str; 3] = ["tokio::spawn(", "thread::spawn(", "task::spawn("];
 
 /// Where doors are: what an HTTP door shares counts as one.
-const DOORS: [&str; 2] = ["crates/tasuki-front/src/", "crates/tasuki-http/src/"];
+const DOORS: [&str; 4] = [
+    "crates/tasuki-front/src/",
+    "crates/tasuki-http/src/",
+    "crates/tasuki-mcp/src/",
+    "crates/tasuki-a2a/src/",
+];
 
 /// A door is made with a lobby. Whoever has the engine can do anything for anybody.
 fn past_the_lobby(path: &str, text: &str) -> Option<String> {

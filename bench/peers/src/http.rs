@@ -4,6 +4,7 @@
 use std::{io::Write as _, net::SocketAddr};
 
 use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
 
 use crate::{proof::Proof, wire::Wire};
 
@@ -16,12 +17,15 @@ pub(crate) struct Http {
 
 impl Http {
     pub(crate) async fn connect(address: SocketAddr, proof: &Proof) -> Result<Self> {
-        Ok(Self {
-            wire: Wire::connect(address).await?,
-            host: address.to_string(),
-            proof: proof.clone(),
-            request: Vec::new(),
-        })
+        let (wire, host) = (Wire::connect(address).await?, address.to_string());
+        let mut http = Self { wire, host, proof: Proof::Nothing, request: Vec::new() };
+        if let Proof::Signature(signer) = proof {
+            let health: Value = serde_json::from_slice(http.get("/healthz").await?)?;
+            let broker = health["broker_key_id"].as_str().context("the broker has no key")?;
+            signer.meet(broker.parse()?);
+        }
+        http.proof = proof.clone();
+        Ok(http)
     }
 
     pub(crate) async fn get(&mut self, target: &str) -> Result<&[u8]> {

@@ -3,14 +3,17 @@
 use std::{
     io::Write as _,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use anyhow::{Context as _, Result};
-use tasuki_core::identity::{PublicKey, Request, SecretKey, digest, message};
+use tasuki_core::{
+    identity::{PublicKey, Request, SecretKey, digest, message},
+    ids::KeyId,
+};
 
 /// How long a signature counts. A request arrives at once or not at all.
 const VALIDITY_S: i64 = 30;
@@ -26,6 +29,8 @@ pub(crate) enum Proof {
 pub(crate) struct Signer {
     secret: SecretKey,
     nonces: AtomicU64,
+    /// The broker that requests are for, once it was asked.
+    audience: OnceLock<KeyId>,
 }
 
 impl Signer {
@@ -33,11 +38,20 @@ impl Signer {
     pub(crate) fn new(number: u16) -> Self {
         let mut seed = *b"the seed of a benchmark's key   ";
         seed[30..].copy_from_slice(&number.to_be_bytes());
-        Self { secret: SecretKey::from_seed(seed), nonces: AtomicU64::new(0) }
+        Self {
+            secret: SecretKey::from_seed(seed),
+            nonces: AtomicU64::new(0),
+            audience: OnceLock::new(),
+        }
     }
 
     pub(crate) fn public(&self) -> PublicKey {
         self.secret.public()
+    }
+
+    /// Learns for which broker requests are.
+    pub(crate) fn meet(&self, broker: KeyId) {
+        self.audience.get_or_init(|| broker);
     }
 }
 
@@ -79,8 +93,9 @@ impl Signer {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).context("this is before 1970")?;
         let now = i64::try_from(now.as_secs())?;
         let nonce = format!("{:016x}", self.nonces.fetch_add(1, Ordering::Relaxed));
+        let audience = self.audience.get().copied();
         let (input, signature) =
-            message::sign(&request, &self.secret, now, now + VALIDITY_S, &nonce)
+            message::sign(&request, &self.secret, now, now + VALIDITY_S, &nonce, audience)
                 .context("cannot sign a request")?;
         if let Some(digest) = content_digest {
             write!(to, "content-digest: {digest}\r\n")?;

@@ -4,6 +4,7 @@
 mod exchange;
 mod key_file;
 mod proof;
+mod tls;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -13,11 +14,15 @@ use clap::Args;
 pub use reqwest::Method;
 use reqwest::{Request, RequestBuilder, Response};
 use serde::Serialize;
-use tasuki_protocol::Problem;
+use tasuki_core::ids::KeyId;
+use tasuki_protocol::{Health, Problem};
+use tokio::sync::OnceCell;
 
 pub use self::exchange::Sent;
 pub use self::key_file::KeyFile;
 use self::proof::Proof;
+pub use self::tls::Pin;
+use self::tls::Trust;
 use crate::COMMON;
 use crate::exit::{Exit, Failure};
 
@@ -68,18 +73,53 @@ pub struct Connect {
         value_name = "FILE"
     )]
     key: Option<PathBuf>,
+    /// The id of the broker's key, which invitations and /healthz show: what is signed is for no other.
+    /// Without it the one in the key file counts, and else the one that the broker says it has
+    #[arg(
+        long,
+        env = "TASUKI_BROKER",
+        hide_env_values = true,
+        global = true,
+        help_heading = COMMON,
+        value_name = "KEY_ID"
+    )]
+    broker: Option<KeyId>,
+    /// The fingerprint of the broker's certificate, as `tasuki serve --tls self-signed` prints it: no
+    /// other is believed
+    #[arg(
+        long,
+        env = "TASUKI_TLS_PIN",
+        hide_env_values = true,
+        global = true,
+        help_heading = COMMON,
+        value_name = "SHA256"
+    )]
+    tls_pin: Option<Pin>,
+    /// A file with certificates of authorities that vouch for the broker, instead of the system's
+    #[arg(
+        long,
+        env = "TASUKI_TLS_CA",
+        hide_env_values = true,
+        global = true,
+        help_heading = COMMON,
+        value_name = "FILE"
+    )]
+    tls_ca: Option<PathBuf>,
 }
 
 pub struct Client {
     http: reqwest::Client,
     url: String,
     proof: Proof,
+    pin: Option<Pin>,
+    /// The key of the broker that signed requests are for, and none where it has none.
+    audience: OnceCell<Option<KeyId>>,
 }
 
 impl Connect {
     /// To a broker that asks nobody who it is.
     pub fn to(url: String) -> Self {
-        Self { url, token: None, key: None }
+        Self { url, token: None, key: None, broker: None, tls_pin: None, tls_ca: None }
     }
 
     pub fn client(&self) -> anyhow::Result<Client> {
@@ -96,7 +136,21 @@ impl Connect {
     }
 
     fn client_as(&self, proof: Proof) -> anyhow::Result<Client> {
+        let trust = Trust { pin: self.tls_pin, ca: self.tls_ca.clone() };
+        let url = self.url.trim_end_matches('/').to_owned();
+        let is_secure = url.starts_with("https://");
+        if !is_secure && (trust.pin.is_some() || trust.ca.is_some()) {
+            let hint = "give a URL that begins with https://, or leave --tls-pin and --tls-ca out";
+            let message = format!("{url} is reached without TLS, so no certificate can be checked");
+            return Err(Failure::usage(message, hint).into());
+        }
+        if !is_secure && !url.starts_with("http://") {
+            let hint =
+                "give a URL that begins with http:// or https://, as `tasuki serve` prints it";
+            return Err(Failure::usage(format!("{url:?} is no broker's URL"), hint).into());
+        }
         let http = reqwest::Client::builder()
+            .tls_backend_preconfigured(trust.config(is_secure)?)
             .connect_timeout(CONNECT_TIMEOUT)
             // The broker is near; a proxy for the rest of the world would only be in the way.
             .no_proxy()
@@ -104,19 +158,12 @@ impl Connect {
             .redirect(reqwest::redirect::Policy::none())
             .build()
             .context("cannot set up HTTP")?;
-        let url = self.url.trim_end_matches('/').to_owned();
-        if url.starts_with("https://") {
-            let hint = "let a proxy on this machine end TLS, and give its address, \
-                        such as http://127.0.0.1:8443";
-            return Err(
-                Failure::usage(format!("no TLS is spoken here, and {url} needs it"), hint).into()
-            );
-        }
-        if !url.starts_with("http://") {
-            let hint = "give a URL that begins with http://, as `tasuki serve` prints it";
-            return Err(Failure::usage(format!("{url:?} is no broker's URL"), hint).into());
-        }
-        Ok(Client { http, url, proof })
+        let named = match &proof {
+            Proof::Key(file) => self.broker.or(file.broker),
+            Proof::Token(_) | Proof::Nothing => self.broker,
+        };
+        let audience = OnceCell::new_with(named.map(Some));
+        Ok(Client { http, url, proof, pin: self.tls_pin, audience })
     }
 
     /// Whether a broker was asked for by name.
@@ -157,6 +204,9 @@ impl Client {
         let known = std::env::var_os("TASUKI_KEY").map(PathBuf::from);
         if let Some(path) = key.filter(|path| known.as_deref() != Some(*path)) {
             command += &format!(" --key {}", quoted(&path.display().to_string()));
+        }
+        if let Some(pin) = self.pin.filter(|_| std::env::var_os("TASUKI_TLS_PIN").is_none()) {
+            command += &format!(" --tls-pin {pin}");
         }
         command
     }
@@ -254,8 +304,26 @@ impl Client {
 
     async fn send_once(&self, request: &Request) -> Result<Response, Failure> {
         let mut request = request.try_clone().expect("no request of ours streams its body");
-        self.proof.show(&mut request)?;
+        let audience = match &self.proof {
+            Proof::Key(_) => self.audience().await?,
+            Proof::Token(_) | Proof::Nothing => None,
+        };
+        self.proof.show(&mut request, audience)?;
         self.http.execute(request).await.map_err(|error| self.unreachable(&error))
+    }
+
+    /// The key of the broker: the one that was named, or else the one that it says it has, asked once.
+    pub async fn audience(&self) -> Result<Option<KeyId>, Failure> {
+        self.audience.get_or_try_init(|| self.asked_for_its_key()).await.copied()
+    }
+
+    async fn asked_for_its_key(&self) -> Result<Option<KeyId>, Failure> {
+        let request = self.http.get(self.at("/healthz")).timeout(ANSWER_TIMEOUT);
+        let answer = request.send().await.map_err(|error| self.unreachable(&error))?;
+        let text = answer.text().await.map_err(|error| self.unreachable(&error))?;
+        // A broker of before has none, and takes signatures that name none.
+        let health = serde_json::from_str::<Health>(&text).ok();
+        Ok(health.and_then(|health| health.broker_key_id))
     }
 
     pub fn unreachable(&self, error: &reqwest::Error) -> Failure {

@@ -2,8 +2,9 @@
 //! Everything that is printed. People get short texts and tables; with `--json`, programs get the
 //! broker's JSON exactly as it came.
 
+use std::borrow::Cow;
 use std::fmt::Display;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 
 use comfy_table::{Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -45,9 +46,11 @@ impl Output {
     }
 }
 
-/// Writes a text to stdout, with its last line ended.
+/// Writes a text to stdout, with its last line ended. A terminal gets nothing that it would obey; what
+/// goes to a program or a file is as it is.
 pub fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
+    let text = if out.is_terminal() { &*shown(text) } else { text };
     out.write_all(text.as_bytes())?;
     if !text.ends_with('\n') {
         out.write_all(b"\n")?;
@@ -57,13 +60,54 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 
 /// Stdout for much at once.
 pub fn stdout() -> impl Write {
-    BufWriter::with_capacity(64 * 1024, io::stdout().lock())
+    let out = io::stdout().lock();
+    let is_terminal = out.is_terminal();
+    BufWriter::with_capacity(64 * 1024, Harmless { out, is_terminal })
+}
+
+/// Passes on what a terminal may get.
+struct Harmless<W> {
+    out: W,
+    is_terminal: bool,
+}
+
+impl<W: Write> Write for Harmless<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !self.is_terminal {
+            return self.out.write(bytes);
+        }
+        // A character that is cut in two is shown as two unknown ones.
+        self.out.write_all(shown(&String::from_utf8_lossy(bytes)).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// A text with what a terminal would obey written as in JSON: a text stays readable, and JSON means
+/// the same.
+fn shown(text: &str) -> Cow<'_, str> {
+    if text.chars().all(|c| c == '\t' || is_harmless(c)) {
+        return text.into();
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c == '\t' || is_harmless(c) {
+            true => shown.push(c),
+            false => shown.push_str(&format!("\\u{:04x}", u32::from(c))),
+        }
+    }
+    shown.into()
 }
 
 /// Says something to whoever watches, beside the output proper.
 pub fn tell(text: &str) {
+    let mut out = io::stderr().lock();
+    let text = if out.is_terminal() { &*shown(text) } else { text };
     // With stderr gone there is nobody to tell.
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(out, "{text}");
 }
 
 /// One thing, as lines of `name: value`.
@@ -114,14 +158,17 @@ pub fn table<const N: usize>(
 /// What agents wrote may hold characters that a terminal would obey: control characters, and those
 /// that turn the direction of what follows or begin a line.
 pub fn printable(text: &str) -> String {
-    let turns = |c: char| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let harmless = |c: char| c == '\n' || !(c.is_control() || turns(c));
-    if text.chars().all(harmless) {
+    if text.chars().all(is_harmless) {
         return text.to_owned();
     }
     text.chars()
-        .map(|c| if harmless(c) { c.to_string() } else { c.escape_default().to_string() })
+        .map(|c| if is_harmless(c) { c.to_string() } else { c.escape_default().to_string() })
         .collect()
+}
+
+fn is_harmless(c: char) -> bool {
+    let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c == '\n' || !(c.is_control() || turns)
 }
 
 /// Milliseconds as people say them.
@@ -170,6 +217,11 @@ mod tests {
         assert_eq!(printable("a\u{1b}[2Jb\u{9b}c\rd"), "a\\u{1b}[2Jb\\u{9b}c\\rd");
         assert_eq!(printable("ä\nb"), "ä\nb");
         assert_eq!(printable("a\u{202e}b\u{2028}c"), "a\\u{202e}b\\u{2028}c");
+        let json = "{\"text\":\"a\u{202e}b\u{9b}2J\"}";
+        assert_eq!(shown(json), "{\"text\":\"a\\u202eb\\u009b2J\"}");
+        let [said, meant] = [&shown(json), json].map(serde_json::from_str::<serde_json::Value>);
+        assert_eq!(said.unwrap(), meant.unwrap());
+        assert_eq!(shown("plain\ttext\n"), "plain\ttext\n");
     }
 
     #[test]

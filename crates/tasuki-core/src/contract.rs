@@ -52,6 +52,8 @@ pub struct Agreement {
     pub budget_tokens: Option<u32>,
     pub read_back: Option<Hash>,
     pub stage: Option<StageRef>,
+    /// Whether the envelope names references that the work has to do without.
+    pub has_gaps: bool,
 }
 
 /// How the receiver was chosen, and who is asked instead.
@@ -103,6 +105,9 @@ struct Flat {
     /// Where in a declared route this is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stage: Option<StageRef>,
+    /// Whether the envelope names references that the work has to do without.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    has_gaps: bool,
     /// Who may approve it, if it waits for that; without names, whoever is permitted to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     approvers: Vec<AgentId>,
@@ -127,6 +132,7 @@ impl From<Flat> for Contract {
                 budget_tokens: flat.budget_tokens,
                 read_back: flat.read_back,
                 stage: flat.stage,
+                has_gaps: flat.has_gaps,
             },
             routing: Routing {
                 fallbacks: flat.fallbacks,
@@ -159,6 +165,7 @@ impl From<Contract> for Flat {
             after,
             fill,
             stage: agreement.stage,
+            has_gaps: agreement.has_gaps,
             routed: routing.routed,
         }
     }
@@ -217,7 +224,7 @@ impl Agreement {
     /// Whether a result must be held against it.
     #[must_use]
     pub fn binds_result(&self) -> bool {
-        self.names_output() || self.route().is_some()
+        self.names_output() || self.has_gaps || self.route().is_some()
     }
 
     /// The stage that ends, where the declared route says what follows. Nothing follows one of several

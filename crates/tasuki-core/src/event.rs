@@ -27,6 +27,7 @@ use crate::ids::{
     IdempotencyKey, Malformed, OrderingKey, Position, Project, RequestId, TENANT_DEFAULT, TaskId,
     Timestamp,
 };
+use crate::join::Member;
 use crate::registry::{Change, Signed};
 use crate::reserve::Resource;
 use crate::talk::QuestionKind;
@@ -211,6 +212,16 @@ pub enum Event {
     },
     /// A start time or a retry came due.
     Readied,
+    /// The time is over in which it waits for other tasks: it goes on with what there is.
+    WaitOver,
+    /// It goes on with what the tasks have come to that it waited for.
+    Joined {
+        members: Vec<Member>,
+    },
+    /// What the task came to was given to another that waited for it.
+    PassedTo {
+        task: TaskId,
+    },
     /// The receiver accepted. From here it owns the task.
     Claimed(Claimed),
     Started,
@@ -337,6 +348,9 @@ pub enum Event {
     TaintCleared {
         source: HandoffId,
         reason: Hash,
+        /// Whether the handoff under way was kept back by this alone, and is no longer.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        releases: bool,
     },
     Cancelled {
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -383,7 +397,7 @@ pub enum Event {
     EpochRaised {
         epoch: u64,
     },
-    /// Who is known changed; the body, if any, is the manifest.
+    /// Who is known changed, or what is told of alerts; the body, if any, is the manifest or the reason.
     RegistryChanged(Box<Change>),
     /// A memory or a shared context has a new revision; the body is its content.
     DocumentWritten(Box<Written>),
@@ -412,6 +426,12 @@ pub enum Event {
     TrimFetched {
         agent: AgentId,
         memory: DocumentId,
+    },
+    /// What a claim was told beside the envelope when it was first read; the body is what, so that
+    /// the same claim reads the same again.
+    ClaimTold {
+        fence: Fence,
+        told: Hash,
     },
 }
 
@@ -518,6 +538,9 @@ pub struct Offered {
     pub not_before: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub needs_approval: bool,
+    /// Whether it has to be approved for no other reason than what its task is built on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub blocked: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ordering_key: Option<OrderingKey>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -644,6 +667,8 @@ pub enum DeadReason {
     Cycle,
     /// The task, or one above it, may spend nothing more.
     BudgetExhausted,
+    /// Agents waited for each other's answers in a circle, which this call closed.
+    Deadlock,
 }
 
 /// Why nobody has to decide on a dead letter any more.
@@ -726,4 +751,5 @@ words!(DeadReason {
     HopLimit = "hop_limit",
     Cycle = "cycle",
     BudgetExhausted = "budget_exhausted",
+    Deadlock = "deadlock",
 });

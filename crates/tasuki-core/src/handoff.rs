@@ -12,6 +12,7 @@ use crate::event::{self, Actor, DeadReason, Event, LossCause, Offered, Sealed, T
 use crate::ids::{
     AgentId, ClaimId, DocumentId, Fence, HandoffId, Hash, OrderingKey, Position, TaskId, Timestamp,
 };
+use crate::join::Joining;
 use crate::shared::SharedList;
 use crate::terms::Terms;
 use crate::turn::Rank;
@@ -41,6 +42,8 @@ pub struct Handoff {
     pub state: State,
     /// Nobody has approved it yet, and somebody must before it is claimed.
     pub needs_approval: bool,
+    /// What its task is built on keeps it back, and nothing else does.
+    pub blocked: bool,
     /// The highest fence given out so far.
     pub fence: Fence,
     pub claims: u32,
@@ -68,6 +71,8 @@ pub struct Handoff {
     pub fetched: SharedList<DocumentId>,
     /// What was said about it while it was worked on.
     pub talk: Talk,
+    /// How far it has come with the tasks that it waits for. Nothing for most.
+    pub join: Option<Arc<Joining>>,
 }
 
 /// What a handoff waited for when it was put on hold, and what it goes on with.
@@ -157,6 +162,7 @@ impl Handoff {
             facts: Arc::new(facts),
             state: State::AwaitingApproval,
             needs_approval: offered.needs_approval,
+            blocked: offered.blocked,
             fence: Fence(0),
             claims: 0,
             failures: 0,
@@ -172,6 +178,7 @@ impl Handoff {
             lifts: SharedList::default(),
             fetched: SharedList::default(),
             talk: Talk::default(),
+            join: None,
         };
         if !handoff.needs_approval {
             handoff.state = handoff.start_state(handoff.not_before, sealed);
@@ -211,6 +218,7 @@ impl Handoff {
             }
             Event::Approved => {
                 self.needs_approval = false;
+                self.blocked = false;
                 // Nobody does what it approved itself.
                 if let (Actor::Agent(by), Target::Capability(_)) =
                     (&sealed.record.actor, &self.facts.to)
@@ -218,7 +226,7 @@ impl Handoff {
                 {
                     self.declined_by.push(by.clone());
                 }
-                self.wait(self.start_state(self.not_before, sealed));
+                self.wait(self.start_state(self.starts_at(), sealed));
             }
             Event::Delivered { .. } => {
                 self.delivered_at.get_or_insert(at);
@@ -230,7 +238,29 @@ impl Handoff {
                 }
             }
             Event::TrimFetched { memory, .. } => self.fetched.push(memory.clone()),
-            Event::Readied => self.wait(self.pending(sealed)),
+            Event::ClaimTold { told, .. } => {
+                if let Some(attempt) = self.attempts.last_mut() {
+                    attempt.told = Some((position, *told));
+                }
+            }
+            Event::Readied => {
+                // Work that waited for other tasks went on by this before it was noted with what.
+                if self.waits_for_tasks().is_some() {
+                    let join = self.join.get_or_insert_default();
+                    Arc::make_mut(join).members = Some(Vec::new());
+                }
+                self.wait(self.pending(sealed));
+            }
+            Event::WaitOver => {
+                let join = self.join.get_or_insert_default();
+                Arc::make_mut(join).overdue = true;
+                self.state = State::Scheduled { due: self.expires_at };
+            }
+            Event::Joined { members } => {
+                let join = self.join.get_or_insert_default();
+                Arc::make_mut(join).members = Some(members.clone());
+                self.wait(self.pending(sealed));
+            }
             Event::Claimed(claimed) => self.claimed(claimed, at),
             Event::Started => {
                 if let State::Claimed(claim) = &self.state {
@@ -356,9 +386,18 @@ impl Handoff {
             }
             // What must not go on waits to be approved; who has it already may finish.
             Event::Tainted { policy: TaintPolicy::Block, .. } => {
+                if !self.state.is_terminal() && !self.needs_approval {
+                    self.blocked = true;
+                }
                 if let State::Pending { .. } | State::Scheduled { .. } = self.state {
-                    self.needs_approval = true;
-                    self.state = State::AwaitingApproval;
+                    self.block();
+                }
+            }
+            Event::TaintCleared { releases: true, .. } => {
+                self.blocked = false;
+                if let State::AwaitingApproval = self.state {
+                    self.needs_approval = false;
+                    self.wait(self.start_state(self.starts_at(), sealed));
                 }
             }
             Event::ReviewTaken { by, until } => self.reviewed_by(Some((by.clone(), *until))),
@@ -387,7 +426,8 @@ impl Handoff {
             // Facts about the task, the store, or a handoff's own beginning.
             Event::TaskOpened(_)
             | Event::Tainted { policy: TaintPolicy::Flag, .. }
-            | Event::TaintCleared { .. }
+            | Event::TaintCleared { releases: false, .. }
+            | Event::PassedTo { .. }
             | Event::Reserved { .. }
             | Event::Unreserved { .. }
             | Event::TaskCancelled { .. }
@@ -409,10 +449,25 @@ impl Handoff {
 
     /// Waits for what comes next, unless it is on hold: then that has to wait, too.
     fn wait(&mut self, next: State) {
-        self.state = next;
+        self.state = match (next, self.waits_for_tasks()) {
+            // Whoever is asked next, the tasks that it waits for come first.
+            (State::Pending { .. }, Some(_)) => {
+                State::Scheduled { due: self.not_before.unwrap_or(self.expires_at) }
+            }
+            (next, _) => next,
+        };
+        if self.blocked {
+            self.block();
+        }
         if self.on_hold.take().is_some() {
             self.hold();
         }
+    }
+
+    /// Nobody gets it before somebody has looked at what its task is built on.
+    fn block(&mut self) {
+        self.needs_approval = true;
+        self.state = State::AwaitingApproval;
     }
 
     /// Keeps it back until somebody has decided on what is above it, or until its time is over. Who
@@ -454,6 +509,7 @@ impl Handoff {
             started_at: None,
             ended: None,
             late: false,
+            told: None,
         });
         self.state = State::Claimed(Claim {
             agent: claimed.agent.clone(),
@@ -558,7 +614,18 @@ impl Handoff {
         }
     }
 
+    /// From when it may be claimed, as its sender said. Of work that waits for other tasks it says for how
+    /// long, which is over once it has gone on.
+    fn starts_at(&self) -> Option<Timestamp> {
+        self.not_before
+            .filter(|_| self.contract.after.is_none() || self.waits_for_tasks().is_some())
+    }
+
     fn start_state(&self, start: Option<Timestamp>, sealed: &Sealed) -> State {
+        // What waits for other tasks goes on by a decision about those, also when its time is over.
+        if self.waits_for_tasks().is_some() {
+            return State::Scheduled { due: start.unwrap_or(self.expires_at) };
+        }
         match start {
             Some(due) if due > sealed.record.at => State::Scheduled { due },
             Some(_) | None => self.pending(sealed),

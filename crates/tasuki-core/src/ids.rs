@@ -547,7 +547,7 @@ impl fmt::Display for Position {
 }
 
 /// Milliseconds since 1970 by the store's clock. RFC 3339 in JSON.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
@@ -559,6 +559,12 @@ impl Timestamp {
     pub fn plus_ms(self, ms: u64) -> Self {
         let ms = i64::try_from(ms).unwrap_or(i64::MAX);
         Self(self.0.saturating_add(ms)).min(Self::MAX)
+    }
+
+    /// This time, earlier by so many milliseconds.
+    #[must_use]
+    pub fn minus_ms(self, ms: u64) -> Self {
+        Self(self.0.saturating_sub(i64::try_from(ms).unwrap_or(i64::MAX)))
     }
 
     /// How many milliseconds are left from `now` until this time; zero if it has passed.

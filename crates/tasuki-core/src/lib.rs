@@ -7,6 +7,7 @@
 //! [`task`], [`command`], [`decide`], [`refusal`]; [`world`] shows all of it at work.
 
 pub mod address;
+pub mod alert;
 pub mod assembly;
 pub mod breaker;
 pub mod budget;
@@ -22,7 +23,9 @@ pub mod event;
 pub mod handoff;
 pub mod identity;
 pub mod ids;
+pub mod join;
 pub mod manifest;
+pub mod meter;
 pub mod observe;
 pub mod pipeline;
 pub mod quota;
@@ -35,6 +38,7 @@ pub mod route;
 pub mod search;
 pub mod secrets;
 pub mod shared;
+pub mod stems;
 pub mod table;
 pub mod talk;
 pub mod task;

@@ -60,6 +60,8 @@ pub enum Refusal {
     BudgetExhausted { task: TaskId, left: Budget },
     #[error("task {task} is on hold until somebody has decided on dead letter {letter}")]
     OnHold { task: TaskId, letter: HandoffId },
+    #[error("{} wait for each other's answers in a circle", in_words(path))]
+    Deadlock { path: Vec<AgentId>, task: TaskId },
     #[error("task {task} has {max} tasks above it already")]
     TreeTooDeep { task: TaskId, max: usize },
     #[error("{0}")]
@@ -95,6 +97,8 @@ pub enum Refusal {
          and its breaker is {state}"
     )]
     TargetUnavailable { target: String, state: BreakerName, in_row: u32, reset_in_ms: u64 },
+    #[error("{target} is paused, so nothing is claimed of it")]
+    TargetPaused { target: String, left_ms: Option<u64> },
     #[error("{holder} has {resource} for itself, by handoff {handoff}")]
     Reserved { resource: Resource, holder: AgentId, handoff: HandoffId },
     #[error("{0}")]
@@ -129,6 +133,10 @@ pub enum Refusal {
     KeyNotShown(AgentId),
     #[error("the token would be made from {max} others, one from another, already")]
     TokenTooDeep { max: usize },
+    #[error("{0} is, or looks like, the broker's own name")]
+    NameReserved(AgentId),
+    #[error("{agent} differs from {there}, who is known, in capitals only")]
+    NameTaken { agent: AgentId, there: AgentId },
     #[error("there is no imported chain {0}")]
     ChainNotFound(DocumentId),
     #[error("there is no memory {0}")]
@@ -151,6 +159,11 @@ pub enum Refusal {
     StillNeeded(TaskId),
     #[error("there is no body at position {0} that could be erased")]
     BodyNotFound(Position),
+}
+
+/// Who waits for whom.
+fn in_words(path: &[AgentId]) -> String {
+    path.iter().map(AgentId::name).collect::<Vec<_>>().join(" -> ")
 }
 
 impl Refusal {
@@ -182,6 +195,7 @@ impl Refusal {
             Self::DeadlinePassed => "deadline_passed",
             Self::BudgetExhausted { .. } => "budget_exhausted",
             Self::OnHold { .. } => "on_hold",
+            Self::Deadlock { .. } => "deadlock",
             Self::TreeTooDeep { .. } => "tree_too_deep",
             Self::InvalidTerms(_) => "invalid_terms",
             Self::InvalidFollowUps(_) => "invalid_follow_ups",
@@ -197,6 +211,7 @@ impl Refusal {
             Self::QuotaExceeded { .. } => "quota_exceeded",
             Self::OtherTenant => "other_tenant",
             Self::TargetUnavailable { .. } => "target_unavailable",
+            Self::TargetPaused { .. } => "target_paused",
             Self::Reserved { .. } => "resource_reserved",
             Self::InvalidResource(_) => "invalid_resource",
             Self::ReviewTaken { .. } => "review_taken",
@@ -213,6 +228,8 @@ impl Refusal {
             Self::GrantTooWide { .. } => "grant_too_wide",
             Self::KeyNotShown(_) => "key_not_shown",
             Self::TokenTooDeep { .. } => "token_too_deep",
+            Self::NameReserved(_) => "name_reserved",
+            Self::NameTaken { .. } => "name_taken",
             Self::ChainNotFound(_) => "chain_not_found",
             Self::MemoryNotFound(_) => "memory_not_found",
             Self::MemoryDeleted(_) => "memory_deleted",
@@ -274,6 +291,10 @@ impl Refusal {
                 "complete with what there is; more work needs a task with a budget of its own"
             }
             Self::OnHold { .. } => "decide on that dead letter first; what is below it follows",
+            Self::Deadlock { .. } => {
+                "complete with what the caller needs to go on, hand the work on instead of calling, or \
+                 declare a `concurrency` above 1 in the receiver's manifest if it answers while it waits"
+            }
             Self::TreeTooDeep { .. } => "open a task of its own, or do the work where you are",
             Self::DeadlinePassed => "leave it, or offer it with a deadline that lies ahead",
             Self::InvalidTerms(_) => "correct the term and send it again",
@@ -295,6 +316,9 @@ impl Refusal {
             Self::OtherTenant => "name an agent or capability of your own tenant",
             Self::TargetUnavailable { .. } => {
                 "wait that long, name `fallbacks`, or send to a capability that others have too"
+            }
+            Self::TargetPaused { .. } => {
+                "wait until it is resumed; `tasuki health` shows what is paused, and until when"
             }
             Self::Reserved { .. } => "work on something else, or wait until that handoff has ended",
             Self::InvalidResource(_) => "name paths such as src/api/** or docs/guide.md",
@@ -319,6 +343,7 @@ impl Refusal {
                 "sign the request with the key that is replaced, or ask an administrator"
             }
             Self::TokenTooDeep { .. } => "make it with a key, or with a token nearer to one",
+            Self::NameReserved(_) | Self::NameTaken { .. } => "choose another name",
             Self::ChainNotFound(_) => "check the id; `tasuki chain list` shows what there is",
             Self::MemoryNotFound(_) => "check the id; `tasuki memory list` shows what there is",
             Self::MemoryDeleted(_) => "write a new memory with another id",
@@ -358,6 +383,7 @@ impl Refusal {
                 | Self::OpenBelow { .. }
                 | Self::QuotaExceeded { .. }
                 | Self::TargetUnavailable { .. }
+                | Self::TargetPaused { .. }
                 | Self::Reserved { .. }
                 | Self::ReviewTaken { .. }
                 | Self::KeptForAsker { .. }

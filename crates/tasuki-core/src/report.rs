@@ -29,6 +29,9 @@ pub struct ResultReport {
     /// References that it had to work without.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<String>,
+    /// Those of them that its maker named, where the broker added others that came with the work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said_gaps: Option<Vec<String>>,
     /// What the attempt used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Used>,
@@ -48,13 +51,28 @@ pub struct TaskResult {
 #[must_use]
 pub fn authored(report: &Body) -> Hash {
     // The writer asks this; most reports need not be read for the answer.
-    if !report.text().contains("\"verified\":") {
+    let added = |member: &str| report.text().contains(&format!("\"{member}\":"));
+    if !added("verified") && !added("said_gaps") {
         return report.hash;
     }
     let mut told: serde_json::Value =
         serde_json::from_str(report.text()).expect("canonical JSON is JSON");
-    let found = told.as_object_mut().and_then(|told| told.remove("verified"));
-    found.map_or(report.hash, |_| canonical::address(&told))
+    let Some(members) = told.as_object_mut() else { return report.hash };
+    let verified = members.remove("verified");
+    let said = members.remove("said_gaps");
+    match &said {
+        Some(serde_json::Value::Array(said)) if said.is_empty() => {
+            members.remove("gaps");
+        }
+        Some(said) => {
+            members.insert("gaps".to_owned(), said.clone());
+        }
+        None => {}
+    }
+    match (verified, said) {
+        (None, None) => report.hash,
+        (_, _) => canonical::address(&told),
+    }
 }
 
 /// Why an attempt failed.

@@ -94,12 +94,22 @@ pub(crate) fn idf(documents: u64, frequency: u64) -> i64 {
 
 /// The part of BM25's denominator that does not depend on the term, in thousandths.
 pub(crate) fn norm(length: u64, documents: u64, length_total: u64) -> u64 {
+    norm_with(length, documents, length_total, LENGTH_HUNDREDTHS)
+}
+
+/// The same, with how much length is held against a document, in hundredths.
+pub(crate) fn norm_with(
+    length: u64,
+    documents: u64,
+    length_total: u64,
+    length_hundredths: u64,
+) -> u64 {
     let (length, documents) = (u128::from(length), u128::from(documents.max(1)));
     let total = u128::from(length_total.max(1));
     // length / average = length * documents / total, kept within reason for absurd statistics.
     let relative = ((length * documents).saturating_mul(1000) / total).min(1_000_000);
     let relative = u64::try_from(relative).expect("bounded above");
-    let share = (100 - LENGTH_HUNDREDTHS) * 1000 + LENGTH_HUNDREDTHS * relative;
+    let share = (100 - length_hundredths) * 1000 + length_hundredths * relative;
     SATURATION_TENTHS * share / 1000
 }
 

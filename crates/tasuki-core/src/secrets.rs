@@ -3,6 +3,7 @@
 //! is looked at before. Shapes that providers publish are taken for certain, an assignment such as
 //! `password=…` for likely. A finding says where and of what kind, and never what.
 
+mod shapes;
 mod text;
 
 #[cfg(test)]
@@ -23,6 +24,7 @@ const LOOK_BYTES_MAX: usize = 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SecretKind {
     PrivateKey,
+    OwnToken,
     AwsKey,
     GoogleKey,
     GithubToken,
@@ -31,6 +33,7 @@ pub enum SecretKind {
     StripeKey,
     ModelKey,
     RegistryToken,
+    ProviderToken,
     WebToken,
     UrlPassword,
     Assignment,
@@ -38,6 +41,7 @@ pub enum SecretKind {
 
 words!(SecretKind {
     PrivateKey = "private_key",
+    OwnToken = "tasuki_token",
     AwsKey = "aws_key",
     GoogleKey = "google_key",
     GithubToken = "github_token",
@@ -46,19 +50,22 @@ words!(SecretKind {
     StripeKey = "stripe_key",
     ModelKey = "model_key",
     RegistryToken = "registry_token",
+    ProviderToken = "provider_token",
     WebToken = "web_token",
     UrlPassword = "url_password",
     Assignment = "assignment",
 });
 
 impl SecretKind {
-    /// Whether the shape alone leaves no doubt. A web token may be an expired example, and an
-    /// assignment a line of documentation.
+    /// Whether the shape alone leaves no doubt. A password may be an example, and an assignment a line
+    /// of documentation.
     #[must_use]
     pub fn is_certain(self) -> bool {
         match self {
-            Self::WebToken | Self::UrlPassword | Self::Assignment => false,
+            Self::UrlPassword | Self::Assignment => false,
             Self::PrivateKey
+            | Self::OwnToken
+            | Self::WebToken
             | Self::AwsKey
             | Self::GoogleKey
             | Self::GithubToken
@@ -66,7 +73,8 @@ impl SecretKind {
             | Self::SlackToken
             | Self::StripeKey
             | Self::ModelKey
-            | Self::RegistryToken => true,
+            | Self::RegistryToken
+            | Self::ProviderToken => true,
         }
     }
 }
@@ -239,9 +247,14 @@ mod tests {
             (token("AKIA", 0) + "QWERTZ1234567890", SecretKind::AwsKey),
             (format!("-----BEGIN RSA {} KEY-----\nMII", "PRIVATE"), SecretKind::PrivateKey),
             (
-                format!("{}.{}.{}", token("eyJ", 20), token("eyJ", 20), token("", 43)),
+                format!("eyJhbGciOiJIUzI1NiJ9.{}.{}", token("eyJ", 20), token("", 43)),
                 SecretKind::WebToken,
             ),
+            (token("tsk_01m7gv2ryye8za1ax4v4yrwjvg_", 64), SecretKind::OwnToken),
+            (token("ed25519-secret:", 43), SecretKind::OwnToken),
+            (token("hvs.", 90), SecretKind::ProviderToken),
+            (token("SG.", 66), SecretKind::ProviderToken),
+            (token("glrt-", 20), SecretKind::GitlabToken),
             (format!("postgres://app:{}@db/x", token("", 12)), SecretKind::UrlPassword),
             (format!("DB_PASSWORD={}", token("", 12)), SecretKind::Assignment),
             (format!("\"client_secret\": \"{}\",", token("", 20)), SecretKind::Assignment),
@@ -260,6 +273,7 @@ mod tests {
             "see https://example.org/a:b@c and git@host:repo.git",
             "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
             "asia is a continent, AKIA is not",
+            "see eyJhbGciOiJub3BlIn0 and SKU 4711, sha256~ and API-first",
             "monkey: business7 and secretary: Miller99x",
             "password: hunter",
         ] {

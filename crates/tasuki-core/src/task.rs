@@ -169,8 +169,11 @@ impl Task {
                 self.live = record.handoff_id;
                 self.envelope = Some((offered.envelope, offered.hop));
                 self.last = record.handoff_id;
-                if let Some(budget) = offered.contract.budget {
-                    self.tree.bound(budget);
+                match offered.contract.budget {
+                    // Who decides on a dead letter may give it a budget anew.
+                    Some(budget) if offered.amends.is_some() => self.tree.budget_anew(budget),
+                    Some(budget) => self.tree.bound(budget),
+                    None => {}
                 }
                 // Who decides on a dead letter gives it time anew.
                 let again = offered.redrive_of.is_some() || offered.amends.is_some();
@@ -209,7 +212,10 @@ impl Task {
             | Event::Escalated { .. }
             | Event::LeaseLost { .. } => self.give_back(handoff),
             Event::Tainted { source, policy } => self.taints.push((*source, *policy)),
-            Event::TaintCleared { source, .. } => self.taints.retain(|(it, _)| it != source),
+            Event::TaintCleared { source, .. } => {
+                self.taints.retain(|(it, _)| it != source);
+                self.tree.clear(*source);
+            }
             Event::DeadLettered { .. } => {
                 self.give_back(handoff);
                 self.leave(handoff);
@@ -240,6 +246,7 @@ impl Task {
                 self.end(TaskState::Completed, record.at);
             }
             Event::Spent(spent) => self.tree.spent = self.tree.spent.and(spent.used),
+            Event::PassedTo { task } => self.tree.pass_to(*task),
             Event::TaskHeld { letter } => self.tree.on_hold = Some(*letter),
             Event::TaskResumed { under, deadline } => self.tree.resume(*under, *deadline),
             Event::TaskOpened(_)
@@ -249,6 +256,8 @@ impl Task {
             | Event::Approved
             | Event::Delivered { .. }
             | Event::Readied
+            | Event::WaitOver
+            | Event::Joined { .. }
             | Event::Progressed { .. }
             // Whoever asks stays the owner, also while the answer is kept for it.
             | Event::Asked(_)
@@ -276,6 +285,7 @@ impl Task {
             | Event::DocumentDeleted { .. }
             | Event::ConstraintLifted { .. }
             | Event::TrimFetched { .. }
+            | Event::ClaimTold { .. }
             | Event::Erased(_) => {}
         }
     }

@@ -12,6 +12,7 @@ use crate::budget::{Budget, Spent};
 use crate::event::{Opened, words};
 use crate::handoff::{Handoff, Review, State};
 use crate::ids::{HandoffId, Hash, TaskId, Timestamp};
+use crate::join::TAINTS_MAX;
 use crate::refusal::Refusal;
 use crate::task::{Task, TaskState};
 
@@ -87,6 +88,20 @@ pub struct Tree {
     /// What it and everything below it has spent.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub spent: Spent,
+    /// The tasks that waited for this one and were given what it came to.
+    #[serde(default, skip_serializing_if = "no_tasks")]
+    pub passed_to: Arc<Vec<TaskId>>,
+    /// What it was tainted by until somebody found that it may go on all the same.
+    #[serde(default, skip_serializing_if = "no_handoffs")]
+    pub cleared: Arc<Vec<HandoffId>>,
+}
+
+fn no_handoffs(handoffs: &Arc<Vec<HandoffId>>) -> bool {
+    handoffs.is_empty()
+}
+
+fn no_tasks(tasks: &Arc<Vec<TaskId>>) -> bool {
+    tasks.is_empty()
 }
 
 fn is_nothing(spent: &Spent) -> bool {
@@ -104,6 +119,18 @@ impl Tree {
         }
     }
 
+    pub(crate) fn pass_to(&mut self, task: TaskId) {
+        if !self.passed_to.contains(&task) {
+            Arc::make_mut(&mut self.passed_to).push(task);
+        }
+    }
+
+    pub(crate) fn clear(&mut self, source: HandoffId) {
+        if !self.cleared.contains(&source) && self.cleared.len() < TAINTS_MAX {
+            Arc::make_mut(&mut self.cleared).push(source);
+        }
+    }
+
     /// What may still be spent, where somebody set a bound.
     #[must_use]
     pub fn left(&self) -> Option<Budget> {
@@ -114,6 +141,11 @@ impl Tree {
     pub(crate) fn bound(&mut self, left: Budget) {
         let given = left.after(self.spent);
         self.budget = Some(self.budget.map_or(given, |before| before.within(given)));
+    }
+
+    /// Says how much may be spent from here on, whatever was said before.
+    pub(crate) fn budget_anew(&mut self, left: Budget) {
+        self.budget = Some(left.after(self.spent));
     }
 
     /// The one who decided on the letter sent it on: the task goes on below what took its place.
@@ -214,8 +246,9 @@ pub fn fate(above: Above<'_>, hop: Option<&Handoff>, child: &Task) -> Fate {
     let ended = match parent.state {
         TaskState::Cancelled | TaskState::Failed => true,
         TaskState::Open | TaskState::DeadLettered => hop.is_some_and(came_to_nothing),
-        // What ended well has nothing to say any more; what is above it has.
-        TaskState::Completed => return Fate::Stays,
+        // What ended well has nothing to say any more; what is above it has, if anything is.
+        TaskState::Completed if !parent.above().is_empty() => return Fate::Stays,
+        TaskState::Completed => false,
     };
     let hold = match (ended, child.on_parent_end()) {
         (true, OnParentEnd::Cancel) => return Fate::Cancel,

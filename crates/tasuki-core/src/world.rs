@@ -29,6 +29,8 @@ pub struct World {
     pub epoch: Epoch,
     pub registry: Registry,
     pub documents: BTreeMap<DocumentId, Document>,
+    /// How many bytes came with events.
+    bytes: BTreeMap<Position, u64>,
     erased: BTreeSet<Position>,
     replays: BTreeMap<(AgentId, IdempotencyKey), Replay>,
 }
@@ -42,6 +44,7 @@ impl Default for World {
             epoch: Epoch(1),
             registry: Registry::default(),
             documents: BTreeMap::new(),
+            bytes: BTreeMap::new(),
             erased: BTreeSet::new(),
             replays: BTreeMap::new(),
         }
@@ -60,7 +63,9 @@ impl World {
         for new in decision.events {
             let position = Position(u64::try_from(self.log.len()).expect("a log fits") + 1);
             let task = self.tasks.get(&new.task);
-            let (sealed, _, _) = new.seal(task.map(|task| &**task), position, now);
+            let (sealed, _, body) = new.seal(task.map(|task| &**task), position, now);
+            let bytes = body.map(|body| body.text().len() as u64);
+            self.bytes.extend(bytes.map(|bytes| (position, bytes)));
             self.apply(sealed);
         }
         decision.outcome
@@ -219,6 +224,7 @@ impl View for World {
 
     fn body(&self, at: Position) -> Option<StoredBody> {
         let sealed = self.log.iter().find(|sealed| sealed.position == at)?;
-        StoredBody::of(sealed, (!self.erased.contains(&at)).then_some(0))
+        let bytes = self.bytes.get(&at).filter(|_| !self.erased.contains(&at));
+        StoredBody::of(sealed, bytes.copied())
     }
 }

@@ -31,8 +31,12 @@ const BEARER_MS: u64 = 30 * 24 * 60 * 60 * 1000;
 const BEARER_MS_MAX: u64 = 366 * 24 * 60 * 60 * 1000;
 /// How long an old key may still count after it was replaced.
 const GRACE_MS_MAX: u64 = 7 * 24 * 60 * 60 * 1000;
+/// How long the first administrator's token counts: long enough to enroll a key with it.
+const ADMINISTRATOR_MS: u64 = 30 * 24 * 60 * 60 * 1000;
 /// The agent that the first administrator's token speaks for.
 const ADMINISTRATOR: &str = "admin";
+/// Stands for whoever asks where nobody is asked who it is.
+const ANYONE: &str = "anyone";
 
 /// A token that is to be issued.
 #[derive(Debug, Clone)]
@@ -42,6 +46,9 @@ pub struct NewToken {
     pub rules: Vec<Rule>,
     pub expires_in_ms: Option<u64>,
 }
+
+/// So many steps of validation cost a thousandth of a request.
+const STEPS_PER_THOUSANDTH: u64 = 100;
 
 /// A token with its text, which is shown this once.
 #[derive(Debug, Clone)]
@@ -76,13 +83,27 @@ impl Engine {
         })
     }
 
+    /// Charges a tenant that has a rate for steps of validation, as if it had made more requests.
+    pub(crate) fn charge(&self, tenant: &str, steps: u64) {
+        if let Ok(tenant) = tenant.parse() {
+            self.rates.charge(&tenant, steps / STEPS_PER_THOUSANDTH);
+        }
+    }
+
+    /// How many pieces of work that need the processor are being done.
+    pub fn working(&self) -> usize {
+        self.pool.working()
+    }
+
     /// Writes into the audit log that somebody known tried what it may not do.
     pub async fn note_denied(&self, caller: &Caller, code: Code, operation: &str) {
-        let Some(agent) = caller.agent() else { return };
+        // Whoever passes work on without what binds it is to be known, also where nobody is asked who
+        // it is.
+        let breaches = [Code::ConstraintDropped, Code::ConstraintAltered, Code::IntentAltered];
+        let nobody = breaches.contains(&code).then(|| ANYONE.parse::<AgentId>().ok()).flatten();
+        let Some(agent) = caller.agent().or(nobody.as_ref()) else { return };
+        // What may not be seen is not there, so looking for it tells as much as being forbidden.
         let telling = [
-            Code::NotPermitted,
-            Code::GrantTooWide,
-            Code::KeyNotShown,
             Code::OtherTenant,
             Code::HandoffNotFound,
             Code::TaskNotFound,
@@ -91,7 +112,9 @@ impl Engine {
             Code::NotTarget,
             Code::NotOwner,
         ];
-        if !telling.contains(&code) || !self.denials.first(agent, code.as_str(), self.now()) {
+        let is_telling =
+            code.status() == 403 || telling.contains(&code) || breaches.contains(&code);
+        if !is_telling || !self.denials.first(agent, code.as_str(), self.now()) {
             return;
         }
         let wish = RegistryWish::NoteDenied {
@@ -124,14 +147,38 @@ impl Engine {
             return Ok(None);
         }
         let agent: AgentId = ADMINISTRATOR.parse().expect("the name keeps to its alphabet");
-        let (text, token) = self.new_token(Purpose::Bearer, &agent, vec![Rule::everything()], None);
-        let rules = vec![Rule::everything()];
-        let wishes = vec![RegistryWish::SetRules { agent, rules }, RegistryWish::IssueToken(token)];
-        self.change(&Caller::Anyone, wishes).await?;
-        Ok(Some(text))
+        Ok(Some(self.make_administrator(agent).await?))
     }
 
-    fn new_token(
+    /// Makes a new token for the first administrator, whatever became of it, and ends the tokens
+    /// that the broker made for it before. For who has the data directory; it is in the log.
+    pub async fn recover_administrator(&self) -> Result<String, Error> {
+        let agent: AgentId = ADMINISTRATOR.parse().expect("the name keeps to its alphabet");
+        let registry = self.registry();
+        let mut wishes = Vec::new();
+        let before = registry.tokens.values().filter(|token| {
+            token.made_by.is_none() && token.agent == agent && token.purpose == Purpose::Bearer
+        });
+        wishes.extend(before.map(|token| RegistryWish::RevokeToken(token.id)));
+        let known = registry.agents.get(&agent);
+        if known.is_some_and(|known| known.standing == Standing::Deregistered) {
+            let standing = Standing::Active;
+            wishes.push(RegistryWish::SetStanding { agent: agent.clone(), standing });
+        }
+        self.change(&Caller::Anyone, wishes).await?;
+        self.make_administrator(agent).await
+    }
+
+    async fn make_administrator(&self, agent: AgentId) -> Result<String, Error> {
+        let rules = vec![Rule::everything()];
+        let ends = Some(ADMINISTRATOR_MS);
+        let (text, token) = self.new_token(Purpose::Bearer, &agent, rules.clone(), ends);
+        let wishes = vec![RegistryWish::SetRules { agent, rules }, RegistryWish::IssueToken(token)];
+        self.change(&Caller::Anyone, wishes).await?;
+        Ok(text)
+    }
+
+    pub(crate) fn new_token(
         &self,
         purpose: Purpose,
         agent: &AgentId,
@@ -243,6 +290,10 @@ impl Desk {
     /// Whether the caller looks after an agent, by its full name. What belongs to others is not
     /// there.
     pub(crate) fn looks_after(&self, agent: &AgentId) -> Result<(), Error> {
+        self.looks_after_by(Permission::Administer, agent)
+    }
+
+    fn looks_after_by(&self, permission: Permission, agent: &AgentId) -> Result<(), Error> {
         let own = self.caller.agent() == Some(agent);
         let tenant = self.caller.tenant();
         let within = agent.tenant() == tenant.as_str() || self.caller.is_operator();
@@ -250,13 +301,13 @@ impl Desk {
             return Err(Refusal::AgentNotFound(agent.clone()).into());
         }
         // A token that takes something away must not get it back by way of its agent.
-        if own && !self.caller.is_whole() {
+        if own && !self.caller.has_full_rights() {
             return Err(denied("a token that is narrower than its agent does not look after it"));
         }
         if own {
             return Ok(());
         }
-        self.caller.must(Permission::Administer, Some(agent.name()))
+        self.caller.must(permission, Some(agent.name()))
     }
 
     fn administered(&self, named: &AgentId) -> Result<AgentId, Error> {
@@ -308,7 +359,12 @@ impl Desk {
         named: &AgentId,
         standing: Standing,
     ) -> Result<Arc<Agent>, Error> {
-        let agent = self.named(named)?;
+        let permission = match standing {
+            Standing::Active | Standing::Draining => Permission::Operate,
+            Standing::Deregistered => Permission::Administer,
+        };
+        let agent = self.caller.agent_named(named);
+        self.looks_after_by(permission, &agent)?;
         let wish = RegistryWish::SetStanding { agent: agent.clone(), standing };
         self.engine.change(&self.caller, vec![wish]).await?;
         self.engine.known_agent(&agent)
@@ -442,12 +498,13 @@ impl Desk {
         Ok(self.engine.security.read())
     }
 
-    /// Whether a caller may know an agent: itself, and those of its tenant that it may read of.
+    /// Whether a caller may know an agent: itself, and those of its tenant that it may read of or
+    /// look after. Who may drain an agent is told how it then stands.
     pub(crate) fn knows(&self, agent: &AgentId) -> bool {
         match &self.caller {
             Caller::Anyone => agent.tenant() == TENANT_DEFAULT,
             Caller::Known(known) => {
-                let allowed = [Permission::Read, Permission::Administer]
+                let allowed = [Permission::Read, Permission::Operate, Permission::Administer]
                     .iter()
                     .any(|permission| self.caller.may(*permission, Some(agent.name())));
                 agent.tenant() == known.tenant.as_str() && (known.agent == *agent || allowed)

@@ -126,7 +126,12 @@ impl Desk {
             Some(handoff) => Some(self.handoff(handoff).await?),
             None => None,
         };
-        let memory = self.memory(id, revision).await?;
+        let id = match &handoff {
+            Some(handoff) => self.meant(handoff, id).await?,
+            None => id.clone(),
+        };
+        let reads_for = handoff.as_ref().map(|handoff| handoff.id);
+        let memory = self.memory_for(&id, revision, reads_for).await?;
         if let Some(handoff) = handoff
             && let Err(error) = self.note_fetch(&handoff, &memory, detail).await
         {
@@ -134,6 +139,23 @@ impl Desk {
             tracing::warn!(handoff = %handoff.id, "a fetch was not counted: {error}");
         }
         Ok(memory)
+    }
+
+    /// What a reader of a handoff means by a name: `m3` is the third item of its envelope.
+    async fn meant(&self, handoff: &Handoff, id: &DocumentId) -> Result<DocumentId, Error> {
+        let number = id.name().strip_prefix('m').and_then(|digits| digits.parse::<usize>().ok());
+        let Some(place) = number.and_then(|number| number.checked_sub(1)) else {
+            return Ok(id.clone());
+        };
+        let envelope = self.engine.envelope_at(handoff.envelope_pos).await?;
+        let named = envelope.as_ref().and_then(|envelope| {
+            let here = &envelope.parts.context;
+            let passed = |id: &str| here.iter().any(|item| item.id == id);
+            let refs = envelope.parts.memory_refs.iter().map(|one| &one.id);
+            let refs = refs.filter(|id| !passed(id));
+            here.iter().map(|item| &item.id).chain(refs).nth(place)?.parse().ok()
+        });
+        Ok(named.unwrap_or_else(|| id.clone()))
     }
 
     /// The memories of which an envelope did not pass all.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use tasuki_core::Timestamp;
 use tasuki_core::identity::{Fault, Presented, Request};
-use tasuki_core::ids::TokenId;
+use tasuki_core::ids::{KeyId, TokenId};
 use tasuki_core::registry::{Purpose, Standing};
 use tasuki_protocol::Code;
 use tasuki_store::{Nonce, Spent};
@@ -30,6 +30,8 @@ pub struct Shown<'r> {
     pub signature: Option<&'r str>,
     /// The value of the `Authorization` header.
     pub authorization: Option<&'r str>,
+    /// The key in the certificate that the client of a TLS connection has shown.
+    pub certificate: Option<KeyId>,
     /// From where it came.
     pub from: &'r str,
 }
@@ -116,6 +118,9 @@ impl Engine {
     /// Finds out who asks.
     pub async fn authenticate(&self, shown: Shown<'_>) -> Result<Caller, Error> {
         let found = match (shown.signature_input, shown.signature, shown.authorization) {
+            (None, None, None) if shown.certificate.is_some() => {
+                self.by_certificate(shown.certificate.expect("it was just seen"))
+            }
             (None, None, None) if self.settings.open => return Ok(Caller::Anyone),
             (None, None, None) => Err(Refusal::new(Code::Unauthenticated)),
             (Some(input), Some(signature), _) => self.by_signature(&shown, input, signature).await,
@@ -159,6 +164,14 @@ impl Engine {
         if agent.standing == Standing::Deregistered {
             return Err(unknown());
         }
+        // Only who signed well learns whether it was meant for us.
+        let meant = match presented.audience() {
+            Some(audience) => self.is_meant(audience).await.map_err(Refusal::by_store)?,
+            None => false,
+        };
+        if !meant {
+            return Err(Refusal::new(Code::SignatureAudience).naming(&named));
+        }
         let nonce = Nonce {
             key: presented.key_id(),
             nonce: presented.nonce().to_owned(),
@@ -171,6 +184,18 @@ impl Engine {
             Spent::Fresh => Ok(Caller::Known(Arc::new(caller))),
             Spent::Replayed => Err(Refusal::new(Code::SignatureReplayed).naming(&named)),
             Spent::BeforeStart => Err(Refusal::new(Code::SignatureTooEarly).naming(&named)),
+        }
+    }
+
+    /// By the key of an agent, which the client showed when the connection was made.
+    fn by_certificate(&self, key: KeyId) -> Result<Caller, Refusal> {
+        let registry = self.registry();
+        let holder = registry.holder_of(key, self.store.clock().now());
+        match holder.filter(|(agent, _)| agent.standing != Standing::Deregistered) {
+            Some((agent, _)) => {
+                Ok(Caller::Known(Arc::new(Known::new(agent, ShownBy::Key(key), None))))
+            }
+            None => Err(Refusal::new(Code::CertificateUnknown).naming(&key.to_string())),
         }
     }
 
@@ -208,8 +233,13 @@ impl Refusal {
         let message = match code {
             Code::Unauthenticated => "the request does not show who it is from",
             Code::SignatureWrong => "the signature is not one of a key that counts here",
+            Code::SignatureAudience => {
+                "the signature does not name this broker: it needs the parameter audience with the id of \
+                 the broker's key, as /healthz shows it"
+            }
             Code::SignatureReplayed => "the request was made before with this very signature",
             Code::SignatureTooEarly => "the signature was made before this broker began",
+            Code::CertificateUnknown => "the certificate's key is none that counts here",
             Code::TokenInvalid => "the token is not known here, ran out, or was revoked",
             _ => "the signature headers do not belong together",
         };

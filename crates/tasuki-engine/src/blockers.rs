@@ -11,6 +11,7 @@ use tasuki_store::{HandoffFilter, Needs};
 
 use crate::desk::Desk;
 use crate::error::Error;
+use crate::requests::Offered;
 
 /// The states in which work is not begun.
 const WAITING: [StateName; 3] =
@@ -20,6 +21,11 @@ const WAITING: [StateName; 3] =
 pub type Waiting = Vec<(Arc<Handoff>, Vec<WaitsFor>)>;
 
 impl Desk {
+    /// What is told of a handoff that was just made.
+    pub(crate) fn offered(&self, handoff: Arc<Handoff>) -> Offered {
+        self.engine.offered(handoff, false)
+    }
+
     /// What a handoff waits for. What is at its end waits for nothing.
     pub async fn waits_for(&self, handoff: &Handoff) -> Result<Vec<WaitsFor>, Error> {
         Ok(match &handoff.state {
@@ -32,7 +38,12 @@ impl Desk {
                     taints: taints.collect(),
                 }]
             }
-            State::Scheduled { due } => match &handoff.contract.after {
+            State::Scheduled { .. } if handoff.on_hold.is_some() => {
+                let sight = self.engine.look(Needs::task(handoff.task_id)).await?;
+                let letter = sight.task(handoff.task_id).and_then(|task| task.tree.on_hold);
+                letter.map(|handoff_id| WaitsFor::Letter { handoff_id }).into_iter().collect()
+            }
+            State::Scheduled { due } => match handoff.waits_for_tasks() {
                 None => vec![WaitsFor::Time { until: *due }],
                 Some(after) => {
                     let needs = Needs::default().and_tasks(after.tasks.iter().copied());
@@ -72,6 +83,9 @@ impl Desk {
     fn claim_or_breaker(&self, handoff: &Handoff) -> WaitsFor {
         let target = handoff.to.clone();
         let registry = self.engine.registry();
+        if let Some(pause) = registry.pause_of(&target, self.now()) {
+            return WaitsFor::Paused { target, until: pause.until };
+        }
         let breaker =
             registry.guards.breakers.get(&target).map(|breaker| breaker.state(self.now()));
         match breaker {

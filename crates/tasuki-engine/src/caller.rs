@@ -6,8 +6,10 @@ use std::sync::Arc;
 use tasuki_core::ids::{Project, TenantId};
 use tasuki_core::registry::Agent;
 pub use tasuki_core::registry::grant::ShownBy;
+use tasuki_core::registry::grant::lacking;
+use tasuki_core::registry::names::is_brokers;
 use tasuki_core::registry::rules::{self, Effect, Permission, Rule, Wish};
-use tasuki_core::{AgentId, Capability, Target};
+use tasuki_core::{AgentId, Capability, Refusal, Target};
 
 use crate::error::{Error, denied};
 
@@ -44,12 +46,18 @@ impl Known {
 
     /// Whether the caller acts with all that its agent has: by a key, or by a token that takes
     /// nothing away.
-    fn is_whole(&self) -> bool {
+    fn has_full_rights(&self) -> bool {
         let takes_nothing = |token: &Vec<Rule>| {
-            let all = token.contains(&Rule::everything());
-            *token == self.rules || (all && token.iter().all(|r| r.effect == Effect::Allow))
+            let mut denials = token.iter().filter(|rule| rule.effect == Effect::Deny);
+            denials.all(|denial| self.rules.contains(denial))
+                && lacking(token, &self.rules).is_none()
         };
         self.token_rules.as_ref().is_none_or(takes_nothing)
+    }
+
+    /// What another token of the same caller may do: just what this one may.
+    pub(crate) fn session_rules(&self) -> Vec<Rule> {
+        self.token_rules.as_ref().unwrap_or(&self.rules).clone()
     }
 
     fn allows(&self, wish: &Wish<'_>) -> bool {
@@ -60,7 +68,7 @@ impl Known {
 }
 
 /// The agent in whose name the broker writes. What it tells must not be anybody else's.
-pub(crate) const BROKER: &str = "broker";
+pub(crate) use tasuki_core::registry::names::BROKER;
 
 impl Caller {
     /// How the caller showed who it is, where it had to.
@@ -95,6 +103,10 @@ impl Caller {
             return Err(denied(format!("{BROKER} is the broker's own name")));
         }
         match self {
+            // Who is known has had its name for longer, or would not have got it.
+            Self::Anyone if is_brokers(named.name()) => {
+                Err(Refusal::NameReserved(named.clone()).into())
+            }
             Self::Anyone if named.tenant() != tasuki_core::ids::TENANT_DEFAULT => {
                 Err(denied(format!("{named} belongs to a tenant; it has to show who it is")))
             }
@@ -157,7 +169,7 @@ impl Caller {
     }
 
     /// Whether it makes a difference to the caller which project something belongs to.
-    pub(crate) fn minds_projects(&self) -> bool {
+    pub(crate) fn is_project_scoped(&self) -> bool {
         let minds = |rules: &[Rule]| {
             rules.iter().any(|rule| !rule.projects.iter().any(|pattern| pattern == "*"))
         };
@@ -208,7 +220,7 @@ impl Caller {
     /// Whether the caller has a permission at all, towards whatever it may be.
     pub(crate) fn must_somewhere(&self, permission: Permission) -> Result<(), Error> {
         let allows = |rules: &[Rule]| {
-            let about = |rule: &Rule| rule.permissions.contains(&permission);
+            let about = |rule: &Rule| rule.names(permission);
             rules.iter().any(|rule| rule.effect == Effect::Allow && about(rule))
         };
         match self {
@@ -241,10 +253,10 @@ impl Caller {
     }
 
     /// Whether the caller may look after itself. A token that was made narrower may not.
-    pub(crate) fn is_whole(&self) -> bool {
+    pub(crate) fn has_full_rights(&self) -> bool {
         match self {
             Self::Anyone => true,
-            Self::Known(known) => known.is_whole(),
+            Self::Known(known) => known.has_full_rights(),
         }
     }
 }

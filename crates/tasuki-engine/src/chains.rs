@@ -292,6 +292,10 @@ impl Engine {
             budget_tokens: handoff.contract.agreement.budget_tokens,
             said,
             ordering_key: handoff.ordering_key.clone(),
+            // It goes on along the same route, and is given the same results.
+            stage: handoff.contract.agreement.stage.clone(),
+            after: handoff.contract.after.clone(),
+            fallbacks: handoff.contract.routing.fallbacks.clone(),
             ..FollowUp::new(to, envelope.payload.clone())
         };
         let origin = BranchOf { task_id: task.id, hop: wish.hop, envelope: handoff.envelope };
@@ -302,7 +306,6 @@ impl Engine {
         let done = self.one(Command::offer(offer).with_key(key)).await?;
         let handoff = done.handoffs.into_iter().next();
         let handoff = handoff.ok_or(Error::Store(tasuki_store::Error::Unknown))?;
-        let listening = self.presence.is_live(&handoff.to, self.now());
-        Ok(Offered { handoff, listening, repeated: done.outcome.repeated })
+        Ok(self.offered(handoff, done.outcome.repeated))
     }
 }

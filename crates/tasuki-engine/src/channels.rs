@@ -67,15 +67,15 @@ pub struct Joined {
 }
 
 impl Engine {
-    async fn tell_many(&self, mut new: Publication) -> Result<Published, Error> {
-        let told = self.try_tell_many(&new).await;
+    async fn publish_or_repeat(&self, mut new: Publication) -> Result<Published, Error> {
+        let told = self.try_publish(&new).await;
         let Err(error) = &told else { return told };
         let Some(key) = keys::formerly(new.message.key.as_ref(), &new, error) else { return told };
         new.message.key = Some(key);
-        self.try_tell_many(&new).await
+        self.try_publish(&new).await
     }
 
-    async fn try_tell_many(&self, new: &Publication) -> Result<Published, Error> {
+    async fn try_publish(&self, new: &Publication) -> Result<Published, Error> {
         let Publication { channel, receivers, message } = new;
         let intent = message.intent.as_deref();
         let intent = intent.ok_or_else(|| invalid("intent", "expected the user's own words"))?;
@@ -95,7 +95,7 @@ impl Engine {
         let key = message.key.clone();
         let coordinator = self.coordinator(&message.from, message.coordinator.as_ref()).await?;
         let task = self.ids.task();
-        let offers = self.tellings(task, message, &receivers, coordinator.as_ref()).await?;
+        let offers = self.offers_for(task, message, &receivers, coordinator.as_ref()).await?;
         let open = OpenTask {
             task,
             intent: Intent::body(intent),
@@ -198,7 +198,7 @@ impl Engine {
     }
 
     /// The offers of something that is told to many: one task for each below the first.
-    pub(crate) async fn tellings(
+    pub(crate) async fn offers_for(
         &self,
         parent: TaskId,
         new: &NewOffer,
@@ -207,6 +207,7 @@ impl Engine {
     ) -> Result<Vec<Offer>, Error> {
         let intent: Arc<str> = new.intent.clone().unwrap_or_default().into();
         let mut offers = Vec::with_capacity(receivers.len());
+        let project = self.rules_of(new.from.tenant(), new.project.as_ref()).await?;
         for receiver in receivers {
             let task = OfferTask::New {
                 task: TaskId(derived(parent, receiver, "task")),
@@ -233,6 +234,7 @@ impl Engine {
                 left: None,
                 limit: None,
                 taints: Vec::new(),
+                project: project.clone(),
             };
             let to = Target::Agent(receiver.clone());
             let hop = FollowUp { to, control: Control::Awaited, ..new.hop.clone() };
@@ -296,7 +298,8 @@ impl Desk {
         let key = keys::of(&new, Some(&channel.to_string()));
         let mut publication = asked::publication(channel, new, self.terms());
         publication.message.key = key;
-        self.engine.tell_many(publication).await
+        publication.message.hop.instructs = self.instructs_all();
+        self.engine.publish_or_repeat(publication).await
     }
 
     pub async fn subscribe(

@@ -20,12 +20,17 @@ use tasuki_core::{AgentId, Body, Capability, Handoff, Target, Terms};
 use crate::directory::{Listed, Listing};
 use crate::engine::Engine;
 use crate::error::{Error, invalid};
+use crate::pool::Busy;
 use crate::requests::FollowUp;
+use crate::schemas::{Held, Schemas};
 
 /// The majors of the envelope that this broker gives where the sender names none.
 const MAJORS: &[u32] = version::MAJORS;
 /// From how many attempts on an agent's lateness is held against its word.
 const LATE_TRIES_MIN: u64 = route::SLA_TRIES_MIN as u64;
+
+/// After how long a tenant that has too much waiting may try again.
+const BUSY_MS: u64 = 1000;
 
 /// How a receiver is chosen.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -70,12 +75,13 @@ impl Engine {
             majors: hop.majors.clone(),
             budget_tokens: hop.budget_tokens,
             stage: hop.stage.clone(),
+            has_gaps: false,
         };
         let mut routing =
             Routing { fallbacks: hop.fallbacks.clone(), diverted_from: None, routed: None };
         let mut to = hop.to.clone();
         if let (Target::Capability(capability), Some(wish)) = (&hop.to, &hop.route) {
-            let able = self.accepting(&listing, capability, &hop.payload).await?;
+            let able = self.accepting(from, &listing, capability, &hop.payload).await?;
             let able: Vec<_> = able.into_iter().filter(|one| one.agent.id != *from).collect();
             let candidates = self.candidates(capability, &able).await?;
             let turn = self.turn.fetch_add(1, Ordering::Relaxed);
@@ -87,7 +93,7 @@ impl Engine {
         }
         let mut terms = hop.terms.unwrap_or(self.settings.terms);
         if let Some(capability) = &capability {
-            let entry = self.entry(&listing, &to, capability, &hop.payload).await?;
+            let entry = self.entry(from, &listing, &to, capability, &hop.payload).await?;
             if let Some((listed, entry)) = &entry {
                 if hop.terms.is_none()
                     && let Some(timeout) = entry.timeout_seconds
@@ -100,8 +106,7 @@ impl Engine {
         if let Some(expected) = &parts.expected_output {
             agreement.expected_output = Some(expected.hash());
             if let Some(schema) = &expected.schema {
-                let compiled = self.pool.run(|| self.schemas.compile(schema)).await;
-                compiled.map_err(|problem| invalid("output_schema", problem))?;
+                self.compiles(from.tenant(), "output_schema", schema).await?;
                 agreement.output_schema = Some(Body::of(schema).hash);
             }
         }
@@ -152,6 +157,7 @@ impl Engine {
     /// the sender hears why.
     async fn accepting(
         &self,
+        from: &AgentId,
         listing: &Listing,
         capability: &Capability,
         payload: &Payload,
@@ -161,7 +167,7 @@ impl Engine {
         for listed in listing.able(capability) {
             let schema = listed.entry(capability).and_then(|entry| entry.input_schema.as_ref());
             let faults = match schema {
-                Some(schema) => self.faults(schema, payload).await,
+                Some(schema) => self.faults(from.tenant(), schema, payload).await?,
                 None => Vec::new(),
             };
             if faults.is_empty() {
@@ -181,13 +187,14 @@ impl Engine {
     /// The one whose terms count: the receiver, or, where anybody may claim, somebody who can.
     async fn entry<'l>(
         &self,
+        from: &AgentId,
         listing: &'l Listing,
         to: &Target,
         capability: &Capability,
         payload: &Payload,
     ) -> Result<Option<(&'l Listed, &'l CapabilityEntry)>, Error> {
         let Target::Agent(agent) = to else {
-            self.accepting(listing, capability, payload).await?;
+            self.accepting(from, listing, capability, payload).await?;
             return Ok(None);
         };
         let Some(listed) = listing.agents.get(agent) else { return Ok(None) };
@@ -196,7 +203,7 @@ impl Engine {
             return Err(invalid("capability", problem));
         };
         let faults = match &entry.input_schema {
-            Some(schema) => self.faults(schema, payload).await,
+            Some(schema) => self.faults(from.tenant(), schema, payload).await?,
             None => Vec::new(),
         };
         if !faults.is_empty() {
@@ -214,6 +221,7 @@ impl Engine {
         let agents: Vec<_> = able.iter().map(|listed| listed.agent.id.clone()).collect();
         let targets: Vec<_> = agents.iter().cloned().map(Target::Agent).collect();
         let waiting = self.store.waiting(targets.clone()).await?;
+        let registry = self.registry();
         let records = self.records.lock().expect("no holder of this lock panics");
         let candidates =
             able.iter().zip(targets).zip(waiting).map(|((listed, target), waiting)| {
@@ -224,7 +232,8 @@ impl Engine {
                 Candidate {
                     agent: id.clone(),
                     live: self.presence.is_live(&target, now),
-                    draining: listed.agent.standing != Standing::Active,
+                    draining: listed.agent.standing != Standing::Active
+                        || registry.pause_of(&target, now).is_some(),
                     load: waiting + records.holding(id),
                     concurrency: listed.manifest.concurrency,
                     observed: track.map(|track| {
@@ -250,9 +259,11 @@ impl Engine {
     ) -> Result<Vec<String>, Error> {
         let mut verified = Vec::new();
         let payload = result.payload;
+        let tenant = handoff.state.claim().map_or(handoff.from.tenant(), |it| it.agent.tenant());
         if let Some(expected) = agreed_output(handoff, envelope)? {
             if let Some(schema) = &expected.schema {
-                self.fits("the output schema of the offer", schema, payload).await?;
+                let what = "the output schema of the offer";
+                self.fits(tenant, what, schema, payload).await?;
             }
             let faults = expected.faults(payload, result.criteria, result.done);
             if !faults.is_empty() {
@@ -266,19 +277,68 @@ impl Engine {
         let listing = self.listing().await?;
         let entry = listing.agents.get(&claim.agent).and_then(|listed| listed.entry(capability));
         if let Some(schema) = entry.and_then(|entry| entry.output_schema.as_ref()) {
-            self.fits(&format!("the output schema of {}", claim.agent), schema, payload).await?;
+            let what = format!("the output schema of {}", claim.agent);
+            self.fits(tenant, &what, schema, payload).await?;
             verified.push("output_schema".to_owned());
         }
         Ok(verified)
     }
 
     /// Everything that keeps a payload from fitting a schema, worked out where nobody waits for it.
-    async fn faults(&self, schema: &Value, payload: &Payload) -> Vec<Fault> {
-        self.pool.run(|| self.schemas.faults(schema, payload)).await
+    async fn faults(
+        &self,
+        tenant: &str,
+        schema: &Value,
+        payload: &Payload,
+    ) -> Result<Vec<Fault>, Error> {
+        let (schema, payload) = (schema.clone(), payload.clone());
+        self.worked_out(tenant, move |schemas| schemas.hold_payload(&schema, &payload)).await
     }
 
-    async fn fits(&self, what: &str, schema: &Value, payload: &Payload) -> Result<(), Error> {
-        let faults = self.faults(schema, payload).await;
+    /// The same for any value.
+    pub(crate) async fn value_faults(
+        &self,
+        tenant: &str,
+        schema: &Value,
+        value: &Value,
+    ) -> Result<Vec<Fault>, Error> {
+        let (schema, value) = (schema.clone(), value.clone());
+        self.worked_out(tenant, move |schemas| schemas.hold(&schema, &value)).await
+    }
+
+    async fn worked_out(
+        &self,
+        tenant: &str,
+        work: impl FnOnce(&Schemas) -> Held + Send + 'static,
+    ) -> Result<Vec<Fault>, Error> {
+        let schemas = self.schemas.clone();
+        let held = self.pool.run_for(tenant, move || work(&schemas)).await;
+        let Held { faults, steps } = held.map_err(|busy| too_much(tenant, &busy))?;
+        self.charge(tenant, steps);
+        Ok(faults)
+    }
+
+    /// Whether a schema can be compiled and held against values.
+    pub(crate) async fn compiles(
+        &self,
+        tenant: &str,
+        field: &'static str,
+        schema: &Value,
+    ) -> Result<(), Error> {
+        let (schemas, schema) = (self.schemas.clone(), schema.clone());
+        let compiled = self.pool.run_for(tenant, move || schemas.compile(&schema).map(drop)).await;
+        let compiled = compiled.map_err(|busy| too_much(tenant, &busy))?;
+        compiled.map_err(|problem| invalid(field, problem))
+    }
+
+    async fn fits(
+        &self,
+        tenant: &str,
+        what: &str,
+        schema: &Value,
+        payload: &Payload,
+    ) -> Result<(), Error> {
+        let faults = self.faults(tenant, schema, payload).await?;
         if faults.is_empty() {
             return Ok(());
         }
@@ -299,6 +359,11 @@ impl Engine {
         let none = || invalid("majors", format!("are {accepted:?}, served are {MAJORS:?}"));
         version::serve(&accepted).ok_or_else(none)
     }
+}
+
+fn too_much(tenant: &str, _: &Busy) -> Error {
+    let message = format!("tenant {tenant} has too many schemas waiting to be checked");
+    Error::Quota { message, retry_after_ms: BUSY_MS }
 }
 
 /// What somebody says its result is.
@@ -326,7 +391,7 @@ fn agreed_output<'e>(
     }
 }
 
-fn asked(handoff: &Handoff) -> Option<&Capability> {
+pub(crate) fn asked(handoff: &Handoff) -> Option<&Capability> {
     match (&handoff.contract.agreement.capability, &handoff.to) {
         (Some(capability), _) | (None, Target::Capability(capability)) => Some(capability),
         (None, Target::Agent(_)) => None,

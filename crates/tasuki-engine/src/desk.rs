@@ -3,7 +3,10 @@
 //! must be allowed to do, resolves the names in the request within the caller's tenant, and makes
 //! one call. What a caller may not see is not there: see [`seeing`].
 
+mod advice;
 mod seeing;
+mod sessions;
+mod work;
 
 use std::sync::Arc;
 
@@ -77,8 +80,7 @@ impl Desk {
     /// The key with which the broker signs what it delivers.
     #[must_use]
     pub fn broker_key(&self) -> Option<PublicKey> {
-        let settings = &self.engine.settings;
-        settings.signer.as_ref().map(|signer| signer.public()).or(settings.key)
+        self.engine.broker_key()
     }
 
     /// The terms that hold where an offer names none.
@@ -95,7 +97,7 @@ impl Desk {
     pub async fn open_task(&self, new: OpenTask) -> Result<(Arc<Task>, bool), Error> {
         let from_agent = self.caller.speaks_for(&new.from_agent)?;
         let project = match new.parent_task_id {
-            Some(parent) if self.caller.minds_projects() => {
+            Some(parent) if self.caller.is_project_scoped() => {
                 self.engine.project_below(parent, &from_agent, new.project.clone()).await?
             }
             _ => new.project.clone(),
@@ -141,6 +143,17 @@ impl Desk {
         Ok(FollowUp { to, capability, fallbacks, approvers, ..hop })
     }
 
+    /// Whether the caller may say something to a target that is more than an agent's data.
+    fn instructs(&self, to: &tasuki_core::Target, project: Option<&Project>) -> bool {
+        let may = |permission| self.caller.may_to(permission, to.name(), project);
+        may(Permission::Operate) || may(Permission::Administer)
+    }
+
+    /// The same towards many, of whom not all are known yet.
+    pub(crate) fn instructs_all(&self) -> bool {
+        self.caller.may_all(Permission::Operate) || self.caller.may_all(Permission::Administer)
+    }
+
     pub(crate) fn coordinator(&self, named: Coordinator) -> Coordinator {
         match named {
             Coordinator::Agent(agent) => Coordinator::Agent(self.caller.agent_named(&agent)),
@@ -157,15 +170,18 @@ impl Desk {
         };
         let coordinator = new.coordinator.clone().map(|it| self.coordinator(it));
         let hop = self.hop(new.hop, project)?;
+        let instructs = self.instructs(&hop.to, project);
         let new = Offer { from_agent, coordinator, hop, ..new };
         let key = keys::of(&new, None);
-        Ok(NewOffer { key, ..asked::offer(new, self.terms()) })
+        let mut offer = NewOffer { key, ..asked::offer(new, self.terms()) };
+        offer.hop.instructs = instructs;
+        Ok(offer)
     }
 
     /// The project of a task in sight, where it makes a difference to the caller. What belongs to
     /// another tenant is not there.
     fn project_in<'s>(&self, sight: &'s Sight, id: TaskId) -> Option<&'s Project> {
-        if !self.caller.minds_projects() {
+        if !self.caller.is_project_scoped() {
             return None;
         }
         let tenant = self.caller.tenant();
@@ -182,7 +198,8 @@ impl Desk {
     pub async fn offer(&self, new: Offer) -> Result<Offered, Error> {
         let sight = self.engine.look_for(new.task_id).await?;
         let new = self.offer_of(&sight, new)?;
-        self.engine.offer_in(sight, new).await
+        let offered = self.engine.offer_in(sight, new.clone()).await?;
+        Ok(self.advised(&new, offered).await)
     }
 
     /// Offers work that must be claimed within some time, unless its terms say otherwise.
@@ -192,7 +209,8 @@ impl Desk {
         let terms = new.hop.terms.unwrap_or(self.terms());
         let ack_ms = terms.ack_ms.or(Some(patience_ms.max(LEASE_MS_MIN)));
         new.hop.terms = Some(Terms { ack_ms, ..terms });
-        self.engine.offer_in(sight, new).await
+        let offered = self.engine.offer_in(sight, new.clone()).await?;
+        Ok(self.advised(&new, offered).await)
     }
 
     /// Offers many, each on its own.
@@ -239,21 +257,31 @@ impl Desk {
         self.engine.peek(Peek { agent, capabilities, ..wish }).await
     }
 
-    /// What an agent can do: what it says now, and what its manifest says, as far as it has leave.
+    /// What an agent can do: what it says now, and what its manifest says, as far as it has leave. Who
+    /// is known says nothing now that its manifest does not say to everybody.
     async fn declared_too(
         &self,
         agent: &AgentId,
         mut said: Vec<tasuki_core::Capability>,
     ) -> Result<Vec<tasuki_core::Capability>, Error> {
         let registry = self.engine.registry();
-        if registry.agents.get(agent).is_none_or(|known| known.manifest.is_none()) {
-            return Ok(said);
-        }
-        let listing = self.engine.listing().await?;
-        let Some(listed) = listing.agents.get(agent) else { return Ok(said) };
+        let known = registry.agents.get(agent);
+        let listing = match known.and_then(|known| known.manifest.as_ref()) {
+            Some(_) => self.engine.listing().await?,
+            None => Arc::default(),
+        };
+        let entries = listing.agents.get(agent).map(|listed| &*listed.manifest.capabilities);
         let tenant = agent.tenant().parse().unwrap_or_default();
-        for entry in &listed.manifest.capabilities {
-            let declared = entry.name.seen_from(&tenant);
+        let declared: Vec<_> =
+            entries.into_iter().flatten().map(|entry| entry.name.seen_from(&tenant)).collect();
+        // Where nobody is asked who it is, anybody could publish any manifest.
+        if !self.engine.settings.open
+            && let Some(capability) = said.iter().find(|able| !declared.contains(able))
+        {
+            let (agent, capability) = (agent.clone(), capability.clone());
+            return Err(Error::Undeclared { agent, capability });
+        }
+        for declared in declared {
             let allowed = self.caller.may(Permission::Claim, Some(declared.name()));
             if allowed && !said.contains(&declared) {
                 said.push(declared);
@@ -339,7 +367,11 @@ impl Desk {
         let follow_ups = follow_ups.collect::<Result<_, _>>()?;
         let by = self.holder(asked.signed.clone());
         let asked = Complete { follow_ups, ..asked };
-        Ok(CompleteRequest { by, ..asked::complete(id, asked, self.terms()) })
+        let mut complete = CompleteRequest { by, ..asked::complete(id, asked, self.terms()) };
+        for hop in &mut complete.follow_ups {
+            hop.instructs = self.instructs(&hop.to, project);
+        }
+        Ok(complete)
     }
 
     /// Completes handoffs, each on its own. All of them are looked at once.
@@ -380,6 +412,7 @@ impl Desk {
 
     pub async fn counter(&self, wish: CounterRequest) -> Result<Arc<Handoff>, Error> {
         let (agent, capabilities) = self.seeker(&wish.agent, &wish.capabilities)?;
+        let capabilities = self.declared_too(&agent, capabilities).await?;
         self.engine.counter(CounterRequest { agent, capabilities, ..wish }).await
     }
 
@@ -473,17 +506,24 @@ impl Desk {
             let handoff = handoff_in(&sight, id)?;
             // Whoever was named for it may do what it was named for, and nothing else.
             let task = sight.task_of(handoff);
+            let coordinates = task.is_some_and(|task| task.coordinator.as_ref() == Some(&by));
             let named = match permission {
-                Permission::Approve => handoff.contract.approvers.contains(&by),
-                Permission::Redrive => {
-                    task.is_some_and(|task| task.coordinator.as_ref() == Some(&by))
+                // Where approvers were named, it is them and nobody else who happens to coordinate;
+                // and nobody releases what it sends or receives itself.
+                Permission::Approve if handoff.contract.approvers.is_empty() => {
+                    let receives =
+                        matches!(&handoff.to, tasuki_core::Target::Agent(to) if *to == by);
+                    coordinates && handoff.from != by && !receives
                 }
+                Permission::Approve => handoff.contract.approvers.contains(&by),
+                Permission::Redrive => coordinates,
                 Permission::Send
                 | Permission::Claim
                 | Permission::Complete
                 | Permission::Read
                 | Permission::WriteMemory
                 | Permission::WriteSharedContext
+                | Permission::Operate
                 | Permission::Administer => false,
             };
             let allowed = named || self.caller.may(permission, Some(handoff.to.name()));

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tasuki_core::manifest::{Manifest, fits};
 use tasuki_core::observe::Track;
+use tasuki_core::registry::rules::Permission;
 use tasuki_core::registry::{Agent, Standing};
 use tasuki_core::{AgentId, Body, Capability, Refusal, Target, Timestamp};
 
@@ -42,9 +43,27 @@ pub struct SeenAgent {
 impl Desk {
     /// Shows an agent of the caller's tenant.
     pub async fn agent(&self, named: &AgentId) -> Result<SeenAgent, Error> {
+        self.agent_if(named, |id| self.knows(id) || self.caller.is_operator()).await
+    }
+
+    /// An agent that the caller may know, or may send to: whoever hands it work has to know what it
+    /// takes, and need not see what others hand it.
+    pub async fn reachable(&self, named: &AgentId) -> Result<SeenAgent, Error> {
+        let sends = |id: &AgentId| {
+            id.tenant() == self.caller.tenant().as_str()
+                && self.caller.may(Permission::Send, Some(id.name()))
+        };
+        self.agent_if(named, |id| self.knows(id) || sends(id)).await
+    }
+
+    async fn agent_if(
+        &self,
+        named: &AgentId,
+        may: impl Fn(&AgentId) -> bool,
+    ) -> Result<SeenAgent, Error> {
         let id = self.caller.agent_named(named);
         let agent = self.engine.registry().agents.get(&id).cloned();
-        let agent = agent.filter(|_| self.knows(&id) || self.caller.is_operator());
+        let agent = agent.filter(|_| may(&id));
         let agent = agent.ok_or(Refusal::AgentNotFound(id))?;
         self.engine.observed().await;
         let Some(published) = &agent.manifest else { return Ok(self.seen(agent, None)) };

@@ -21,15 +21,16 @@ use tasuki_core::report::{Intent, Note, TaskResult};
 use tasuki_core::secrets;
 use tasuki_core::terms::{LEASE_MS_MAX, LEASE_MS_MIN};
 use tasuki_core::{
-    AgentId, Handoff, HandoffId, Position, Refusal, Target, Task, TaskId, TaskState, Terms,
-    Timestamp,
+    AgentId, Capability, Handoff, HandoffId, Position, Refusal, Target, Task, TaskId, TaskState,
+    Terms, Timestamp,
 };
 use tasuki_protocol::Below;
-use tasuki_store::{Done, Failure, Needs, Reply, Store, TaskFilter, Until};
+use tasuki_store::{Done, Failure, Needs, PAGE_MAX, Reply, Store, TaskFilter, Until};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use crate::assemble::Ready;
+use crate::alerting::{Messenger, Webhooks};
+use crate::audience::Others;
 use crate::authenticate::SecurityLog;
 use crate::directory::Directory;
 use crate::error::{Error, invalid};
@@ -37,16 +38,19 @@ use crate::fair::Fair;
 use crate::folds::Fold;
 use crate::folds::epochs::Turning;
 use crate::folds::follower::Follower;
+use crate::folds::metering::{Metering, Watched};
 use crate::folds::observer::Observer;
 use crate::folds::presence::{Presence, Sharing};
 use crate::folds::waiters::Waiters;
 use crate::folds::waking::Waking;
 use crate::ids::IdSource;
+use crate::instruments::Instruments;
 use crate::keys;
 use crate::offer::in_project;
 use crate::pipelines::Declared;
 use crate::pool::Pool;
 use crate::rates::{Denials, Rates};
+use crate::ready::Ready;
 use crate::requests::{
     ClaimOneRequest, ClaimRequest, CounterRequest, Granted, NewTask, PeekRequest,
 };
@@ -83,6 +87,20 @@ pub struct Settings {
     pub guard: Guard,
     /// What receivers want to see, by their role.
     pub profiles: Arc<Profiles>,
+    /// Where notices of alerts go.
+    pub webhooks: Webhooks,
+    /// What is done about envelopes that decide against the log of their project.
+    pub project_decisions: ProjectDecisions,
+}
+
+/// What is done about an envelope that decides otherwise than its project has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ProjectDecisions {
+    /// It is refused.
+    #[default]
+    Bind,
+    /// Its sender is told.
+    Tell,
 }
 
 impl Default for Settings {
@@ -101,6 +119,8 @@ impl Default for Settings {
             key: None,
             guard: Guard::default(),
             profiles: Arc::new(Profiles::standard().clone()),
+            project_decisions: ProjectDecisions::default(),
+            webhooks: Webhooks::default(),
         }
     }
 }
@@ -126,10 +146,17 @@ pub struct Engine {
     pub(crate) rates: Rates,
     fair: Arc<Fair>,
     pub(crate) denials: Denials,
+    pub(crate) others: Others,
     pub(crate) directory: Directory,
-    pub(crate) schemas: Schemas,
+    pub(crate) schemas: Arc<Schemas>,
     pub(crate) presence: Arc<Presence>,
     pub(crate) records: Arc<Mutex<Records>>,
+    /// What is measured of the work, and the alerts that follow from it.
+    pub(crate) watched: Arc<Watched>,
+    /// What is measured of this broker.
+    pub(crate) instruments: Arc<Instruments>,
+    /// Sends notices, once that was begun.
+    pub(crate) messenger: OnceLock<Arc<dyn Messenger>>,
     pub(crate) ready: Ready,
     pub(crate) pool: Pool,
     pub(crate) envelopes: Envelopes,
@@ -138,7 +165,7 @@ pub struct Engine {
     /// Pipelines that are declared, by name and version.
     pub(crate) pipelines: Declared,
     /// The sweeper and the folds, which hold the store and would never end by themselves.
-    workers: [AbortHandle; 3],
+    workers: [AbortHandle; 4],
     /// Reacts to what was committed with commands of its own.
     follower: OnceLock<AbortHandle>,
 }
@@ -164,6 +191,9 @@ impl Engine {
         let turning = Turning::new(store.clone(), tell_epochs);
         let waking = Waking { store: store.clone(), waiters: waiters.clone(), head: tell_head };
         let sharing = Sharing::new(store.clone(), presence.clone());
+        let watched = Arc::<Watched>::default();
+        let instruments = Arc::new(Instruments::new(store.clock().now().0));
+        let metering = Metering::new(store.clone(), watched.clone(), instruments.clone());
         // What is known comes before the wake-ups, so that whoever is woken finds it.
         let reacting: Vec<Box<dyn Fold>> =
             vec![Box::new(turning), Box::new(observer), Box::new(waking)];
@@ -179,6 +209,8 @@ impl Engine {
                 watch.spawn("sweeper", Until::Closed, sweeping).abort_handle()
             },
             fold("sharing of presence", vec![Box::new(sharing)]),
+            // By itself: it may have much to catch up with, and nobody is to wait for that.
+            fold("metering", vec![Box::new(metering)]),
         ];
         let closing = watch::Sender::new(false);
         let news = store.subscribe();
@@ -194,10 +226,14 @@ impl Engine {
             rates: Rates::default(),
             fair: Arc::default(),
             denials: Denials::default(),
+            others: Others::default(),
             directory,
-            schemas: Schemas::default(),
+            schemas: Arc::default(),
             presence,
             records,
+            watched,
+            instruments,
+            messenger: OnceLock::new(),
             ready: Ready::default(),
             pool: Pool::default(),
             envelopes: Envelopes::default(),
@@ -367,8 +403,14 @@ impl Engine {
         let major = self.major_for(&wish.agent, &wish.majors).await?;
         let seeker = Seeker { agent: wish.agent, capabilities: wish.capabilities };
         let command = || {
+            // The decision leaves out what is paused; looking for less keeps that out of the way.
+            let (registry, now) = (self.registry(), self.now());
+            let open = |it: &&Capability| {
+                registry.pause_of(&Target::Capability((*it).clone()), now).is_none()
+            };
+            let capabilities = seeker.capabilities.iter().filter(open).cloned().collect();
             Command::claim(commands::Claim {
-                seeker: seeker.clone(),
+                seeker: Seeker { agent: seeker.agent.clone(), capabilities },
                 claim_ids: (0..max).map(|_| self.ids.claim()).collect(),
                 lease_ms: wish.lease_ms,
                 request_id: wish.request_id.clone(),
@@ -554,7 +596,9 @@ impl Engine {
         expires_in_ms: Option<u64>,
     ) -> Result<Arc<Handoff>, Error> {
         let new = self.ids.handoff();
-        let redrive = commands::Redrive { handoff: id, new, to, expires_in_ms };
+        let letter = self.handoff(id).await?;
+        let above = self.task(letter.task_id).await?.above().to_vec();
+        let redrive = commands::Redrive { handoff: id, new, to, expires_in_ms, above };
         let sent = self.one_handoff(Command::by(by, redrive)).await?;
         self.settle_tree(sent.task_id).await;
         Ok(sent)
@@ -569,18 +613,42 @@ impl Engine {
         metadata: Object,
         below: Below,
     ) -> Result<Arc<Task>, Error> {
-        self.check_payload(&payload)?;
         let letter = self.look(Needs::task(id)).await?.task(id).and_then(|task| task.last);
         let open_below = match below {
             Below::LetGo => None,
-            Below::Refuse => self.open_below(id).await?,
+            Below::Refuse => self.open_anywhere_below(id).await?,
         };
         let result = Body::of(&TaskResult { task_id: id, payload, metadata });
         let complete = commands::CompleteTask { task: id, result, letter, open_below };
-        Ok(self.one_task(Command::by(by, complete)).await?.0)
+        let completed = self.one_task(Command::by(by, complete)).await?.0;
+        // What a dead letter of it kept back goes on by itself.
+        self.settle_tree(id).await;
+        Ok(completed)
     }
 
-    /// A task below one that is not at its end, if there is one.
+    /// A task anywhere below one that is not at its end, if there is one.
+    async fn open_anywhere_below(&self, id: TaskId) -> Result<Option<TaskId>, Error> {
+        let mut left = vec![id];
+        while let Some(of) = left.pop() {
+            if let Some(open) = self.open_below(of).await? {
+                return Ok(Some(open));
+            }
+            let state = Some(TaskState::Completed);
+            let mut filter =
+                TaskFilter { parent: Some(of), state, max: PAGE_MAX, ..TaskFilter::default() };
+            loop {
+                let page = self.store.list_tasks(filter.clone()).await?;
+                left.extend(page.iter().map(|task| task.id));
+                match page.last() {
+                    Some(last) if page.len() == PAGE_MAX => filter.before = Some(last.id),
+                    Some(_) | None => break,
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// A task right below one that is not at its end, if there is one.
     pub(crate) async fn open_below(&self, id: TaskId) -> Result<Option<TaskId>, Error> {
         for state in [TaskState::Open, TaskState::DeadLettered] {
             let state = Some(state);

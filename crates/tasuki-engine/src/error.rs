@@ -4,7 +4,7 @@
 use tasuki_core::envelope::Fault;
 use tasuki_core::envelope::inherit::Breach;
 use tasuki_core::handoff::AttemptEnd;
-use tasuki_core::{Cursor, Refusal};
+use tasuki_core::{AgentId, Capability, Cursor, Refusal};
 use tasuki_protocol::Code;
 use tasuki_store as store;
 
@@ -49,6 +49,9 @@ pub enum Error {
     /// The caller may not do that.
     #[error("{0}")]
     Denied(String),
+    /// The agent does not say that it can do that.
+    #[error("the manifest of {agent} does not name the capability {capability}")]
+    Undeclared { agent: AgentId, capability: Capability },
     /// The tenant has used up what it may use.
     #[error("{message}")]
     Quota { message: String, retry_after_ms: u64 },

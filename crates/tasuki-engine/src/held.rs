@@ -13,6 +13,7 @@ use tasuki_core::envelope::said::TextOr;
 use tasuki_core::envelope::{Action, Envelope, ExpectedOutput, Fault, read_back};
 use tasuki_core::handoff::Claim;
 use tasuki_core::identity::statement;
+use tasuki_core::join::Member;
 use tasuki_core::registry::Signed;
 use tasuki_core::report::{FailureReport, ResultReport};
 use tasuki_core::{AgentId, Handoff, HandoffId, Hash, Refusal, State, Task};
@@ -273,7 +274,6 @@ impl Engine {
             criteria: &request.criteria,
             done: request.action == Action::Completed,
         };
-        self.check_payload(&request.payload)?;
         let handoff = held_in(sight, id, by)?;
         let agreement = &handoff.contract.agreement;
         // What was agreed is in the envelope, and what follows is built on it.
@@ -283,12 +283,19 @@ impl Engine {
         };
         let verified = self.check_result(handoff, envelope.as_deref(), told).await?;
         let used = used_by(task_in(sight, handoff.task_id)?, request.usage.as_ref())?;
+        let came = came_with(handoff, envelope.as_deref());
+        if let Some(unknown) = request.resolved_gaps.iter().find(|gap| !came.contains(gap)) {
+            let problem = format!("{unknown:?} is none of the gaps that came with this work");
+            return Err(invalid("resolved_gaps", problem));
+        }
+        let lacks = Lacks { gaps: &request.gaps, resolved: &request.resolved_gaps };
+        let gaps = lacks.with(came);
         let from = Ending { handoff, task: task_in(sight, handoff.task_id)?, envelope };
         let (follow_ups, successors) = if request.follow_ups.is_empty() {
             let (action, payload) = (request.action, &request.payload);
-            self.next_stages(from, action, payload, &request.gaps).await?
+            self.next_stages(from, action, payload, lacks).await?
         } else {
-            let hops = with_gaps(request.follow_ups, &request.gaps);
+            let hops = with_gaps(request.follow_ups, lacks);
             (self.onward(from).await?.follow_ups(self, hops).await?, Successors::Named)
         };
         let checked =
@@ -300,7 +307,8 @@ impl Engine {
             metadata: request.metadata,
             verified,
             declared: request.criteria,
-            gaps: request.gaps,
+            said_gaps: (gaps != request.gaps).then(|| request.gaps.clone()),
+            gaps,
             usage: request.usage,
         });
         let act = Act::Complete { result, follow_ups, checked };
@@ -413,14 +421,56 @@ fn held_in<'s>(
     Err(Refusal::HandoffNotFound(id).into())
 }
 
-/// What somebody had to work without is missing for those who build on it, until it is there.
-fn with_gaps(hops: Vec<FollowUp>, gaps: &[String]) -> Vec<FollowUp> {
-    let mut hops = hops;
-    for hop in &mut hops {
+/// What a holder says about what is missing.
+#[derive(Clone, Copy)]
+pub(crate) struct Lacks<'r> {
+    pub(crate) gaps: &'r [String],
+    /// What came with the work as missing, and is there now.
+    pub(crate) resolved: &'r [String],
+}
+
+impl Lacks<'_> {
+    /// Everything that a result was made without: what its maker names, and what came with the work and
+    /// is still missing.
+    fn with(self, came: Vec<String>) -> Vec<String> {
+        let mut gaps = self.gaps.to_vec();
+        let open = came.into_iter().filter(|gap| !self.resolved.contains(gap));
+        for gap in open {
+            if !gaps.contains(&gap) {
+                gaps.push(gap);
+            }
+        }
+        gaps
+    }
+
+    /// What somebody had to work without is missing for those who build on it, until it is there.
+    pub(crate) fn pass_on(self, hop: &mut FollowUp) {
+        for gap in self.resolved {
+            if !hop.said.resolved_gaps.contains(gap) {
+                hop.said.resolved_gaps.push(gap.clone());
+            }
+        }
         let resolved = &hop.said.resolved_gaps;
-        let open = gaps.iter().filter(|gap| !resolved.contains(gap));
+        let open = self.gaps.iter().filter(|gap| !resolved.contains(gap));
         let open: Vec<_> = open.cloned().map(TextOr::Text).collect();
         hop.said.gaps.extend(open);
     }
+}
+
+/// The gaps that came with a handoff: those of its envelope, and those of what it waited for.
+fn came_with(handoff: &Handoff, envelope: Option<&Envelope>) -> Vec<String> {
+    let carried = envelope.into_iter().flat_map(|envelope| &envelope.parts.gaps);
+    let mut came: Vec<_> = carried.map(|gap| gap.reference.clone()).collect();
+    for (reference, _) in handoff.joined().iter().filter_map(Member::gap) {
+        if !came.contains(&reference) {
+            came.push(reference);
+        }
+    }
+    came
+}
+
+fn with_gaps(hops: Vec<FollowUp>, lacks: Lacks<'_>) -> Vec<FollowUp> {
+    let mut hops = hops;
+    hops.iter_mut().for_each(|hop| lacks.pass_on(hop));
     hops
 }

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use tasuki_core::identity::{PublicKey, Signature};
 use tasuki_protocol::Code;
 
 use crate::authenticate::Shown;
@@ -11,7 +12,8 @@ use crate::caller::Caller;
 use crate::desk::Desk;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::operations::Kind;
+use crate::instruments::Ended;
+use crate::operations::{Entry, Kind};
 
 #[derive(Clone)]
 pub struct Lobby {
@@ -37,6 +39,26 @@ impl Lobby {
         if kind == Kind::Finishes { Ok(()) } else { admitted }
     }
 
+    /// Whether this is somebody known who looks after the whole broker.
+    #[must_use]
+    pub fn looks_after_all(&self, caller: &Caller) -> bool {
+        caller.agent().is_some() && caller.is_operator()
+    }
+
+    /// Whether nobody has to say who it is.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.engine.settings.open
+    }
+
+    /// The broker's own signature over what it publishes, and its key. A broker where nobody has to say
+    /// who it is does not vouch for anybody.
+    #[must_use]
+    pub fn vouch(&self, message: &[u8]) -> Option<(PublicKey, Signature)> {
+        let signer = self.engine.settings.signer.as_ref()?;
+        Some((signer.public(), signer.sign(message)))
+    }
+
     /// Serves a caller.
     #[must_use]
     pub fn desk(&self, caller: Caller) -> Desk {
@@ -47,6 +69,11 @@ impl Lobby {
     /// operation's name, and what that was about.
     pub async fn note_denied(&self, caller: &Caller, code: Code, operation: &str) {
         self.engine.note_denied(caller, code, operation).await;
+    }
+
+    /// Counts a request by how it ended.
+    pub fn note_answered(&self, entry: &Entry, ended: Ended, code: Option<Code>) {
+        self.engine.instruments.answered(entry, ended, code);
     }
 
     /// Remembers a request that nobody stood behind.

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use serde_json::Value;
 use tasuki_core::canonical::Body;
 use tasuki_core::commands::{self, Command, DocumentWish, Erasable, Erase, Write};
 use tasuki_core::document::ranking::{Question, rank};
@@ -12,21 +13,26 @@ use tasuki_core::document::{Content, Document, Kind, Priority, Scope};
 use tasuki_core::envelope::Payload;
 use tasuki_core::event::{Actor, Key};
 use tasuki_core::ids::TENANT_DEFAULT;
+use tasuki_core::redact::redact;
 use tasuki_core::registry::rules::Permission;
 use tasuki_core::report::Note;
-use tasuki_core::secrets::Finding;
-use tasuki_core::{AgentId, DocumentId, Position, Refusal};
+use tasuki_core::secrets::{Finding, Policy};
+use tasuki_core::{AgentId, DocumentId, HandoffId, Position, Refusal, TaskState};
 use tasuki_protocol::EditMemory;
-use tasuki_store::{COMMANDS_MAX, DocumentFilter, Done, KeptDocument};
+use tasuki_store::{COMMANDS_MAX, DocumentFilter, Done, KeptDocument, Needs, TaskFilter};
 
 use crate::desk::Desk;
 use crate::engine::Engine;
 use crate::error::{Error, invalid};
 use crate::keys;
-use crate::operations::asked;
+use crate::operations::{self, Facts, asked};
 
+/// The operation by which a failure is reported.
+const FAILS: &str = "handoff_fail";
 /// How many memories one listing or search returns at most: they come with their texts.
 pub const MEMORIES_MAX: usize = 100;
+/// How many tasks of a writer are looked at for the one that it works on.
+const OWNED_MAX: usize = 100;
 /// How often an edit that named no revision is made anew on top of somebody else's.
 const EDITS_MAX: usize = 8;
 
@@ -80,6 +86,8 @@ pub struct MemorySearch {
     pub deleted: bool,
     pub before: Option<Position>,
     pub max: usize,
+    /// How much text a listing reads at most, in bytes.
+    pub bytes_max: Option<usize>,
 }
 
 impl Engine {
@@ -94,7 +102,25 @@ impl Engine {
         Ok(findings)
     }
 
-    /// The same for what is handed on and handed back.
+    /// The same for a whole request, of which anything may be stored. A failure is reported without the
+    /// secrets in it: that it is told at all matters more.
+    pub(crate) fn no_secrets(&self, facts: &Facts, asked: &mut Value) -> Result<(), Error> {
+        if matches!(facts.kind, operations::Kind::Reads) {
+            return Ok(());
+        }
+        if facts.name == FAILS && self.settings.secrets == Policy::Block {
+            if self.settings.secrets.check(asked).is_err() {
+                redact(asked);
+            }
+            return Ok(());
+        }
+        for finding in self.settings.secrets.check(asked)? {
+            tracing::warn!(path = %finding.path, kind = %finding.kind, "this looks like a secret");
+        }
+        Ok(())
+    }
+
+    /// The same for what an agent answers that work was delivered to.
     pub(crate) fn check_payload(&self, payload: &Payload) -> Result<(), Error> {
         for finding in self.settings.secrets.check_members(payload.members())? {
             tracing::warn!(path = %finding.path, kind = %finding.kind, "this looks like a secret");
@@ -123,15 +149,21 @@ impl Engine {
 impl Desk {
     pub async fn remember(&self, new: tasuki_protocol::NewMemory) -> Result<WrittenMemory, Error> {
         let by = self.caller.speaks_for(&new.by)?;
-        let scope = new.scope.clone().unwrap_or_else(|| Scope::Agent(by.clone()));
-        let scope = self.scope(scope).await?;
+        let said = new.scope.clone().unwrap_or_else(|| Scope::Agent(by.clone()));
+        let said = self.scope(said).await?;
+        let scope = match new.scope {
+            Some(_) => said.clone(),
+            None => self.own_scope(&by).await?,
+        };
         self.must_write(Permission::WriteMemory, &scope)?;
-        let new = tasuki_protocol::NewMemory { by, scope: Some(scope), ..new };
+        let new = tasuki_protocol::NewMemory { by, scope: Some(said.clone()), ..new };
+        // What the writer works on by now makes no other wish of it.
         let key = keys::of(&new, None);
-        let mut new = NewMemory { key, ..asked::memory(new) };
+        let mut new = NewMemory { key, scope: Some(scope), ..asked::memory(new) };
         let written = self.try_remember(new.clone()).await;
         let Err(error) = &written else { return written };
-        let Some(key) = keys::formerly(new.key.as_ref(), &new, error) else { return written };
+        let as_said = NewMemory { scope: Some(said), ..new.clone() };
+        let Some(key) = keys::formerly(new.key.as_ref(), &as_said, error) else { return written };
         new.key = Some(key);
         self.try_remember(new).await
     }
@@ -302,10 +334,22 @@ impl Desk {
         id: &DocumentId,
         revision: Option<u32>,
     ) -> Result<SeenMemory, Error> {
+        self.memory_for(id, revision, None).await
+    }
+
+    /// The same for whoever says for which handoff it reads.
+    pub(crate) async fn memory_for(
+        &self,
+        id: &DocumentId,
+        revision: Option<u32>,
+        handoff: Option<HandoffId>,
+    ) -> Result<SeenMemory, Error> {
         let id = id.seen_from(&self.caller.tenant());
         let kept = self.engine.kept(&id, revision).await?;
-        let kept = kept.filter(|kept| self.sees_document(&kept.document));
         let kept = kept.filter(|kept| kept.document.kind == Kind::Memory);
+        let documents: Vec<_> = kept.iter().map(|kept| kept.document.clone()).collect();
+        let readable = self.readable(&documents, handoff).await?;
+        let kept = kept.filter(|kept| readable.contains(&kept.document.id));
         let kept = kept.ok_or(Refusal::MemoryNotFound(id))?;
         let reason = match &kept.document.deleted {
             Some(deleted) => {
@@ -344,9 +388,10 @@ impl Desk {
         let tenant = self.caller.tenant();
         let wanted = wanted.into_iter().map(|(id, revision)| (id.seen_from(&tenant), revision));
         let kept = self.engine.store.documents(wanted.collect()).await?;
-        let visible = |kept: &KeptDocument| {
-            kept.document.kind == Kind::Memory && self.sees_document(&kept.document)
-        };
+        let memories = kept.iter().flatten().filter(|kept| kept.document.kind == Kind::Memory);
+        let memories: Vec<_> = memories.map(|kept| kept.document.clone()).collect();
+        let readable = self.readable(&memories, None).await?;
+        let visible = |kept: &KeptDocument| readable.contains(&kept.document.id);
         Ok(kept.into_iter().map(|kept| Some(seen(kept.filter(visible)?, None))).collect())
     }
 
@@ -359,6 +404,15 @@ impl Desk {
         if !(1..=MEMORIES_MAX).contains(&max) {
             return Err(invalid("limit", format!("is {max}, expected 1 to {MEMORIES_MAX}")));
         }
+        self.look_for(search).await
+    }
+
+    /// The same for whoever needs more of them at once, and has a bound of its own.
+    pub(crate) async fn look_for(
+        &self,
+        search: MemorySearch,
+    ) -> Result<(Vec<SeenMemory>, Option<Position>), Error> {
+        let max = search.max;
         let scope = search.scope.map(|scope| match scope {
             Scope::Agent(agent) => Scope::Agent(self.caller.agent_named(&agent)),
             other => other,
@@ -373,18 +427,23 @@ impl Desk {
             deleted: search.deleted,
             before: search.before,
             max,
+            bytes_max: search.bytes_max,
         };
         let Some(question) = search.question else {
             let found = self.engine.store.list_documents(filter).await?;
             let next =
                 found.last().filter(|_| found.len() == max).map(|kept| kept.document.last_pos);
-            let visible = found.into_iter().filter(|kept| self.sees_document(&kept.document));
+            let documents: Vec<_> = found.iter().map(|kept| kept.document.clone()).collect();
+            let readable = self.readable(&documents, None).await?;
+            let visible = found.into_iter().filter(|kept| readable.contains(&kept.document.id));
             return Ok((visible.map(|kept| seen(kept, None)).collect(), next));
         };
         let question = Question::of(&question);
         let found = self.engine.store.search_documents(question.clone(), filter).await?;
         let mut best = rank(&question, found);
-        best.retain(|(document, _)| self.sees_document(document));
+        let documents: Vec<_> = best.iter().map(|(document, _)| document.clone()).collect();
+        let readable = self.readable(&documents, None).await?;
+        best.retain(|(document, _)| readable.contains(&document.id));
         best.truncate(max);
         let wanted = best.iter().map(|(document, _)| (document.id.clone(), None)).collect();
         let kept = self.engine.store.documents(wanted).await?.into_iter();
@@ -393,6 +452,41 @@ impl Desk {
             scored.filter_map(|((_, score), kept)| Some(seen(kept?, Some(*score)))).collect(),
             None,
         ))
+    }
+
+    /// How many memories there are in a scope, up to so many.
+    pub(crate) async fn count_memories(&self, scope: &Scope, max: usize) -> Result<usize, Error> {
+        let filter = DocumentFilter {
+            tenant: self.caller.tenant(),
+            kind: Some(Kind::Memory),
+            scope: Some(scope.clone()),
+            max,
+            ..DocumentFilter::default()
+        };
+        Ok(self.engine.store.count_documents(filter).await?)
+    }
+
+    /// Where a memory belongs whose writer does not say: to the one task that it works on, or else
+    /// to itself.
+    async fn own_scope(&self, by: &AgentId) -> Result<Scope, Error> {
+        let owned = TaskFilter {
+            owner: Some(by.clone()),
+            state: Some(TaskState::Open),
+            max: OWNED_MAX,
+            ..TaskFilter::default()
+        };
+        let owned = self.engine.store.list_tasks(owned).await?;
+        let live: Vec<_> = owned.iter().filter_map(|task| task.live).collect();
+        let sight = self.engine.look(Needs::handoffs(live.iter().copied())).await?;
+        let holds = |id: &HandoffId| {
+            let claim = sight.handoff(*id).and_then(|handoff| handoff.state.claim());
+            claim.is_some_and(|claim| claim.agent == *by)
+        };
+        let mut held = owned.iter().filter(|task| task.live.as_ref().is_some_and(holds));
+        Ok(match (held.next(), held.next()) {
+            (Some(task), None) if owned.len() < OWNED_MAX => Scope::Task(task.id),
+            _ => Scope::Agent(by.clone()),
+        })
     }
 
     /// Whether a caller may read a document: its own, and what its rules let it read.

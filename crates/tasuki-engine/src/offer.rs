@@ -9,15 +9,18 @@ use tasuki_core::canonical::Object;
 use tasuki_core::commands::{Command, Offer, OfferTask};
 use tasuki_core::contract::Contract;
 use tasuki_core::envelope::inherit::{Hand, Inherited, inherit, still_holds};
-use tasuki_core::envelope::{Control, Envelope, Payload, VERSION, authored, path};
+use tasuki_core::envelope::parts::Gap;
+use tasuki_core::envelope::project::ProjectRules;
+use tasuki_core::envelope::{Control, Envelope, VERSION, authored, path};
 use tasuki_core::event::{BranchOf, TaintPolicy};
 use tasuki_core::handoff::PRIORITY_DEFAULT;
 use tasuki_core::identity::statement;
 use tasuki_core::ids::{CorrelationId, IdempotencyKey, Project};
+use tasuki_core::join::Member;
 use tasuki_core::registry::Standing;
 use tasuki_core::report::Intent;
 use tasuki_core::tree::OnParentEnd;
-use tasuki_core::trust::{self, Trust};
+use tasuki_core::trust::{self, Ceiling};
 use tasuki_core::{
     AgentId, Handoff, HandoffId, Hash, Refusal, Target, Task, TaskId, TaskState, Timestamp,
 };
@@ -54,6 +57,8 @@ pub(crate) struct Place {
     pub(crate) limit: Option<Timestamp>,
     /// What the task is built on that no longer holds.
     pub(crate) taints: Vec<(HandoffId, TaintPolicy)>,
+    /// What binds it because of its project.
+    pub(crate) project: Option<Arc<ProjectRules>>,
 }
 
 /// The envelope that a new one follows.
@@ -91,6 +96,7 @@ impl Onward<'_> {
         let Self { handoff, task, intent, before } = self;
         let holder = holder(handoff);
         let left = engine.left_of(task).await?;
+        let project = engine.rules_of(holder.tenant(), task.project.as_ref()).await?;
         let mut offers = Vec::with_capacity(hops.len());
         for hop in hops {
             let place = Place {
@@ -108,6 +114,7 @@ impl Onward<'_> {
                 left,
                 limit: Some(handoff.expires_at),
                 taints: task.taints.clone(),
+                project: project.clone(),
             };
             let place = match hop.control {
                 Control::Passed => place,
@@ -219,9 +226,11 @@ impl Engine {
         Ok(answers)
     }
 
-    fn offered(&self, handoff: Arc<Handoff>, repeated: bool) -> Offered {
-        let listening = self.presence.is_live(&handoff.to, self.now());
-        Offered { handoff, listening, repeated }
+    pub(crate) fn offered(&self, handoff: Arc<Handoff>, repeated: bool) -> Offered {
+        let now = self.now();
+        let listening = self.presence.is_live(&handoff.to, now);
+        let pause = self.registry().pause_of(&handoff.to, now).cloned();
+        Offered { handoff, listening, pause, repeated, warnings: Vec::new() }
     }
 
     async fn offer_command(&self, sight: &Sight, new: &NewOffer) -> Result<Command, Error> {
@@ -265,6 +274,7 @@ impl Engine {
             left: None,
             limit: None,
             taints: Vec::new(),
+            project: self.rules_of(new.from.tenant(), new.project.as_ref()).await?,
         })
     }
 
@@ -302,6 +312,7 @@ impl Engine {
             left: self.left_of(task).await?,
             limit: task.tree.deadline,
             taints: task.taints.clone(),
+            project: self.rules_of(new.from.tenant(), task.project.as_ref()).await?,
         };
         Ok(match new.hop.control {
             Control::Passed => place,
@@ -358,6 +369,7 @@ impl Engine {
         idempotency_key: Option<IdempotencyKey>,
     ) -> Result<Offer, Error> {
         let correlation_id = origin.correlation_id.clone();
+        let project = self.rules_of(from.tenant(), origin.project.as_ref()).await?;
         let task = OfferTask::New {
             task: self.ids.task(),
             intent: origin.intent,
@@ -386,6 +398,7 @@ impl Engine {
             left: None,
             limit: None,
             taints: Vec::new(),
+            project,
         };
         // It comes to where it has been before because somebody wants it to.
         let offer = self.make_offer(place, hop, idempotency_key).await?;
@@ -439,9 +452,9 @@ impl Engine {
         lifts.extend(place.before.iter().flat_map(|before| &before.lifted_since));
         let expires_at = self.expiry(now, &hop)?;
         let expires_at = place.limit.map_or(expires_at, |limit| limit.min(expires_at));
-        let settled = self.settle(&place.from, &hop, &parts).await?;
-        check_trust(&hop.payload, &place)?;
-        self.check_payload(&hop.payload)?;
+        let mut settled = self.settle(&place.from, &hop, &parts).await?;
+        settled.contract.agreement.has_gaps = !parts.gaps.is_empty();
+        check_trust(&hop, &place)?;
         if let Some(signed) = &hop.signed {
             let said = authored(
                 &place.from,
@@ -488,10 +501,15 @@ impl Engine {
             payload: hop.payload,
             path,
             taints,
+            after: hop.after.clone(),
             metadata: hop.metadata,
             created_at: now,
             signed: hop.signed,
             more: carried(place.before.as_ref(), hop.more),
+        };
+        let one_at_a_time = match (&settled.to, hop.control) {
+            (Target::Agent(to), Control::Awaited) => self.works_on_one(to).await?,
+            (Target::Agent(_) | Target::Capability(_), _) => false,
         };
         Ok(Offer {
             handoff: self.ids.handoff(),
@@ -517,7 +535,15 @@ impl Engine {
             ordering_key: hop.ordering_key,
             above: place.above,
             dead_end,
+            one_at_a_time,
         })
+    }
+
+    /// Whether an agent does one thing at a time, as far as it says.
+    pub(crate) async fn works_on_one(&self, agent: &AgentId) -> Result<bool, Error> {
+        let listing = self.listing().await?;
+        let said = listing.agents.get(agent).and_then(|listed| listed.manifest.concurrency);
+        Ok(said.is_none_or(|most| most <= 1))
     }
 
     /// The agent that decides about a task, where the sender names one or its role.
@@ -601,6 +627,14 @@ impl Engine {
             let parts = std::mem::take(&mut whole.parts);
             whole.parts = still_holds(parts, &since, handoff.hop + 1);
         }
+        // What it waited for and did not get is missing for those who build on it, too.
+        for (reference, reason) in handoff.joined().iter().filter_map(Member::gap) {
+            let whole = Arc::make_mut(&mut envelope);
+            if !whole.parts.gaps.iter().any(|gap| gap.reference == reference) {
+                let (by, hop) = (handoff.from.clone(), handoff.hop);
+                whole.parts.gaps.push(Gap { reference, reason: Some(reason), by, hop });
+            }
+        }
         let lifted_since = since.iter().map(|lift| lift.id).collect();
         Ok(Before { handoff: handoff.id, envelope, lifted_since })
     }
@@ -663,6 +697,7 @@ fn inherited(place: &Place, hop: &mut FollowUp, now: Timestamp) -> Result<Inheri
         coordinator: Some(&place.coordinator),
         hop: place.hop,
         now,
+        project: place.project.as_deref(),
     };
     let before = place.before.as_ref().map(|before| &before.envelope.parts);
     let inherited = inherit(before, &hop.said, hand).map_err(Error::Envelope)?;
@@ -682,13 +717,17 @@ fn carried(before: Option<&Before>, own: Object) -> Object {
 }
 
 /// What the parts of a payload claim about themselves must be so.
-fn check_trust(payload: &Payload, place: &Place) -> Result<(), Error> {
-    let parts = trust::parts(payload).map_err(Error::Trust)?;
+fn check_trust(hop: &FollowUp, place: &Place) -> Result<(), Error> {
+    let parts = trust::parts(&hop.payload).map_err(Error::Trust)?;
     if parts.is_empty() {
         return Ok(());
     }
     // Only the first envelope of a chain is by the one who gives the task.
-    let ceiling = if place.hop == 0 { Trust::Operator } else { Trust::Agent };
+    let ceiling = match (hop.instructs, place.hop) {
+        (false, _) => Ceiling::DATA,
+        (true, 0) => Ceiling::OPERATOR,
+        (true, _) => Ceiling::AGENT,
+    };
     let before = place.before.as_ref();
     let before = before.and_then(|before| trust::parts(&before.envelope.payload).ok());
     trust::check(&parts, &before.unwrap_or_default(), ceiling).map_err(Error::Trust)

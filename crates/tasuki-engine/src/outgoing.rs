@@ -348,8 +348,11 @@ impl Work {
             }
             Answer::Failed(report) => desk.fail(handoff.id, *report).await.map(drop),
             Answer::Completed(result) => {
-                let refused = match desk.complete(vec![(handoff.id, *result)]).await {
-                    Ok(replies) => replies.into_iter().find_map(Result::err),
+                let refused = match engine.check_payload(&result.payload) {
+                    Ok(()) => match desk.complete(vec![(handoff.id, *result)]).await {
+                        Ok(replies) => replies.into_iter().find_map(Result::err),
+                        Err(error) => Some(error),
+                    },
                     Err(error) => Some(error),
                 };
                 match refused {

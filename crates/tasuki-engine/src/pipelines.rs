@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Declared pipelines. The file is read by whoever starts the broker, and again when it changes; what
-//! runs goes on by the version that it began with, as long as that is known.
+//! runs goes on by the version that it began with, which the registry keeps.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
 
 use tasuki_core::AgentId;
-use tasuki_core::commands::Offer;
+use tasuki_core::commands::{Command, Offer, RegistryWish};
 use tasuki_core::contract::{After, Successors};
-use tasuki_core::envelope::said::TextOr;
 use tasuki_core::envelope::{Action, Control, Payload};
+use tasuki_core::event::Actor;
 use tasuki_core::ids::TenantId;
 use tasuki_core::pipeline::{Next, Pipeline, Pipelines, Stage, StageRef};
 use tasuki_core::registry::rules::Permission;
@@ -19,67 +18,41 @@ use tasuki_protocol::StartPipeline;
 use crate::desk::Desk;
 use crate::engine::Engine;
 use crate::error::{Error, invalid};
+use crate::held::Lacks;
 use crate::keys;
 use crate::offer::Ending;
 use crate::operations::asked;
 use crate::requests::{FollowUp, NewOffer, Offered};
 
-/// How many versions of one pipeline are remembered.
-const VERSIONS_MAX: usize = 16;
-
+/// What can be started. Every version that ever could is in the registry.
 #[derive(Default)]
 pub(crate) struct Declared {
-    known: RwLock<Known>,
-}
-
-#[derive(Default)]
-struct Known {
-    now: Arc<Pipelines>,
-    /// Every version that was declared since the start.
-    versions: BTreeMap<(String, u32), Arc<Pipeline>>,
+    now: RwLock<Arc<Pipelines>>,
 }
 
 impl Declared {
     fn now(&self) -> Arc<Pipelines> {
-        self.known.read().expect("no holder of this lock panics").now.clone()
-    }
-
-    fn version(&self, at: &StageRef) -> Option<Arc<Pipeline>> {
-        let known = self.known.read().expect("no holder of this lock panics");
-        let exact = known.versions.get(&(at.pipeline.clone(), at.version)).cloned();
-        exact.or_else(|| known.now.get(&at.pipeline).cloned().map(Arc::new))
-    }
-
-    /// What is declared from now on. A version that says something else than before is refused.
-    fn declare(&self, pipelines: Pipelines) -> Result<(), String> {
-        let mut known = self.known.write().expect("no holder of this lock panics");
-        for pipeline in &pipelines.pipelines {
-            let key = (pipeline.name.clone(), pipeline.version);
-            if known.versions.get(&key).is_some_and(|before| **before != *pipeline) {
-                return Err(format!(
-                    "pipeline {:?} changed, and still calls itself version {}; raise its version",
-                    pipeline.name, pipeline.version
-                ));
-            }
-        }
-        for pipeline in &pipelines.pipelines {
-            let key = (pipeline.name.clone(), pipeline.version);
-            known.versions.insert(key, Arc::new(pipeline.clone()));
-            let of_name: Vec<_> =
-                known.versions.keys().filter(|(name, _)| *name == pipeline.name).cloned().collect();
-            for old in of_name.iter().rev().skip(VERSIONS_MAX) {
-                known.versions.remove(old);
-            }
-        }
-        known.now = Arc::new(pipelines);
-        Ok(())
+        self.now.read().expect("no holder of this lock panics").clone()
     }
 }
 
 impl Engine {
-    /// Declares pipelines, in place of those before.
-    pub fn declare_pipelines(&self, pipelines: Pipelines) -> Result<(), String> {
-        self.pipelines.declare(pipelines)
+    /// Declares pipelines, in place of those before. Each version is kept, so that what runs on it goes
+    /// on after a restart, at any broker; a version that says something else than before is refused.
+    pub async fn declare_pipelines(&self, pipelines: Pipelines) -> Result<(), Error> {
+        for pipeline in &pipelines.pipelines {
+            let wish = RegistryWish::DeclarePipeline(Box::new(pipeline.clone()));
+            self.one(Command::registry(Actor::Broker, None, wish)).await?;
+        }
+        *self.pipelines.now.write().expect("no holder of this lock panics") = Arc::new(pipelines);
+        Ok(())
+    }
+
+    /// The version of a pipeline that a handoff began with. Of one from before versions were kept, what
+    /// is declared now.
+    fn pipeline_of(&self, at: &StageRef) -> Option<Arc<Pipeline>> {
+        let known = self.registry().pipelines.get(&(at.pipeline.clone(), at.version)).cloned();
+        known.or_else(|| self.pipelines.now().get(&at.pipeline).cloned().map(Arc::new))
     }
 
     async fn start_pipeline(&self, name: &str, mut new: NewOffer) -> Result<Offered, Error> {
@@ -119,7 +92,7 @@ impl Engine {
         from: Ending<'_>,
         action: Action,
         payload: &Payload,
-        gaps: &[String],
+        lacks: Lacks<'_>,
     ) -> Result<(Vec<Offer>, Successors), Error> {
         let handoff = from.handoff;
         let Some(at) = handoff.contract.agreement.route() else {
@@ -132,12 +105,12 @@ impl Engine {
             );
             invalid("follow_ups", problem)
         };
-        let pipeline = self.pipelines.version(at).ok_or_else(gone)?;
+        let pipeline = self.pipeline_of(at).ok_or_else(gone)?;
         let tenant = tenant_of(&handoff.from)?;
         let next = pipeline.next(&at.stage, action, payload).ok_or_else(gone)?;
         let hop = |stage: &Stage| {
             let mut hop = self.hop_to(&pipeline, stage, payload.clone(), action, &tenant);
-            hop.said.gaps.extend(gaps.iter().cloned().map(TextOr::Text));
+            lacks.pass_on(&mut hop);
             hop
         };
         let declared = |offers: &[Offer]| {
@@ -217,7 +190,9 @@ impl Desk {
         let coordinator = new.coordinator.map(|it| self.coordinator(it));
         let new = StartPipeline { from_agent, coordinator, ..new };
         let key = keys::of(&new, Some(name));
-        self.engine.start_pipeline(name, NewOffer { key, ..asked::pipeline_start(new) }).await
+        let mut new = NewOffer { key, ..asked::pipeline_start(new) };
+        new.hop.instructs = self.instructs_all();
+        self.engine.start_pipeline(name, new).await
     }
 
     #[must_use]

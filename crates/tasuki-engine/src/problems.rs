@@ -94,6 +94,11 @@ impl From<Error> for Problem {
                 message,
                 "ask an administrator of your tenant for a rule that allows it",
             ),
+            Error::Undeclared { .. } => Self::new(
+                Code::CapabilityNotDeclared,
+                error.to_string(),
+                "publish a manifest that names it (`tasuki agent publish`), or leave it out",
+            ),
             Error::Quota { message, retry_after_ms } => Self::new(
                 Code::QuotaExceeded,
                 message,

@@ -129,7 +129,7 @@ impl Engine {
             false => self.declines(&handoff).await?,
         };
         let rejected_because = match &handoff.state {
-            State::DeadLettered { reason: DeadReason::Rejected, .. } => {
+            State::DeadLettered { reason: DeadReason::Rejected | DeadReason::Deadlock, .. } => {
                 self.rejection(&handoff).await?
             }
             _ => None,

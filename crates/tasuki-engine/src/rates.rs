@@ -46,6 +46,17 @@ impl Rates {
     }
 }
 
+impl Rates {
+    /// Takes more out for a request that was let in and then took much work, in thousandths of a
+    /// request. The next one waits for it.
+    pub(crate) fn charge(&self, tenant: &TenantId, thousandths: u64) {
+        let mut buckets = self.buckets.lock().expect("no holder of this lock panics");
+        if let Some(bucket) = buckets.get_mut(tenant) {
+            bucket.left = bucket.left.saturating_sub(thousandths);
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Denials {
     last: Mutex<HashMap<(AgentId, String), Timestamp>>,

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use tasuki_core::assembly::Warning;
 use tasuki_core::budget::{Budget, Used};
 use tasuki_core::canonical::Object;
 use tasuki_core::contract::After;
@@ -26,7 +27,7 @@ pub(crate) use tasuki_protocol::{
 };
 
 pub use tasuki_core::commands::{Holder, Proof};
-use tasuki_core::registry::Signed;
+use tasuki_core::registry::{Pause, Signed};
 
 /// Opens a task without handing it to anybody yet. Its serialised form is what keys stood for up to
 /// 0.1 (see [`crate::keys`]).
@@ -112,6 +113,9 @@ pub struct FollowUp {
     /// The sender's signature over what it says.
     #[serde(skip)]
     pub signed: Option<Signed>,
+    /// Whether the sender may label what it says as an operator's word or as an instruction.
+    #[serde(skip)]
+    pub instructs: bool,
     /// When the work must be finished; the earlier of the two counts.
     pub deadline: Option<Timestamp>,
     pub expires_in_ms: Option<u64>,
@@ -134,8 +138,12 @@ pub struct Offered {
     pub handoff: Arc<Handoff>,
     /// Whether somebody is there who takes work for its target.
     pub listening: bool,
+    /// Somebody paused its target.
+    pub pause: Option<Pause>,
     /// The request had been carried out before.
     pub repeated: bool,
+    /// What its sender may want to know about it.
+    pub warnings: Vec<Warning>,
 }
 
 #[derive(Debug, Clone)]
@@ -193,6 +201,8 @@ pub struct CompleteRequest {
     pub criteria: Vec<CriterionReport>,
     /// References that it had to work without.
     pub gaps: Vec<String>,
+    /// Gaps that came with the work and are none any more.
+    pub resolved_gaps: Vec<String>,
     pub follow_ups: Vec<FollowUp>,
     /// What the attempt used.
     pub usage: Option<Used>,
@@ -275,6 +285,7 @@ impl FollowUp {
             said: Said::default(),
             more: Object::default(),
             signed: None,
+            instructs: true,
             deadline: None,
             expires_in_ms: None,
             start_in_ms: None,

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
+use tasuki_core::budget::Budget;
 use tasuki_core::canonical::{Body, Object};
 use tasuki_core::commands::{self, Act, Command, Offer, OfferTask};
 use tasuki_core::envelope::said::NewDecision;
@@ -19,6 +20,7 @@ use tasuki_core::{AgentId, Handoff, HandoffId, Hash, Refusal, State, Target, Tas
 use tasuki_protocol::{Amend, Wish};
 use tasuki_store::{HandoffFilter, PAGE_MAX};
 
+use crate::caller::Caller;
 use crate::desk::Desk;
 use crate::engine::Engine;
 use crate::error::{Error, invalid};
@@ -50,6 +52,7 @@ pub(crate) struct Amendment {
     terms: Option<Terms>,
     said: Said,
     expires_in_ms: Option<u64>,
+    budget: Option<Budget>,
     /// The address of what was asked for: the same again is the same decision.
     changed: Hash,
 }
@@ -152,7 +155,9 @@ impl Engine {
         };
         let before = self.envelope_at(letter.envelope_pos).await?;
         let before = before.ok_or_else(|| invalid("handoff", "its envelope was erased"))?;
-        let mut said = amendment.said;
+        let (now, mut said) = (self.now(), amendment.said);
+        let start = commands::waits_anew(&letter, now);
+        said.read_back |= letter.contract.agreement.read_back.is_some();
         let parts = before.parts.clone();
         said.ask = said.ask.or(parts.ask);
         said.summary = said.summary.or(parts.summary);
@@ -180,6 +185,12 @@ impl Engine {
             ordering_key: letter.ordering_key.clone(),
             needs_approval: letter.needs_approval,
             approvers: letter.contract.approvers.clone(),
+            majors: letter.contract.agreement.majors.clone(),
+            budget_tokens: letter.contract.agreement.budget_tokens,
+            budget: amendment.budget,
+            // What it waited for, it is given again.
+            after: letter.contract.after.clone(),
+            start_in_ms: start.map(|start| start.ms_after(now)),
             ..FollowUp::new(
                 amendment.to.unwrap_or_else(|| letter.to.clone()),
                 amendment.payload.unwrap_or_else(|| before.payload.clone()),
@@ -223,9 +234,10 @@ impl Engine {
             coordinator: task.decider().clone(),
             author: Some(by.clone()),
             above: task.above().to_vec(),
-            left: self.left_of(&task).await?,
+            left: self.left_for(&task, hop.budget).await?,
             limit: task.tree.deadline.filter(|limit| *limit > self.now()),
             taints: task.taints.clone(),
+            project: self.rules_of(letter.from.tenant(), task.project.as_ref()).await?,
         };
         let mut offer = self.make_offer(place, hop, None).await?;
         // A person sends it on: a circle is what they want it to go through once more.
@@ -273,10 +285,11 @@ impl Desk {
             payload: None,
             terms: None,
             expires_in_ms,
+            budget: None,
             said,
             more: Object::default(),
         };
-        self.amend(id, amend).await
+        Box::pin(self.amend(id, amend)).await
     }
 
     /// Lets a dead letter go on with another envelope.
@@ -294,10 +307,11 @@ impl Desk {
             payload: amend.payload,
             terms: amend.terms.map(|patch| patch.over(self.terms())),
             said: amend.said,
+            budget: amend.budget,
             expires_in_ms: amend.expires_in_ms,
             changed,
         };
-        self.engine.amend(id, by, amendment).await
+        Box::pin(self.engine.amend(id, by, amendment)).await
     }
 
     /// Whom a dead letter may go to: whoever the caller may send to, and whom its sender named itself.
@@ -418,7 +432,9 @@ impl Desk {
         let task = self.engine.task(handoff.task_id).await?;
         let above = task.parent_task_id;
         let retract = commands::Retract { handoff: id, reason, policy, above };
-        self.engine.one_handoff(Command::by(by, retract)).await
+        let retracted = self.engine.one_handoff(Command::by(by, retract)).await?;
+        self.engine.spread_all(retracted.task_id).await;
+        Ok(retracted)
     }
 
     pub async fn clear_taint(
@@ -429,14 +445,22 @@ impl Desk {
         reason: String,
     ) -> Result<Arc<Task>, Error> {
         let by = self.caller.speaks_for(by)?;
-        self.caller.must(Permission::Send, None)?;
-        self.task(task).await?;
+        let owner = self.task(task).await?.owner.clone();
+        let by_right = match &self.caller {
+            Caller::Known(_) => self.caller.may(Permission::Approve, Some(owner.name())),
+            Caller::Anyone => false,
+        };
+        if !by_right {
+            self.caller.must(Permission::Send, None)?;
+        }
         if reason.trim().is_empty() {
             return Err(invalid("reason", "expected why the task may go on"));
         }
         let reason = self.engine.note(Some(reason))?.expect("a reason was given");
-        let done =
-            self.engine.one(Command::by(by, commands::ClearTaint { task, source, reason })).await?;
+        let done = self
+            .engine
+            .one(Command::by(by, commands::ClearTaint { task, source, reason, by_right }))
+            .await?;
         done.task.ok_or(Error::Store(tasuki_store::Error::Unknown))
     }
 

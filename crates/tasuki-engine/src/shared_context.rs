@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use tasuki_core::commands::{self, Command, DocumentWish, Settle, Write};
 use tasuki_core::document::context::{Decision, without_ownership};
-use tasuki_core::document::{Context, Document, Kind, Scope};
-use tasuki_core::ids::Project;
+use tasuki_core::document::{Context, Document, Kind, Revision, Scope};
+use tasuki_core::envelope::project::ProjectRules;
+use tasuki_core::ids::{Project, TenantId};
 use tasuki_core::registry::rules::Permission;
 use tasuki_core::secrets::Finding;
 use tasuki_core::{AgentId, DocumentId, Handoff, Refusal, Task, TaskState};
@@ -15,6 +16,7 @@ use tasuki_protocol::{NewDecision, WriteContext};
 use tasuki_store::TaskFilter;
 
 use crate::desk::Desk;
+use crate::engine::{Engine, ProjectDecisions};
 use crate::error::{Error, denied};
 
 /// How many tasks are shown with a context.
@@ -28,6 +30,8 @@ pub struct SeenContext {
     pub project: Project,
     /// Nobody has written it yet if there is no document.
     pub document: Option<Arc<Document>>,
+    /// Which of its revisions this is.
+    pub revision: Option<Revision>,
     pub context: Context,
     /// Whether the text of the last revision was erased.
     pub erased: bool,
@@ -37,6 +41,26 @@ pub struct SeenContext {
     pub warnings: Vec<Finding>,
 }
 
+impl Engine {
+    /// What binds a task because of its project, as the shared context says now.
+    pub(crate) async fn rules_of(
+        &self,
+        tenant: &str,
+        project: Option<&Project>,
+    ) -> Result<Option<Arc<ProjectRules>>, Error> {
+        let Some(project) = project else { return Ok(None) };
+        let tenant: TenantId = tenant.parse().unwrap_or_default();
+        let Some(kept) = self.kept(&DocumentId::context(&tenant, project), None).await? else {
+            return Ok(None);
+        };
+        let context = kept.body.as_ref().and_then(Context::of);
+        let refuses = self.settings.project_decisions == ProjectDecisions::Bind;
+        let stated_at = kept.revision.written_at;
+        let rules = ProjectRules::of(&tenant, project, context.as_ref(), stated_at, refuses);
+        Ok(rules.map(Arc::new))
+    }
+}
+
 impl Desk {
     /// Refuses what speaks of who owns a task, before anything else is looked at.
     pub fn shares_no_ownership(&self, written: &serde_json::Value) -> Result<(), Error> {
@@ -44,12 +68,28 @@ impl Desk {
     }
 
     pub async fn context(&self, project: &Project) -> Result<SeenContext, Error> {
+        self.context_at(project, None).await
+    }
+
+    /// A shared context at one of its revisions, or at its last one.
+    pub async fn context_at(
+        &self,
+        project: &Project,
+        revision: Option<u32>,
+    ) -> Result<SeenContext, Error> {
         let may = |permission| self.caller.may_in(permission, Some(project));
         if !may(Permission::Read) && !may(Permission::WriteSharedContext) {
             return Err(denied(format!("reading project {project} is not allowed")));
         }
-        let (document, context) = self.stored_context(project).await?;
-        let erased = document.as_ref().is_some_and(|document| document.erased);
+        let id = DocumentId::context(&self.caller.tenant(), project);
+        let kept = self.engine.kept(&id, revision).await?;
+        if kept.is_none() && revision.is_some() {
+            return Err(Refusal::MemoryNotFound(id).into());
+        }
+        let context = kept.as_ref().and_then(|kept| kept.body.as_ref()).and_then(Context::of);
+        let context = context.unwrap_or_default();
+        let erased = kept.as_ref().is_some_and(|kept| kept.revision.erased);
+        let (document, revision) = kept.map(|kept| (kept.document, kept.revision)).unzip();
         let open = TaskFilter {
             state: Some(TaskState::Open),
             project: Some(project.clone()),
@@ -65,7 +105,7 @@ impl Desk {
             queue.push((task, handoff));
         }
         let (project, warnings) = (project.clone(), Vec::new());
-        Ok(SeenContext { project, document, context, erased, queue, warnings })
+        Ok(SeenContext { project, document, revision, context, erased, queue, warnings })
     }
 
     async fn stored_context(

@@ -27,6 +27,9 @@ use crate::sight::handoff_in;
 
 pub use brought::Brought;
 
+/// Who pays where nobody says who it is.
+const OPEN_TENANT: &str = "";
+
 impl Engine {
     /// Asks in the name of a holder, which gives its claim up until the answer is there.
     pub async fn ask(
@@ -38,8 +41,10 @@ impl Engine {
         if asked.text.trim().is_empty() {
             return Err(invalid("text", "expected the question"));
         }
+        let tenant = by.as_ref().map_or(OPEN_TENANT, |holder| holder.agent.tenant()).to_owned();
+        let tenant = tenant.as_str();
         if let Some(schema) = &asked.schema {
-            self.schemas.compile(schema).map_err(|problem| invalid("schema", problem))?;
+            self.compiles(tenant, "schema", schema).await?;
         }
         let proof = Proof { claim_id: asked.claim_id, fence: asked.fence };
         let question = QuestionReport {
@@ -51,7 +56,7 @@ impl Engine {
             default: asked.default,
         };
         if let Some(default) = &question.default {
-            self.fits_question(&question, default).await?;
+            self.fits_question(tenant, &question, default).await?;
         }
         let has_default = question.default.is_some();
         let question = self.checked_body("question", &Body::of(&question), QUESTION_BYTES_MAX)?;
@@ -66,9 +71,14 @@ impl Engine {
         self.one_handoff(Command::held(id, proof, by, Act::Ask(ask))).await
     }
 
-    async fn fits_question(&self, question: &QuestionReport, answer: &Value) -> Result<(), Error> {
+    async fn fits_question(
+        &self,
+        tenant: &str,
+        question: &QuestionReport,
+        answer: &Value,
+    ) -> Result<(), Error> {
         let Some(schema) = question.answer_schema() else { return Ok(()) };
-        let faults = self.pool.run(|| self.schemas.value_faults(&schema, answer)).await;
+        let faults = self.value_faults(tenant, &schema, answer).await?;
         if faults.is_empty() {
             return Ok(());
         }
@@ -142,7 +152,8 @@ impl Desk {
         let open = handoff.talk.questions().last().map(|question| question.question);
         let question = asked.question.or(open).ok_or(Refusal::NoQuestion { handoff: id })?;
         if let Some(report) = self.engine.last_question(handoff).await? {
-            self.engine.fits_question(&report, &asked.answer).await?;
+            let tenant = self.caller.tenant();
+            self.engine.fits_question(tenant.as_str(), &report, &asked.answer).await?;
         }
         let answer = AnswerReport { handoff_id: id, question, answer: asked.answer };
         let answer = self.engine.checked_body("answer", &Body::of(&answer), ANSWER_BYTES_MAX)?;

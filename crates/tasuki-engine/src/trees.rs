@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tasuki_core::budget::Budget;
 use tasuki_core::canonical::Body;
-use tasuki_core::commands::{Command, SettleBelow};
+use tasuki_core::commands::{Command, SPREAD_MAX, SettleBelow, SpreadTaint};
 use tasuki_core::event::Actor;
 use tasuki_core::handoff::AttemptEnd;
 use tasuki_core::report::Note;
@@ -45,6 +45,7 @@ impl Engine {
     /// Brings what is below a task into line with it: what is right below, and what is below others
     /// that have ended well. Says which tasks that moved.
     pub(crate) async fn settle_below(&self, id: TaskId) -> Result<Vec<TaskId>, Error> {
+        let id = self.with_a_say(id).await?;
         let sight = self.look(Needs::task(id)).await?;
         let Some(parent) = sight.task(id) else { return Ok(Vec::new()) };
         let live = sight.under_way(parent).map(|live| &**live);
@@ -66,6 +67,23 @@ impl Engine {
             }
         }
         Ok(moved)
+    }
+
+    /// The task whose word counts for what is below one: what ended well leaves it to the next one
+    /// above that has not.
+    async fn with_a_say(&self, id: TaskId) -> Result<TaskId, Error> {
+        let sight = self.look(Needs::task(id)).await?;
+        let ended = |task: &&Arc<Task>| task.state == TaskState::Completed;
+        let Some(task) = sight.task(id).filter(ended) else { return Ok(id) };
+        let above = self.look(Needs::default().and_tasks(task.above().iter().copied())).await?;
+        let mut say = id;
+        for id in task.above() {
+            say = *id;
+            if above.task(*id).is_none_or(|task| task.state != TaskState::Completed) {
+                break;
+            }
+        }
+        Ok(say)
     }
 
     async fn settle_page(
@@ -136,13 +154,66 @@ impl Engine {
 
     /// What a task may still spend: as much as it and all those above it allow.
     pub(crate) async fn left_of(&self, task: &Task) -> Result<Option<Budget>, Error> {
+        self.left_for(task, None).await
+    }
+
+    /// The same, where the task gets a budget anew.
+    pub(crate) async fn left_for(
+        &self,
+        task: &Task,
+        anew: Option<Budget>,
+    ) -> Result<Option<Budget>, Error> {
         let above = match task.above().is_empty() {
             true => Sight::default(),
             false => self.look(Needs::default().and_tasks(task.above().iter().copied())).await?,
         };
         let above = task.above().iter().filter_map(|id| above.task(*id)).map(|task| &**task);
-        let left = std::iter::once(task).chain(above).filter_map(|task| task.tree.left());
+        let own = anew.or_else(|| task.tree.left());
+        let left = own.into_iter().chain(above.filter_map(|task| task.tree.left()));
         Ok(left.reduce(Budget::within))
+    }
+
+    /// Tells those that are built on what a task came to what taints it. Says whom that was news to.
+    pub(crate) async fn spread_taints(&self, id: TaskId) -> Result<Vec<TaskId>, Error> {
+        let sight = self.look(Needs::task(id)).await?;
+        let Some(task) = sight.task(id).filter(|task| !task.taints.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        let built: Vec<_> =
+            task.parent_task_id.into_iter().chain(task.tree.passed_to.iter().copied()).collect();
+        let mut told = Vec::new();
+        for some in built.chunks(SPREAD_MAX) {
+            let those = self.look(Needs::default().and_tasks(some.iter().copied())).await?;
+            let news = |id: &&TaskId| {
+                let to = those.task(**id).filter(|to| task.is_part_of(to));
+                to.is_some_and(|to| !to.not_tainted_by(task.taints.iter().copied()).is_empty())
+            };
+            let to: Vec<_> = some.iter().filter(news).copied().collect();
+            if to.is_empty() {
+                continue;
+            }
+            told.extend(&to);
+            self.one(Command::of_broker(SpreadTaint { from: id, to })).await?;
+        }
+        Ok(told)
+    }
+
+    /// The same, and on to what is built on those, as far as that can be waited for.
+    pub(crate) async fn spread_all(&self, from: TaskId) {
+        let mut open = VecDeque::from([from]);
+        let mut done = 0;
+        while let Some(id) = open.pop_front().filter(|_| done < AT_ONCE_MAX) {
+            match self.spread_taints(id).await {
+                Ok(told) => {
+                    done += told.len().max(1);
+                    open.extend(told);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, task = %id, "what is built on it is told later");
+                    return;
+                }
+            }
+        }
     }
 
     /// Tells a holder whose claim no longer holds why that is, where somebody said why.

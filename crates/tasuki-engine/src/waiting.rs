@@ -8,7 +8,7 @@ use std::sync::Arc;
 use futures::future::{pending, select_all};
 use tasuki_core::commands::{Act, Command, Proof, Seeker};
 use tasuki_core::handoff::StateName;
-use tasuki_core::{AgentId, Handoff, HandoffId, Refusal, State, Target, TaskState, Timestamp};
+use tasuki_core::{Handoff, HandoffId, Refusal, State, Target, TaskId, TaskState, Timestamp};
 use tasuki_store::{Needs, Sight};
 
 use crate::desk::Desk;
@@ -61,8 +61,8 @@ impl Engine {
                 return Ok(found);
             }
             // Whose breaker holds it back looks again when it no longer does, whatever comes.
-            let held_back = self.held_back(&seeker.agent);
-            let again = held_back.map_or(deadline, |until| until.min(deadline));
+            let held_back = self.held_back(seeker);
+            let again = held_back.iter().min().map_or(deadline, |until| *until.min(&deadline));
             let news = async {
                 let news = self.wait_for_news(news, again);
                 tokio::pin!(news);
@@ -73,7 +73,7 @@ impl Engine {
                         changed = known.changed(), if known.has_changed().is_ok() => {
                             if changed.is_ok() {
                                 still_may()?;
-                                if held_back != self.held_back(&seeker.agent) {
+                                if held_back != self.held_back(seeker) {
                                     return Ok(true);
                                 }
                             }
@@ -83,21 +83,30 @@ impl Engine {
             };
             let more: Result<bool, Error> = news.await;
             // What held it back may be over just when its own time is: it looks once more.
-            let over = again == deadline && held_back.is_none_or(|until| until > deadline);
+            let over = again == deadline && held_back.iter().all(|until| *until > deadline);
             if !more? && (over || *self.closing.borrow()) {
                 return Ok(Vec::new());
             }
         }
     }
 
-    /// Until when an agent gets nothing because of what it did with the last ones, if so.
-    fn held_back(&self, agent: &AgentId) -> Option<Timestamp> {
-        let registry = self.registry();
-        let state = registry.guards.breakers.get(&Target::Agent(agent.clone()))?.state(self.now());
-        state.sends_from().filter(|_| state.claims_max() == 0)
+    /// Until when an agent gets nothing, or nothing of some kind: because of what it did with the last
+    /// ones, or because somebody paused it.
+    fn held_back(&self, seeker: &Seeker) -> Vec<Timestamp> {
+        let (registry, now) = (self.registry(), self.now());
+        let own = Target::Agent(seeker.agent.clone());
+        let state = registry.guards.breakers.get(&own).map(|breaker| breaker.state(now));
+        let failed = state.filter(|state| state.claims_max() == 0);
+        let failed = failed.and_then(|state| state.sends_from());
+        let able = seeker.capabilities.iter().cloned().map(Target::Capability);
+        let paused = std::iter::once(own).chain(able).filter_map(|target| {
+            Some(registry.pause_of(&target, now)?.until.unwrap_or(Timestamp::MAX))
+        });
+        failed.into_iter().chain(paused).collect()
     }
 
-    /// Repeats a claim of one handoff while its question is not answered, until the time is up.
+    /// Repeats a claim of one handoff while its question is not answered, or what is above it is not
+    /// decided on, until the time is up.
     pub(crate) async fn until_answered(
         &self,
         id: HandoffId,
@@ -111,7 +120,9 @@ impl Engine {
             let news = listen(&place);
             let claimed = self.one_handoff(command()).await;
             let asks = |refusal: &Refusal| {
-                matches!(refusal, Refusal::WrongState { state: StateName::InputRequired, .. })
+                let asked = StateName::InputRequired;
+                matches!(refusal, Refusal::WrongState { state, .. } if *state == asked)
+                    || matches!(refusal, Refusal::OnHold { .. })
             };
             let waits = matches!(&claimed, Err(Error::Refused(refusal)) if asks(refusal));
             if !waits || wait_ms == 0 || !self.wait_for_news(news, deadline).await {
@@ -188,6 +199,30 @@ impl Engine {
                 }
                 return Ok(seen);
             }
+        }
+    }
+
+    /// Waits until more happened to a task than somebody knows of, who must be allowed to see it all
+    /// the while. Whether it did; if not, the time was up or the broker goes away.
+    pub(crate) async fn until_moved(
+        &self,
+        desk: &Desk,
+        id: TaskId,
+        known: u32,
+        wait_ms: u64,
+    ) -> Result<bool, Error> {
+        let deadline = self.deadline(wait_ms);
+        let place = [self.waiters.take_seat(Topic::Task(id))];
+        let mut desk = desk.clone();
+        loop {
+            let news = listen(&place);
+            if desk.task(id).await?.events > known {
+                return Ok(true);
+            }
+            if !self.wait_for_news(news, deadline).await {
+                return Ok(false);
+            }
+            desk = desk.renewed()?;
         }
     }
 

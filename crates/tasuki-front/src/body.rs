@@ -24,10 +24,23 @@ const REPLY_BYTES: usize = 1024;
 /// How much of a body that is too large is read all the same.
 const DRAINED_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// The media type of JSON.
+const JSON: &str = "application/json";
+
 /// The body of a request that must have one, as it was signed.
 pub async fn bytes(front: &Front, parts: &Parts, body: Body) -> Result<Bytes, Failed> {
+    bytes_of(&[JSON], front, parts, body).await
+}
+
+/// The same, of one of these media types. None of them may be one that a form can have.
+pub async fn bytes_of(
+    kinds: &[&str],
+    front: &Front,
+    parts: &Parts,
+    body: Body,
+) -> Result<Bytes, Failed> {
     // A page in a browser can send a form to the broker, but not JSON without asking first.
-    if !is_json(parts) {
+    if !is_one_of(kinds, parts) {
         return Err(Problem::new(
             Code::UnsupportedMediaType,
             "the body must be JSON",
@@ -91,11 +104,11 @@ async fn whole(mut body: Body, max: usize) -> Result<Bytes, axum::BoxError> {
     Ok(read?.to_bytes())
 }
 
-fn is_json(parts: &Parts) -> bool {
+fn is_one_of(kinds: &[&str], parts: &Parts) -> bool {
     let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     kind.is_some_and(|kind| {
         let kind = kind.split(';').next().unwrap_or("").trim();
-        kind.eq_ignore_ascii_case("application/json")
+        kinds.iter().any(|one| kind.eq_ignore_ascii_case(one))
     })
 }
 
@@ -110,7 +123,7 @@ pub fn reply(status: StatusCode, value: &impl Serialize) -> Response {
 pub fn written(status: StatusCode, bytes: Vec<u8>) -> Response {
     let mut response = Response::new(Body::from(bytes));
     *response.status_mut() = status;
-    let json = HeaderValue::from_static("application/json");
+    let json = HeaderValue::from_static(JSON);
     response.headers_mut().insert(header::CONTENT_TYPE, json);
     response
 }

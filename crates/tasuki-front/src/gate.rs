@@ -9,13 +9,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::Router;
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderName, HeaderValue, Method, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 
 use crate::error::Failed;
+use crate::serve::CameBy;
 use crate::{Front, Limits, body};
 use tasuki_protocol::{Code, Problem};
 
@@ -25,6 +26,11 @@ struct Gate {
     requests: AtomicU64,
     started: u64,
 }
+
+/// What pages may load: their own style, and nothing from anywhere.
+const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; \
+                           form-action 'none'; frame-ancestors 'none'";
+const API_POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
 
 /// How many requests pass between two clean-ups of the rate limiter's memory.
 const CLEAN_UP_EVERY: u64 = 100_000;
@@ -50,7 +56,11 @@ async fn pass(State(gate): State<Arc<Gate>>, mut request: Request, next: Next) -
     let number = gate.requests.fetch_add(1, Ordering::Relaxed);
     let id: Arc<str> = format!("{:x}-{number:x}", gate.started).into();
     request.extensions_mut().insert(RequestId(id.clone()));
-    let checked = gate.check_host(&request).and_then(|()| gate.check_rate(&request, number));
+    let secure = request.extensions().get::<CameBy>().is_some_and(|by| by.secure);
+    let checked = gate
+        .check_host(&request)
+        .and_then(|()| check_site(&request))
+        .and_then(|()| gate.check_rate(&request, number));
     let response = match checked {
         Err(problem) => problem.into_response(),
         Ok(()) => match AssertUnwindSafe(next.run(request)).catch_unwind().await {
@@ -63,7 +73,60 @@ async fn pass(State(gate): State<Arc<Gate>>, mut request: Request, next: Next) -
             .into_response(),
         },
     };
-    name(response, &id)
+    let mut response = name(response, &id);
+    protect(&mut response, secure);
+    response
+}
+
+/// What browsers are told about every reply. A page that needs more says so itself.
+fn protect(response: &mut Response, secure: bool) {
+    let is_page = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
+    let policy = if is_page { PAGE_POLICY } else { API_POLICY };
+    let mut given = vec![
+        (header::CONTENT_SECURITY_POLICY, policy),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    if secure {
+        given.push((header::STRICT_TRANSPORT_SECURITY, "max-age=31536000"));
+    }
+    for (name, value) in given {
+        response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
+    }
+}
+
+/// A page of another site must not act here in the place of whoever looks at it: browsers say from
+/// where a request comes, and programs say nothing.
+fn check_site(request: &Request) -> Result<(), Failed> {
+    if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
+        return Ok(());
+    }
+    let header = |name: &str| request.headers().get(name).map(|value| value.to_str().unwrap_or(""));
+    let own = header("host").or_else(|| request.uri().authority().map(|it| it.as_str()));
+    let elsewhere = match (header("sec-fetch-site"), header("origin")) {
+        (Some(site), _) if !matches!(site, "same-origin" | "none") => Some(site),
+        (_, Some(origin)) => {
+            let named = origin.split_once("://").map(|(_, authority)| authority);
+            let same = named.zip(own).is_some_and(|(named, own)| named.eq_ignore_ascii_case(own));
+            (!same).then_some(origin)
+        }
+        (_, None) => None,
+    };
+    match elsewhere {
+        None => Ok(()),
+        Some(from) => Err(Problem::new(
+            Code::CrossSite,
+            format!("a page of another site sent this ({from:?})"),
+            "send it from the broker's own pages, or from a program",
+        )
+        .into()),
+    }
 }
 
 /// Puts the request's id on the response, and into the body if it is an error.
@@ -97,16 +160,16 @@ impl Gate {
             (Some(host), None) => host.to_str().unwrap_or_default(),
             (Some(_), Some(_)) => "",
         };
-        let name = host_name(host);
-        let local = name.eq_ignore_ascii_case("localhost")
-            || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
-        let known = |known: &String| known == "*" || known.eq_ignore_ascii_case(name);
-        if local || self.limits.hosts.iter().any(known) {
-            return Ok(());
-        }
+        // A request that names one in its target as well must not mean somebody else by it.
+        let asked = [Some(host), request.uri().host()].into_iter().flatten().map(host_name);
+        let is_ours = |name: &str| {
+            let known = |known: &String| known == "*" || known.eq_ignore_ascii_case(name);
+            is_this_machine(name) || self.limits.hosts.iter().any(known)
+        };
+        let Some(other) = asked.into_iter().find(|name| !is_ours(name)) else { return Ok(()) };
         Err(Problem::new(
             Code::HostNotAllowed,
-            format!("this broker does not answer for the host {name:?}"),
+            format!("this broker does not answer for the host {other:?}"),
             "use the address it printed at its start, or add the host with --host",
         )
         .into())
@@ -128,6 +191,17 @@ impl Gate {
             .into()
         })
     }
+}
+
+/// Whether a host is this machine.
+pub(crate) fn is_near(host: &str) -> bool {
+    is_this_machine(host_name(host))
+}
+
+/// The same of its name alone.
+fn is_this_machine(name: &str) -> bool {
+    name.eq_ignore_ascii_case("localhost")
+        || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// The host without its port; an IPv6 address without its brackets.

@@ -9,18 +9,25 @@ mod auth;
 mod body;
 mod error;
 mod gate;
+mod seats;
 mod serve;
 mod serving;
+mod tls;
+mod waits;
 
 use std::sync::Arc;
 
+use axum::http::request::Parts;
 use tasuki_engine::Lobby;
 
-pub use body::{bytes, ok, reply, written};
+pub use auth::{SESSION_COOKIE, origin};
+pub use body::{bytes, bytes_of, ok, reply, written};
 pub use error::Failed;
 pub use gate::around;
-pub use serve::serve;
-pub use serving::{About, Asked};
+pub use serve::{Doorway, serve, serve_by};
+pub use serving::{About, Asked, Held, Refused};
+pub use tls::{Identity, Tls};
+pub use waits::{WaitLimits, Waiting};
 
 /// What one client may ask of the broker.
 #[derive(Debug, Clone)]
@@ -29,6 +36,10 @@ pub struct Limits {
     /// Requests each second from one address; 0 is no limit.
     pub requests_per_second: u32,
     pub connections_max: usize,
+    /// How many of the connections one address may have; 0 is no limit of its own.
+    pub connections_per_address: usize,
+    /// How many waits and streams there may be at once.
+    pub waits: WaitLimits,
     /// Which hosts a request may name, besides loopback; guards against DNS rebinding.
     pub hosts: Vec<String>,
 }
@@ -39,6 +50,8 @@ impl Default for Limits {
             body_bytes_max: 1024 * 1024,
             requests_per_second: 0,
             connections_max: 10_000,
+            connections_per_address: 0,
+            waits: WaitLimits::default(),
             hosts: Vec::new(),
         }
     }
@@ -49,11 +62,18 @@ impl Default for Limits {
 pub struct Front {
     pub lobby: Lobby,
     pub limits: Arc<Limits>,
+    waits: Arc<waits::Waits>,
 }
 
 impl Front {
     #[must_use]
     pub fn new(lobby: impl Into<Lobby>, limits: Limits) -> Self {
-        Self { lobby: lobby.into(), limits: Arc::new(limits) }
+        Self { lobby: lobby.into(), limits: Arc::new(limits), waits: Arc::default() }
+    }
+
+    /// Whether a request came by TLS to this broker.
+    #[must_use]
+    pub fn is_secure(&self, parts: &Parts) -> bool {
+        parts.extensions.get::<serve::CameBy>().is_some_and(|by| by.secure)
     }
 }

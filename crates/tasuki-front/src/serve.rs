@@ -10,16 +10,22 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::Request;
 use axum::extract::connect_info::ConnectInfo;
+use axum::http::{Version, header};
+use axum::response::IntoResponse;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulConnection, GracefulShutdown};
+use tasuki_core::identity::PublicKey;
+use tasuki_protocol::Problem;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tower::ServiceExt;
 
 use crate::attended::Attended;
+use crate::error::Failed;
+use crate::seats::{Full, Place, Seat, Seats};
+use crate::tls::Tls;
 
 /// How long a client may take to send a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -30,6 +36,15 @@ const HELD_BYTES_MAX: usize = 408 * 1024;
 /// How long to wait after accepting failed, for want of file descriptors or the like.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// How connections are taken in.
+#[derive(Debug)]
+pub struct Doorway {
+    pub connections_max: usize,
+    /// How many of them one address may have; 0 is no limit of its own.
+    pub per_address: usize,
+    pub tls: Option<Arc<Tls>>,
+}
+
 /// Serves until `end` resolves; then lets requests under way finish.
 pub async fn serve(
     listener: TcpListener,
@@ -37,28 +52,49 @@ pub async fn serve(
     connections_max: usize,
     end: impl Future<Output = ()>,
 ) {
-    let places = Arc::new(Semaphore::new(connections_max));
+    let doorway = Doorway { connections_max, per_address: 0, tls: None };
+    serve_by(doorway, listener, router, end).await;
+}
+
+/// The same, with bounds of one's own and perhaps with TLS.
+pub async fn serve_by(
+    doorway: Doorway,
+    listener: TcpListener,
+    router: Router,
+    end: impl Future<Output = ()>,
+) {
+    let seats = Seats::new(doorway.connections_max, doorway.per_address);
     let graceful = GracefulShutdown::new();
     tokio::pin!(end);
     loop {
         let accepted = tokio::select! {
             biased;
             () = &mut end => break,
-            accepted = accept(&listener, &places) => accepted,
+            accepted = accept(&listener, &seats) => accepted,
         };
-        let Some((stream, place)) = accepted else {
-            tokio::time::sleep(ACCEPT_PAUSE).await;
-            continue;
-        };
+        let Some((stream, place)) = accepted else { continue };
         // Small requests and replies must not wait for each other.
         let _ = stream.set_nodelay(true);
-        let from = stream.peer_addr().ok();
-        let connection = connection(stream, router.clone(), from);
-        let connection = graceful.watch(connection);
+        let about = About { from: stream.peer_addr().ok(), ..About::new(place.seat.clone()) };
+        let (router, tls, watcher) = (router.clone(), doorway.tls.clone(), graceful.watcher());
         // Not watched: a panic ends this connection and no other.
         tokio::spawn(async move {
-            // A client that goes away is no news.
-            let _ = connection.await;
+            let seat = place.seat.clone();
+            let serving = async {
+                // A client that goes away is no news.
+                let _ = match tls {
+                    None => watcher.watch(connection(stream, router, about)).await,
+                    Some(tls) => {
+                        let Ok((stream, key)) = tls.accept(stream).await else { return };
+                        let about = About { secure: true, key, ..about };
+                        watcher.watch(connection(stream, router, about)).await
+                    }
+                };
+            };
+            tokio::select! {
+                () = serving => {}
+                () = seat.is_taken() => {}
+            }
             drop(place);
         });
     }
@@ -68,39 +104,85 @@ pub async fn serve(
     }
 }
 
+/// What is known of a connection.
+#[derive(Clone)]
+struct About {
+    from: Option<SocketAddr>,
+    seat: Arc<Seat>,
+    secure: bool,
+    key: Option<PublicKey>,
+}
+
+impl About {
+    fn new(seat: Arc<Seat>) -> Self {
+        Self { from: None, seat, secure: false, key: None }
+    }
+}
+
+/// What a request came by.
+#[derive(Debug, Clone)]
+pub(crate) struct CameBy {
+    pub(crate) seat: Arc<Seat>,
+    /// Whether TLS ends here.
+    pub(crate) secure: bool,
+    /// The key in the certificate that the client showed.
+    pub(crate) key: Option<PublicKey>,
+}
+
 /// Serves one connection. A reply is produced as the client takes it, and the next request is begun
 /// when the last reply was taken: hyper's `pipeline_flush` would hold whole replies, and any number of
 /// them, for a client that does not read.
 fn connection<S>(
     stream: S,
     router: Router,
-    from: Option<SocketAddr>,
+    about: About,
 ) -> impl GracefulConnection<Error = hyper::Error> + Send
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
         let mut request: Request = request.map(axum::body::Body::new);
+        let About { from, seat, secure, key } = about.clone();
         if let Some(from) = from {
             request.extensions_mut().insert(ConnectInfo(from));
         }
-        router.clone().oneshot(request)
+        request.extensions_mut().insert(CameBy { seat: seat.clone(), secure, key });
+        let router = router.clone();
+        async move {
+            // RFC 9112, 3.2: without it nobody can say for whom the request is.
+            let nameless = !request.headers().contains_key(header::HOST)
+                && request.uri().authority().is_none();
+            if nameless && request.version() >= Version::HTTP_11 {
+                let problem = Problem::invalid("Host", "the header is missing");
+                return Ok(Failed::from(problem).into_response());
+            }
+            seat.begins();
+            let reply = router.oneshot(request).await;
+            seat.ends();
+            reply
+        }
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(HELD_BYTES_MAX);
     http.serve_connection(TokioIo::new(Attended::new(stream)), service)
 }
 
-async fn accept(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
-    let place = places.clone().acquire_owned().await.ok()?;
-    match listener.accept().await {
-        Ok((stream, _)) => Some((stream, place)),
+async fn accept(listener: &TcpListener, seats: &Arc<Seats>) -> Option<(TcpStream, Place)> {
+    let (stream, from) = match listener.accept().await {
+        Ok(accepted) => accepted,
         Err(error) => {
             tracing::warn!(%error, "cannot accept a connection");
-            None
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            return None;
+        }
+    };
+    loop {
+        let freed = seats.freed.notified();
+        match seats.take(Some(from.ip())) {
+            Ok(place) => return Some((stream, place)),
+            // Others must not wait behind it.
+            Err(Full::OfAddress) => return None,
+            Err(Full::All) => freed.await,
         }
     }
 }
@@ -137,7 +219,10 @@ mod tests {
         let counted = produced.clone();
         let router = Router::new().route("/long", get(move || std::future::ready(long(&counted))));
         let (ours, theirs) = tokio::io::duplex(4096);
-        (connection(ours, router, None), theirs)
+        (
+            connection(ours, router, About::new(Seats::new(1, 0).take(None).unwrap().seat.clone())),
+            theirs,
+        )
     }
 
     /// The clock of the runtime jumps to the next timer when nothing else is to be done.

@@ -22,7 +22,7 @@ pub(crate) struct Binding {
     /// The status of an answer that says: not now.
     pub(crate) not_now: Option<u16>,
     pub(crate) entry: &'static Entry,
-    /// For what is answered piece by piece, what the pieces are and what makes them.
+    /// For what is answered piece by piece or as a text, in which forms, and what makes them.
     pub(crate) stream: Option<(&'static str, Stream)>,
 }
 
@@ -100,7 +100,9 @@ impl Binding {
         };
         if self.entry.is_public() {
             let replied = front.carry_out_public(self.entry, asked).await;
-            return replied.map_or_else(Failed::into_response, |reply| self.shown(reply));
+            let response = replied.map_or_else(Failed::into_response, |reply| self.shown(reply));
+            front.count(self.entry, &response);
+            return response;
         }
         let about: About = match path {
             Ok(path) => Ok(path.iter().map(|(_, text)| text.to_owned()).collect()),

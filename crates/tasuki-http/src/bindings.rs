@@ -4,12 +4,12 @@
 //! neither can know a route that the other does not.
 
 use tasuki_engine::operations::{
-    accounts, agents, assembling, chains, channels, claims, contexts, dead_letters, handoffs,
-    memories, open, pipelines, streams, system, talk, tasks,
+    accounts, agents, alerts, assembling, chains, channels, claims, contexts, dead_letters,
+    handoffs, memories, open, pipelines, sessions, streams, system, talk, tasks,
 };
 
 use crate::binding::{Binding, delete, get, patch, post, public, put, streamed};
-use crate::{export, sse};
+use crate::{export, metrics, sse};
 
 pub(crate) fn all() -> Vec<Binding> {
     vec![
@@ -113,15 +113,31 @@ pub(crate) fn all() -> Vec<Binding> {
         get::<accounts::Tenants>("/v1/tenants"),
         post::<accounts::SetTenant>("/v1/tenants/{id}"),
         get::<accounts::Security>("/v1/security"),
+        get::<sessions::Show>("/v1/session"),
+        post::<sessions::Open>("/v1/session").created(),
+        delete::<sessions::Close>("/v1/session"),
         post::<assembling::Assemble>("/v1/assemble"),
+        get::<alerts::List>("/v1/alerts"),
+        get::<alerts::Rules>("/v1/alerts/rules"),
+        post::<alerts::Silence>("/v1/alerts/silence"),
+        post::<alerts::Test>("/v1/alerts/test"),
         get::<system::Verify>("/v1/audit/verify"),
         get::<system::Stats>("/v1/stats"),
+        get::<system::Overview>("/v1/overview"),
         get::<system::Targets>("/v1/health/targets"),
         post::<system::SetBreaker>("/v1/agents/{id}/breaker"),
+        post::<system::PauseTarget>("/v1/targets/pause"),
+        post::<system::ResumeTarget>("/v1/targets/resume"),
         public::<open::Join>("post", "/v1/join").created(),
         public::<open::Health>("get", "/healthz"),
         public::<open::Ready>("get", "/readyz").not_now(503),
         streamed::<streams::Events>("/v1/events", "text/event-stream", sse::events),
+        streamed::<streams::Changes>("/v1/changes", "text/event-stream", sse::changes),
         streamed::<streams::Export>("/v1/audit/export", "application/jsonl", export::log),
+        streamed::<streams::Metrics>(
+            "/metrics",
+            "text/plain, application/openmetrics-text",
+            metrics::text,
+        ),
     ]
 }

@@ -23,7 +23,7 @@ use tasuki_core::address::{Endpoint, Guard, Host};
 use tasuki_core::canonical;
 use tasuki_core::identity::{self, SecretKey, digest, message};
 use tasuki_engine::operations::{self, Facts, Given, Operation, claims};
-use tasuki_engine::{Answer, Courier, Parcel};
+use tasuki_engine::{Answer, Courier, Message, Messenger, Parcel};
 use tasuki_protocol::Problem;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -116,12 +116,20 @@ impl Poster {
         Err(format!("cannot connect to {last}"))
     }
 
-    async fn post(&self, parcel: &Parcel) -> Result<Answer, String> {
-        let endpoint = Endpoint::parse(&parcel.url)?;
-        let request = self.request(&endpoint, parcel)?;
+    async fn carried(&self, parcel: &Parcel) -> Result<Answer, String> {
+        let claimed = to_wire::claimed(&parcel.granted).map_err(|problem| problem.message)?;
+        let body = serde_json::to_vec(&claimed).map_err(|error| error.to_string())?;
+        let (url, now, nonce) = (parcel.url.clone(), parcel.now, parcel.nonce.clone());
+        let said = self.post(Message { url, body, now, nonce }).await?;
+        Ok(answer(said.status, said.retry_after_ms, &said.body, parcel))
+    }
+
+    async fn post(&self, message: Message) -> Result<Said, String> {
+        let endpoint = Endpoint::parse(&message.url)?;
+        let request = self.request(&endpoint, message)?;
         let stream = self.connect(&endpoint).await?;
         if !endpoint.tls {
-            return exchange(stream, request, parcel).await;
+            return exchange(stream, request).await;
         }
         let name = match &endpoint.host {
             Host::Name(name) => ServerName::try_from(name.trim_end_matches('.').to_owned())
@@ -133,16 +141,15 @@ impl Poster {
         let stream = secured
             .map_err(|_| format!("no secure connection within {CONNECT_MAX:?}"))?
             .map_err(|error| format!("no secure connection: {error}"))?;
-        exchange(stream, request, parcel).await
+        exchange(stream, request).await
     }
 
     fn request(
         &self,
         endpoint: &Endpoint,
-        parcel: &Parcel,
+        message: Message,
     ) -> Result<Request<Full<Bytes>>, String> {
-        let claimed = to_wire::claimed(&parcel.granted).map_err(|problem| problem.message)?;
-        let body = serde_json::to_vec(&claimed).map_err(|error| error.to_string())?;
+        let Message { body, now, nonce, .. } = message;
         let digest = digest::of(&body);
         let authority = endpoint.authority();
         let mut request = Request::post(endpoint.target())
@@ -160,9 +167,9 @@ impl Poster {
                 query: endpoint.query.as_deref(),
                 content_digest: Some(&digest),
             };
-            let created = parcel.now.0.div_euclid(1000);
+            let created = now.0.div_euclid(1000);
             let expires = created + VALIDITY_S;
-            let signed = message::sign(&signed, signer, created, expires, &parcel.nonce);
+            let signed = message::sign(&signed, signer, created, expires, &nonce, None);
             let (input, signature) = signed.map_err(|fault| fault.to_string())?;
             request = request.header("signature-input", input).header("signature", signature);
         }
@@ -173,18 +180,39 @@ impl Poster {
 #[async_trait]
 impl Courier for Poster {
     async fn carry(&self, parcel: Parcel) -> Answer {
-        match self.post(&parcel).await {
+        match self.carried(&parcel).await {
             Ok(answer) => answer,
             Err(problem) => Answer::Unclear { problem, retry_after_ms: None },
         }
     }
 }
 
+/// How long a notice may take.
+const NOTICE_MAX: Duration = Duration::from_secs(10);
+
+#[async_trait]
+impl Messenger for Poster {
+    async fn send(&self, message: Message) -> Result<(), String> {
+        let posted = tokio::time::timeout(NOTICE_MAX, self.post(message)).await;
+        let said = posted.map_err(|_| format!("no answer within {NOTICE_MAX:?}"))??;
+        match said.status.is_success() {
+            true => Ok(()),
+            false => Err(format!("it answered {}", said.status)),
+        }
+    }
+}
+
+/// What came back.
+struct Said {
+    status: StatusCode,
+    retry_after_ms: Option<u64>,
+    body: Bytes,
+}
+
 async fn exchange<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
     request: Request<Full<Bytes>>,
-    parcel: &Parcel,
-) -> Result<Answer, String> {
+) -> Result<Said, String> {
     let mut client = http1::Builder::new();
     client.max_buf_size(HEAD_BYTES_MAX);
     let opened = client.handshake(TokioIo::new(stream)).await;
@@ -197,7 +225,7 @@ async fn exchange<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX);
         let body = body.collect().await;
         let body = body.map_err(|error| format!("{status}, and the answer broke off: {error}"))?;
-        Ok(answer(status, retry_after_ms, &body.to_bytes(), parcel))
+        Ok(Said { status, retry_after_ms, body: body.to_bytes() })
     };
     tokio::pin!(exchange);
     tokio::select! {

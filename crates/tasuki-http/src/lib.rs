@@ -8,10 +8,12 @@ mod binding;
 mod bindings;
 mod courier;
 mod export;
+mod metrics;
 mod openapi;
 mod page;
 mod routes;
 mod sse;
+mod ui;
 
 use tasuki_engine::Lobby;
 pub(crate) use tasuki_engine::operations::shown as to_wire;
@@ -20,10 +22,23 @@ pub(crate) use tasuki_protocol as wire;
 
 pub use courier::{Poster, Resolver, SystemResolver};
 pub use openapi::{document, operations, operations_text, text as document_text};
-pub use tasuki_front::{Limits, serve};
+pub use tasuki_front::{Doorway, Identity, Limits, Tls, WaitLimits, serve, serve_by};
 
-/// Everything under one router, ready to be served or called in process.
+/// This door alone, ready to be served or called in process.
 pub fn router(lobby: impl Into<Lobby>, limits: Limits) -> axum::Router {
     let front = Front::new(lobby, limits);
-    around(routes::router(), &front).with_state(front)
+    around(routes(), &front).with_state(front)
+}
+
+/// How an operation is asked for at this door: its method, its path, and whether what is asked stands in
+/// the query of the URL.
+pub fn request_for(operation: &str) -> Option<(&'static str, &'static str, bool)> {
+    let mut all = bindings::all().into_iter();
+    let found = all.find(|binding| binding.entry.facts.name == operation)?;
+    Some((found.method, found.path, found.is_query()))
+}
+
+/// What this door serves, to be put beside what others do. It answers for what nobody serves.
+pub fn routes() -> axum::Router<Front> {
+    routes::router()
 }

@@ -62,7 +62,32 @@ pub fn document() -> Value {
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         },
         "paths": paths,
-        "components": { "schemas": schemas },
+        "components": { "schemas": schemas, "securitySchemes": security_schemes() },
+        // Where nobody is asked who it is, on a loopback address, nothing is needed.
+        "security": [{ "signature": [] }, { "bearer": [] }, { "certificate": [] }, {}],
+    })
+}
+
+/// How callers show who they are.
+fn security_schemes() -> Value {
+    json!({
+        "bearer": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "A token, as `tasuki token issue` prints it.",
+        },
+        "signature": {
+            "type": "apiKey",
+            "in": "header",
+            "name": "Signature",
+            "description": "An HTTP message signature (RFC 9421) with an enrolled Ed25519 key and the tag \
+                            tasuki-v1 and the broker's key as audience; with Signature-Input and, where there is a body, \
+                            Content-Digest.",
+        },
+        "certificate": {
+            "type": "mutualTLS",
+            "description": "A client certificate whose Ed25519 key an agent has enrolled.",
+        },
     })
 }
 
@@ -92,6 +117,9 @@ fn operation(route: &Binding, generator: &mut SchemaGenerator) -> Value {
             .unwrap_or("system")],
         "responses": responses(route, generator),
     });
+    if entry.is_public() {
+        operation["security"] = json!([]);
+    }
     if !parameters.is_empty() {
         operation["parameters"] = parameters.into();
     }
@@ -132,7 +160,10 @@ fn responses(route: &Binding, generator: &mut SchemaGenerator) -> Value {
     let entry = route.entry;
     let content = match route.stream {
         None => json!({ "application/json": { "schema": (entry.answers)(generator) } }),
-        Some((kind, _)) => json!({ kind: { "schema": { "type": "string" } } }),
+        Some((kinds, _)) => {
+            let text = |kind: &str| (kind.to_owned(), json!({ "schema": { "type": "string" } }));
+            Value::Object(kinds.split(", ").map(text).collect())
+        }
     };
     let success = json!({ "description": "done", "content": content });
     responses.insert(route.success.to_string(), success);
@@ -143,7 +174,11 @@ fn responses(route: &Binding, generator: &mut SchemaGenerator) -> Value {
     }
     let mut by_status: std::collections::BTreeMap<u16, Vec<&str>> = Default::default();
     let own: Vec<_> = route.entry.errors().collect();
-    for code in own.iter().chain(body_errors(route)).chain(COMMON_ERRORS) {
+    let stores: &[Code] = match entry.facts.kind {
+        Kind::Reads => &[],
+        Kind::Brings | Kind::Finishes | Kind::Manages => &[Code::SecretFound],
+    };
+    for code in own.iter().chain(body_errors(route)).chain(stores).chain(COMMON_ERRORS) {
         by_status.entry(code.status()).or_default().push(code.as_str());
     }
     for (status, mut codes) in by_status {
@@ -206,6 +241,7 @@ pub fn operations() -> Value {
             "kind": facts.kind.as_str(),
             "right": right,
             "permission": permission,
+            "roles": facts.right.roles().iter().map(|role| role.as_str()).collect::<Vec<_>>(),
             "waits": facts.waits,
             "streams": entry.is_streamed(),
             "idempotent": idempotent(&binding, &members),
@@ -241,7 +277,7 @@ fn right(right: Right) -> (&'static str, Option<String>) {
         Right::Has(permission) => ("has", Some(permission.to_string())),
         Right::Each(permission) => ("each", Some(permission.to_string())),
         Right::Decides(permission) => ("decides", Some(permission.to_string())),
-        Right::LooksAfter => ("looks_after", None),
+        Right::LooksAfter(permission) => ("looks_after", Some(permission.to_string())),
         Right::Operator => ("operator", None),
     }
 }

@@ -11,7 +11,7 @@ use tasuki_core::manifest::Manifest;
 use tasuki_front::{Failed, Front, ok};
 use tasuki_protocol::{Code, Problem};
 
-use crate::{bindings, openapi, page};
+use crate::{bindings, openapi, page, ui};
 
 pub(crate) fn router() -> Router<Front> {
     let mut router = Router::new();
@@ -19,7 +19,7 @@ pub(crate) fn router() -> Router<Front> {
         router = router.route(binding.path, binding.handler());
     }
     router
-        .route("/", get(docs))
+        .merge(ui::router())
         .route("/docs", get(docs))
         .route("/docs/", get(|| async { Redirect::permanent("/docs") }))
         .route("/docs/errors", get(|| async { Redirect::permanent("/docs#errors") }))
@@ -38,7 +38,9 @@ async fn openapi_json() -> Response {
 }
 
 async fn manifest_schema() -> Response {
-    ok(&schemars::schema_for!(Manifest))
+    let mut schema = schemars::schema_for!(Manifest);
+    schema.insert("$id".into(), "/v1/schemas/manifest.json".into());
+    ok(&schema)
 }
 
 async fn docs() -> Html<String> {
@@ -51,7 +53,7 @@ async fn error_page(code: Result<Path<String>, PathRejection>) -> Result<Respons
     Ok(Html(page::markdown(code.page())).into_response())
 }
 
-fn no_such_route() -> Problem {
+pub(crate) fn no_such_route() -> Problem {
     Problem::new(Code::RouteNotFound, "nothing is served here", "see /docs for what is")
 }
 

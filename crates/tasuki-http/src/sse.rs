@@ -26,6 +26,39 @@ use crate::{to_wire, wire};
 const PAGE: usize = 200;
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
+/// How often at most somebody is told that something has changed.
+const CHANGES_EVERY: Duration = Duration::from_millis(250);
+
+/// Says that something has changed and not what, so that it costs the same for everybody and tells
+/// nobody what is not theirs.
+pub(crate) fn changes(
+    entry: &'static Entry,
+    desk: Desk,
+    parts: &Parts,
+) -> BoxFuture<'static, Result<Response, Failed>> {
+    let given = Given::Query(parts.uri.query().unwrap_or_default());
+    let asked = entry.asked::<wire::Nothing>(given, |_| Ok(()));
+    async move {
+        asked?;
+        desk.may_follow()?;
+        let head = desk.head();
+        let told = stream::unfold((desk, head), |(desk, head)| async move {
+            if !desk.more_events(head).await {
+                return None;
+            }
+            // What comes within this time is told together. It paces replies and decides nothing.
+            tokio::time::sleep(CHANGES_EVERY).await;
+            let desk = desk.renewed().ok().filter(|desk| desk.may_follow().is_ok())?;
+            let head = desk.head();
+            let changed = wire::Changed { now: desk.now() };
+            let data = serde_json::to_string(&changed).expect("it has string keys only");
+            Some((Ok::<_, Infallible>(Event::default().event("changed").data(data)), (desk, head)))
+        });
+        Ok(Sse::new(told).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
+    }
+    .boxed()
+}
+
 pub(crate) fn events(
     entry: &'static Entry,
     desk: Desk,

@@ -3,9 +3,11 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tasuki_core::assembly::{Receipt, Strategy};
+use std::collections::BTreeMap;
+
+use tasuki_core::assembly::{LeftOut, Receipt, Strategy, Tokenizer};
 use tasuki_core::canonical::Object;
-use tasuki_core::envelope::{Parts, Said};
+use tasuki_core::envelope::{Parts, Payload, Said};
 use tasuki_core::ids::Project;
 use tasuki_core::{AgentId, TaskId};
 
@@ -52,6 +54,9 @@ pub struct Assemble {
     /// What the receiver is, which says what it wants to see.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
+    /// What is to be sent with it, so that room is kept for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Payload>,
     #[serde(flatten)]
     pub said: Said,
     #[serde(flatten)]
@@ -101,8 +106,47 @@ pub struct Prompt {
     pub token_count: u64,
     /// Whether that is the count itself and not an upper bound.
     pub exact: bool,
+    /// What it was counted in.
+    pub tokenizer: Tokenizer,
+    /// How many tokens it could have; absent if nothing bounds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<u64>,
+    /// How many tokens of it are the assembled text, which is the same for every reader with room
+    /// for it; the rest is about this handoff and this claim.
+    pub assembled_tokens: u64,
+    /// Whether the assembled text is less than what its sender saw, for lack of room.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shortened: bool,
+    /// The same as a message for the system and one for the user, if `form` is `messages`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<PromptMessage>,
+    /// What each short name in the text stands for.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub names: BTreeMap<String, String>,
+    /// What is not in the text.
+    #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
+    pub left_out: LeftOut,
+    /// The ids of what is not in it at all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+    /// How many texts about the handoff and the claim are cut or left out.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub texts_left_out: u64,
     /// Where the rest of what the envelope did not pass whole is. Fetches from here are counted as
     /// the handoff's `trim_regret`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fetch: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// One message of a prompt.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct PromptMessage {
+    /// `system` or `user`.
+    pub role: String,
+    pub content: String,
 }

@@ -10,6 +10,7 @@ use tasuki_core::envelope::version::AnyEnvelope;
 use tasuki_core::envelope::{Action, CriterionReport, Payload};
 use tasuki_core::event::FailureClass;
 use tasuki_core::ids::{CorrelationId, RequestId};
+use tasuki_core::join::CameTo;
 use tasuki_core::registry::Signed;
 use tasuki_core::{AgentId, Capability, ClaimId, Fence, HandoffId, Hash, TaskId, Timestamp};
 
@@ -141,9 +142,40 @@ pub struct Claimed {
     /// Pieces of work that are there already.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
+    /// What the tasks have come to that this work waited for, in the order in which `after` names them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub joined: Vec<Joined>,
+    /// What the work has to do without because of those tasks, besides the gaps of the envelope.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gaps: Vec<JoinGap>,
     /// How many of these texts there was no room for.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left_out: u32,
+}
+
+/// What one of the tasks has come to that work waited for.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "JoinedResult")]
+pub struct Joined {
+    pub task_id: TaskId,
+    pub came_to: CameTo,
+    /// Its last handoff.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handoff_id: Option<HandoffId>,
+    /// The address of its result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Hash>,
+    /// The result itself, where there was room for it. It is data that others wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
+    pub output: Option<Box<RawValue>>,
+}
+
+/// Something that work has to do without.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct JoinGap {
+    pub reference: String,
+    pub reason: String,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
@@ -225,6 +257,8 @@ pub struct Progress {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Beat {
     pub handoff_id: HandoffId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<CorrelationId>,
     pub lease_left_ms: u64,
     pub work_left_ms: u64,
     /// Messages to the holder that it has not acknowledged yet.
@@ -260,6 +294,11 @@ pub struct Complete {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000))]
     pub gaps: Vec<String>,
+    /// Gaps that came with the work and are none any more. All others are in the result, whether they
+    /// are repeated here or not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1000))]
+    pub resolved_gaps: Vec<String>,
     /// What the attempt used. It makes the budget of its task, and of those above it, less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Used>,

@@ -44,16 +44,28 @@ pub struct NewDecision {
     pub supersedes: Option<u32>,
 }
 
+/// Which revision of a shared context is shown.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShowContext {
+    /// A revision; the last one without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u32>,
+}
+
 /// What all agents of a project read.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct SharedContext {
     pub project: Project,
     /// 0 if nobody has written it yet.
     pub revision: u32,
+    /// The last revision that there is.
+    #[serde(default)]
+    pub latest: u32,
     pub state: ProjectState,
     pub constraints: Vec<ProjectConstraint>,
     pub decisions: Vec<Decision>,
-    /// Whether the text of the last revision was erased.
+    /// Whether the text of this revision was erased.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub erased: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -4,6 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tasuki_core::budget::Budget;
 use tasuki_core::canonical::Object;
 use tasuki_core::envelope::said::NewDecision as SaidDecision;
 use tasuki_core::envelope::{Payload, Said};
@@ -41,6 +42,9 @@ pub struct DeadLetter {
     /// Why an approver said no.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rejected_because: Option<String>,
+    /// Who waits for whom in the circle that this call closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_in_circle: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -98,6 +102,10 @@ pub struct Amend {
     /// the broker's own span.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in_ms: Option<u64>,
+    /// What the task may spend from here on, instead of what it might before. What binds the tasks
+    /// above it still does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
     #[serde(flatten)]
     pub said: Said,
     /// Members that are not known, which is a mistake.

@@ -222,6 +222,14 @@ pub enum WaitsFor {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<Timestamp>,
     },
+    /// Its target is paused, until somebody resumes it or until a time.
+    Paused {
+        target: Target,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
+    },
+    /// A task above it is a dead letter that somebody has to decide on.
+    Letter { handoff_id: HandoffId },
     /// Somebody has to claim it.
     Claim {
         target: Target,
@@ -340,12 +348,31 @@ pub struct ShowHandoff {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RenderPrompt {
-    /// The reader's tokenizer or model; `o200k_base` without it.
+    /// The reader's tokenizer or model; without it, what the manifest of who reads it says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokenizer: Option<String>,
-    /// How many tokens it may have; what may be left out is left out until it fits.
+    /// How many tokens it may have. Without it, what the sender said, or else the reader's window
+    /// less its reserves, and never more than the budget that is left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
+    /// All that the envelope has, whatever was chosen and whatever the bound.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
+    /// `markdown`, `xml`, or `messages` (one for the system, one for the user).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub form: Option<PromptStyle>,
+    /// Leaves the payload out, for readers that get it apart.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub payload_apart: bool,
+}
+
+/// How a prompt is written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PromptStyle {
+    Markdown,
+    Xml,
+    Messages,
 }
 
 /// An envelope, exactly as it was stored.

@@ -4,6 +4,7 @@
 //! doors, the command line and the tests share it. It knows no HTTP framework, no engine and no store.
 
 mod agents;
+mod alerts;
 mod assemble;
 mod audit;
 mod batch;
@@ -18,11 +19,13 @@ mod members;
 mod memories;
 mod modernise;
 mod offers;
+mod overview;
 mod pipelines;
 mod problem;
 pub mod read;
 mod refusals;
 mod reservations;
+mod sessions;
 mod system;
 mod taints;
 mod talk;
@@ -33,6 +36,7 @@ mod waits;
 mod wish;
 
 pub use agents::*;
+pub use alerts::*;
 pub use assemble::*;
 pub use audit::*;
 pub use batch::*;
@@ -46,9 +50,11 @@ pub use handoffs::*;
 pub use members::{Members, OPEN, Openness, schema_of};
 pub use memories::*;
 pub use offers::*;
+pub use overview::*;
 pub use pipelines::*;
 pub use problem::Problem;
 pub use reservations::*;
+pub use sessions::*;
 pub use system::*;
 pub use taints::*;
 pub use talk::*;

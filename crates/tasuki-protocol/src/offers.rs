@@ -16,7 +16,7 @@ use tasuki_core::tree::OnParentEnd;
 use tasuki_core::{AgentId, Capability, HandoffId, Hash, Target, TaskId, Terms, Timestamp};
 
 use crate::waits::fifteen_seconds;
-use crate::{Coordinator, Handoff, Until};
+use crate::{Coordinator, Handoff, PausedUntil, Until};
 
 /// Offers work to an agent, or to any agent with a capability.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -262,6 +262,9 @@ pub struct Offered {
     pub to: Target,
     /// Whether somebody is there who takes work for it. If not, it waits.
     pub listening: bool,
+    /// Somebody paused its target: it waits until that is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<PausedUntil>,
     /// How the agent was chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routed: Option<Why>,
@@ -269,7 +272,13 @@ pub struct Offered {
     pub hop: u32,
     pub offered_at: Timestamp,
     pub expires_at: Timestamp,
+    /// What its sender may want to do otherwise: nothing of it keeps the offer back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<OfferWarning>,
 }
+
+/// Something about an offer that its sender may not have meant.
+pub type OfferWarning = tasuki_core::assembly::Warning;
 
 /// Offers work and waits until the receiver has accepted it, or until there is a result.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

@@ -35,14 +35,14 @@ pub struct Form<'f> {
     pub every: EveryFault<'f>,
 }
 
-/// A request. `first` looks at it before anything else does.
+/// A request. `first` looks at it before anything else does, and may take out what must not be kept.
 pub fn request<T: DeserializeOwned + 'static>(
     bytes: &[u8],
     form: &Form<'_>,
-    first: impl FnOnce(&Value) -> Result<(), Problem>,
+    first: impl FnOnce(&mut Value) -> Result<(), Problem>,
 ) -> Result<T, Problem> {
-    let read = value(bytes)?;
-    first(&read)?;
+    let mut read = value(bytes)?;
+    first(&mut read)?;
     let unknown = form.members.unknown(&read);
     // Where a fault is costs time to keep track of, so only a request that has one pays for it.
     if unknown.is_empty()

@@ -67,6 +67,14 @@ fn details(refusal: &Refusal) -> Object {
         Refusal::OnHold { task, letter } => {
             vec![text("task_id", task), text("handoff_id", letter)]
         }
+        Refusal::Deadlock { path, task } => {
+            let path = path.iter().map(|agent| Value::from(agent.name())).collect::<Vec<_>>();
+            vec![text("task_id", task), ("path".to_owned(), Value::from(path))]
+        }
+        Refusal::TargetPaused { target, left_ms } => {
+            let left = left_ms.map(|left| ("retry_after_ms".to_owned(), left.into()));
+            std::iter::once(text("target", target)).chain(left).collect()
+        }
         Refusal::TreeTooDeep { task, max } => {
             vec![text("task_id", task), ("max".to_owned(), Value::from(*max))]
         }
@@ -137,6 +145,8 @@ fn details(refusal: &Refusal) -> Object {
         | Refusal::OtherTenant
         | Refusal::TokenRefused
         | Refusal::TokenTooDeep { .. }
+        | Refusal::NameReserved(_)
+        | Refusal::NameTaken { .. }
         | Refusal::InvalidRules(_) => vec![],
     };
     Object(members.into_iter().collect())

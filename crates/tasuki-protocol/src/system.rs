@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tasuki_core::breaker::Limits;
-use tasuki_core::ids::TenantId;
+use tasuki_core::ids::{KeyId, TenantId};
 use tasuki_core::{Cursor, Target, Timestamp};
 
 /// How much there is: of the whole store for whoever looks after all of it, and otherwise of the
@@ -69,6 +69,9 @@ pub struct Health {
     pub status: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The id of the broker's key: the audience that signed requests name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broker_key_id: Option<KeyId>,
 }
 
 /// How targets fare.
@@ -83,6 +86,9 @@ pub struct TargetHealth {
     pub live: bool,
     /// `closed`, `open` or `half_open`.
     pub breaker: String,
+    /// Somebody paused it: nothing is claimed of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<PausedUntil>,
     /// Handoffs in a row that used up their tries.
     pub exhausted_in_row: u32,
     /// By which numbers its failures count.
@@ -130,4 +136,33 @@ pub struct Refusals {
     /// How many there were since the broker began; the last of them are listed.
     pub count: u64,
     pub refusals: Vec<Refusal>,
+}
+
+/// Lets nothing be claimed of an agent or a capability. Offers to it are taken and wait.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PauseTarget {
+    pub target: Target,
+    /// When it ends by itself; without either of the two, when somebody resumes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+    /// The same as a span from now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub for_ms: Option<u64>,
+}
+
+/// Lets work be claimed of an agent or a capability again.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResumeTarget {
+    pub target: Target,
+}
+
+/// Until when nothing is claimed of a target.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct PausedUntil {
+    pub since: Timestamp,
+    /// Without it, until somebody resumes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
 }

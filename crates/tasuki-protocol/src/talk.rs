@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tasuki_core::canonical::Object;
-use tasuki_core::ids::ArtifactName;
+use tasuki_core::ids::{ArtifactName, CorrelationId};
 use tasuki_core::report::FailureReport;
 use tasuki_core::talk::QuestionKind;
 use tasuki_core::{AgentId, ClaimId, Fence, HandoffId, Hash, Target, TaskId, Timestamp};
@@ -58,6 +58,8 @@ pub struct AskReply {
     pub task_id: TaskId,
     pub state: String,
     pub status: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<CorrelationId>,
     /// The address of the question.
     pub question: Hash,
 }
@@ -118,6 +120,8 @@ pub struct OpenQuestion {
     pub question: Question,
     pub from_agent: AgentId,
     pub to: Target,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<CorrelationId>,
     /// How much time is left to answer: until `answer_by` or the hard deadline of the attempt.
     pub answer_left_ms: u64,
 }
@@ -182,6 +186,8 @@ pub struct HolderMessage {
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct HolderMessages {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<CorrelationId>,
     pub messages: Vec<HolderMessage>,
 }
 

@@ -17,6 +17,7 @@ use tasuki_core::event::Closed;
 use tasuki_core::event::TaintPolicy;
 use tasuki_core::handoff::{Asking, Attempt, Claim, Ended, Facts, Kept, Lift, OnHold, Review};
 use tasuki_core::ids::{Fence, Malformed, OrderingKey, RequestId};
+use tasuki_core::join::Joining;
 use tasuki_core::registry::Entry;
 use tasuki_core::task::Parties;
 use tasuki_core::tree::Tree;
@@ -53,6 +54,8 @@ struct StoredHandoff {
     opened_task: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     needs_approval: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    blocked: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     redrive_of: Option<HandoffId>,
     state: StoredState,
@@ -84,6 +87,8 @@ struct StoredHandoff {
     talk: Option<StoredTalk>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     on_hold: Option<StoredHold>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    join: Option<Arc<Joining>>,
     at: Position,
 }
 
@@ -178,6 +183,8 @@ struct StoredAttempt {
     ended: Option<StoredEnd>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     late: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    told: Option<(Position, Hash)>,
 }
 
 /// When it ended, how, and where the report is.
@@ -205,6 +212,7 @@ pub(crate) fn encode(handoff: &Handoff) -> String {
         offered: handoff.offered_pos,
         opened_task: handoff.opened_task,
         needs_approval: handoff.needs_approval,
+        blocked: handoff.blocked,
         redrive_of: handoff.redrive_of,
         state: encode_state(&handoff.state),
         fence: handoff.fence,
@@ -227,6 +235,7 @@ pub(crate) fn encode(handoff: &Handoff) -> String {
         fetched: handoff.fetched.to_vec(),
         talk: talk::encode(&handoff.talk),
         on_hold: handoff.on_hold.map(|hold| StoredHold { due_ms: hold.due.map(|due| due.0) }),
+        join: handoff.join.clone(),
         at: handoff.last_pos,
     };
     serde_json::to_string(&stored).expect("a stored handoff has string keys only")
@@ -264,6 +273,7 @@ pub(crate) fn decode(text: &str) -> Result<Handoff, Malformed> {
         facts: Arc::new(facts),
         state: decode_state(stored.state, beside)?,
         needs_approval: stored.needs_approval,
+        blocked: stored.blocked,
         fence: stored.fence,
         claims: stored.claims,
         failures: stored.failures,
@@ -283,6 +293,7 @@ pub(crate) fn decode(text: &str) -> Result<Handoff, Malformed> {
         fetched: stored.fetched.into(),
         talk: talk::decode(stored.talk),
         on_hold: stored.on_hold.map(|hold| OnHold { due: hold.due_ms.map(Timestamp) }),
+        join: stored.join,
     })
 }
 
@@ -333,6 +344,10 @@ pub(crate) fn encode_entry(entry: &Entry) -> (&'static str, String) {
         Entry::Breaker(breaker) => ("breaker", text(&**breaker)),
         Entry::Channel(channel) => ("channel", text(&**channel)),
         Entry::Reservation(reservation) => ("reservation", text(&**reservation)),
+        Entry::Pause(pause) => ("pause", text(&**pause)),
+        Entry::Pipeline(pipeline) => ("pipeline", text(&**pipeline)),
+        Entry::Alert(alert) => ("alert", text(&**alert)),
+        Entry::Silence(silence) => ("silence", text(&**silence)),
     }
 }
 
@@ -344,6 +359,10 @@ pub(crate) fn decode_entry(kind: &str, data: &str) -> Result<Entry, Malformed> {
         "breaker" => Entry::Breaker(read(data)?),
         "channel" => Entry::Channel(read(data)?),
         "reservation" => Entry::Reservation(read(data)?),
+        "pause" => Entry::Pause(read(data)?),
+        "pipeline" => Entry::Pipeline(read(data)?),
+        "alert" => Entry::Alert(read(data)?),
+        "silence" => Entry::Silence(read(data)?),
         other => return Err(Malformed(format!("{other:?} is no kind of row of the registry"))),
     })
 }
@@ -535,6 +554,7 @@ fn encode_attempt(attempt: &Attempt) -> StoredAttempt {
             .as_ref()
             .map(|ended| (ended.at.0, ended.how.as_str().to_owned(), ended.report)),
         late: attempt.late,
+        told: attempt.told,
     }
 }
 
@@ -554,6 +574,7 @@ fn decode_attempt(stored: StoredAttempt) -> Result<Attempt, Malformed> {
         started_at: stored.started_ms.map(Timestamp),
         ended,
         late: stored.late,
+        told: stored.told,
     })
 }
 

@@ -34,6 +34,8 @@ pub struct DocumentFilter {
     /// Only those that changed before this event, to continue a listing.
     pub before: Option<Position>,
     pub max: usize,
+    /// Of a listing only the first ones whose bodies are no more than this together, in bytes.
+    pub bytes_max: Option<usize>,
 }
 
 impl DocumentFilter {

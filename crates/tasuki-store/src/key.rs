@@ -11,22 +11,26 @@ pub use ed25519_dalek::SigningKey;
 
 /// Reads the key of a directory, or makes one on the first start.
 pub fn load(dir: &Path) -> io::Result<SigningKey> {
-    let path = dir.join("broker.key");
+    Ok(SigningKey::from_bytes(&secret(&dir.join("broker.key"))?))
+}
+
+/// Reads the 32 secret bytes of a file, or makes them where it is not there.
+pub fn secret(path: &Path) -> io::Result<[u8; 32]> {
     let mut secret = [0; 32];
-    match File::open(&path) {
+    match File::open(path) {
         Ok(mut file) => {
-            crate::private::check_secret(&path)?;
-            crate::private::file(&path)?;
+            crate::private::check_secret(path)?;
+            crate::private::file(path)?;
             file.read_exact(&mut secret)?;
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             getrandom::fill(&mut secret).expect("the system gives random bytes");
             let mut file =
-                OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+                OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
             file.write_all(&secret)?;
             file.sync_all()?;
         }
         Err(error) => return Err(error),
     }
-    Ok(SigningKey::from_bytes(&secret))
+    Ok(secret)
 }

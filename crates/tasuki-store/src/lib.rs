@@ -22,6 +22,7 @@ mod registry;
 mod shelf;
 mod sight;
 mod sqlite;
+mod sums;
 mod volatile;
 pub mod workers;
 mod writer;
@@ -35,7 +36,7 @@ use tasuki_core::decide::Outcome;
 use tasuki_core::document::ranking::{Candidates, Question};
 use tasuki_core::event::Sealed;
 use tasuki_core::handoff::StateName;
-use tasuki_core::ids::{ChannelId, CorrelationId, Project, TenantId};
+use tasuki_core::ids::{ChannelId, CorrelationId, KeyId, Project, TenantId};
 use tasuki_core::quota::Usage;
 use tasuki_core::registry::Registry;
 use tasuki_core::{
@@ -51,8 +52,8 @@ pub use feed::{Change, Committed, Timings};
 pub use nonces::{Nonce, Spent};
 pub use postgres::{Postgres, PostgresError, PostgresOptions};
 pub use sight::{Needs, Sight};
-pub use sqlite::{FILE, OpenError, Sqlite, SqliteOptions, Sync, inspect, maintenance};
-pub use volatile::Volatile;
+pub use sqlite::{Difference, FILE, OpenError, Sqlite, SqliteOptions, Sync, inspect, maintenance};
+pub use volatile::{Mishap, Volatile};
 pub use workers::{Failure, Until, Workers};
 
 /// How many rows one listing returns at most.
@@ -98,6 +99,8 @@ pub trait Store: Send + std::marker::Sync + 'static {
         wanted: Vec<(DocumentId, Option<u32>)>,
     ) -> Result<Vec<Option<KeptDocument>>, Error>;
     async fn list_documents(&self, filter: DocumentFilter) -> Result<Vec<KeptDocument>, Error>;
+    /// How many there are, up to the filter's `max`.
+    async fn count_documents(&self, filter: DocumentFilter) -> Result<usize, Error>;
     /// Everything that may answer a question, and what is needed to tell how well it does.
     async fn search_documents(
         &self,
@@ -125,6 +128,16 @@ pub trait Store: Send + std::marker::Sync + 'static {
     /// Spends a nonce: of any number of callers with the same one, one is told that it is fresh,
     /// whichever broker they ask, and whether or not it is started anew in between.
     async fn spend(&self, nonce: Nonce) -> Result<Spent, Error>;
+    /// Tells brokers on the same store by which key a broker is named, for good. Where there is one
+    /// broker only, there is nobody to tell.
+    async fn introduce(&self, _key: KeyId) -> Result<(), Error> {
+        Ok(())
+    }
+    /// By which keys the brokers on this store are named, as far as they share the nonces that were
+    /// spent.
+    async fn brokers(&self) -> Result<Vec<KeyId>, Error> {
+        Ok(Vec::new())
+    }
     /// Saves what a fold has made of the log up to a position, in place of an older one. It need
     /// not be durable: a fold that finds an older one reads on from there.
     async fn save_fold(&self, name: &'static str, at: Position, text: String) -> Result<(), Error>;

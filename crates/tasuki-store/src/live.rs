@@ -197,6 +197,20 @@ impl Live {
         self.head = sealed.position;
     }
 
+    /// Applies the events of a log from its first one on, each with as many bytes as are left of its
+    /// body.
+    pub(crate) fn apply_all<'e>(&mut self, log: impl Iterator<Item = (&'e Sealed, Option<u64>)>) {
+        for (sealed, bytes) in log {
+            self.apply(sealed);
+            if let Some(bytes) = bytes {
+                self.stored(sealed, bytes);
+            }
+            self.commit();
+        }
+        self.known_anew.clear();
+        self.ready.clear();
+    }
+
     /// Applies an event again after a restart, to those that do not know it yet.
     pub(crate) fn apply_again(&mut self, sealed: &Sealed) {
         let record = &sealed.record;

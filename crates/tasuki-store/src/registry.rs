@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is known of agents, tokens, tenants, breakers, channels and reservations, as rows.
+//! What is known of agents, tokens, tenants, breakers, pauses, channels, pipelines, reservations and
+//! alerts, as rows.
 
 use tasuki_core::ids::Malformed;
 use tasuki_core::registry::{Entry, Registry};
@@ -23,10 +24,13 @@ impl Row {
             Entry::Agent(agent) => agent.id.to_string(),
             Entry::Token(token) => token.id.to_string(),
             Entry::Tenant(tenant) => tenant.id.to_string(),
-            Entry::Breaker(breaker) => match &breaker.target {
-                Target::Agent(agent) => format!("agent:{agent}"),
-                Target::Capability(capability) => format!("capability:{capability}"),
-            },
+            Entry::Breaker(breaker) => of_target(&breaker.target),
+            Entry::Pause(pause) => of_target(&pause.target),
+            Entry::Alert(alert) => of_alert(Some(&alert.moved.key.rule), &alert.moved.key.target),
+            Entry::Silence(silence) => {
+                of_alert(silence.silenced.rule.as_ref(), &silence.silenced.target)
+            }
+            Entry::Pipeline(pipeline) => format!("{}:{}", pipeline.version, pipeline.name),
             Entry::Channel(channel) => channel.id.to_string(),
             Entry::Reservation(reservation) => reservation.handoff.to_string(),
         };
@@ -36,11 +40,33 @@ impl Row {
             | Entry::Tenant(_)
             | Entry::Breaker(_)
             | Entry::Channel(_)
+            | Entry::Pause(_)
+            | Entry::Alert(_)
+            | Entry::Silence(_)
+            | Entry::Pipeline(_)
             | Entry::Reservation(_) => None,
         };
         let (kind, data) = codec::encode_entry(entry);
         Self { kind, name, data, body_pos }
     }
+}
+
+fn of_target(target: &Target) -> String {
+    match target {
+        Target::Agent(agent) => format!("agent:{agent}"),
+        Target::Capability(capability) => format!("capability:{capability}"),
+    }
+}
+
+fn of_alert(rule: Option<&String>, target: &Option<String>) -> String {
+    let all = String::new();
+    format!("{}:{}", rule.unwrap_or(&all), target.as_ref().unwrap_or(&all))
+}
+
+/// The hash that an agent's manifest must have.
+pub(crate) fn manifest_hash(entry: &Entry) -> Option<tasuki_core::Hash> {
+    let Entry::Agent(agent) = entry else { return None };
+    agent.manifest.as_ref().map(|manifest| manifest.hash)
 }
 
 /// Puts a row back where it came from.

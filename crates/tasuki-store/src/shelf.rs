@@ -69,7 +69,12 @@ impl Shelf {
             self.books.values().filter(let_through).filter_map(|book| book.kept(None)).collect();
         found.sort_by_key(|kept| std::cmp::Reverse(kept.document.last_pos));
         found.truncate(filter.max);
-        found
+        let mut left = filter.bytes_max.unwrap_or(usize::MAX);
+        let within = found.into_iter().map_while(|kept| {
+            left = left.checked_sub(kept.body.as_ref().map_or(0, |body| body.text().len()))?;
+            Some(kept)
+        });
+        within.collect()
     }
 
     pub(crate) fn search(&self, question: &Question, filter: &DocumentFilter) -> Candidates {

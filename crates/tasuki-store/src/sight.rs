@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tasuki_core::event::Sealed;
-use tasuki_core::{Body, Handoff, HandoffId, Position, Task, TaskId};
+use tasuki_core::{Body, Handoff, HandoffId, Hash, Position, State, Task, TaskId};
 
 use crate::feed::Change;
 
@@ -106,6 +106,20 @@ impl Needs {
         at.sort_unstable();
         at.dedup();
         at
+    }
+}
+
+impl Sight {
+    /// The hashes that bodies must have, as far as what is in sight says so.
+    pub(crate) fn hashes(&self) -> BTreeMap<Position, Hash> {
+        let mut hashes = BTreeMap::new();
+        for handoff in self.handoffs.values() {
+            hashes.insert(handoff.envelope_pos, handoff.envelope);
+            if let State::Completed { result, result_pos, .. } = &handoff.state {
+                hashes.insert(*result_pos, *result);
+            }
+        }
+        hashes
     }
 }
 

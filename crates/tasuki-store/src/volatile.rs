@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The store kept in RAM, for tests and simulation: the same machine that writes to disk, without
-//! a disk and without a thread. It forgets everything when it is dropped, and keeps everything until then.
+//! a disk and without a thread. It forgets everything when it is dropped, and keeps everything until
+//! then. What can go wrong with a disk goes wrong here by plan.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -44,20 +45,69 @@ pub struct Volatile {
     log: Arc<RwLock<Log>>,
     shelf: Arc<RwLock<Shelf>>,
     nonces: Nonces,
-    folds: Mutex<HashMap<&'static str, (Position, String)>>,
+    folds: Arc<Mutex<HashMap<&'static str, (Position, String)>>>,
+    planned: Arc<Mutex<Option<Mishap>>>,
+}
+
+/// What goes wrong with a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mishap {
+    /// There is no space. New work is refused until something was written again.
+    Full,
+    /// Somebody else holds the file.
+    Busy,
+    /// The disk fails before it has written anything, and nobody can tell.
+    LostBefore,
+    /// The disk fails after it has written everything, and nobody can tell.
+    LostAfter,
 }
 
 impl Volatile {
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        let log = Arc::new(RwLock::new(Vec::new()));
-        let shelf = Arc::new(RwLock::default());
-        let journal = InRam { log: log.clone(), shelf: shelf.clone() };
         let live = Live::new(Epoch(1), Position(0));
+        Self::with(live, clock, Arc::default(), Arc::default(), Arc::default())
+    }
+
+    fn with(
+        live: Live,
+        clock: Arc<dyn Clock>,
+        log: Arc<RwLock<Log>>,
+        shelf: Arc<RwLock<Shelf>>,
+        folds: Arc<Mutex<HashMap<&'static str, (Position, String)>>>,
+    ) -> Self {
+        let planned = Arc::default();
+        let journal = InRam {
+            log: log.clone(),
+            shelf: shelf.clone(),
+            planned: Arc::clone(&planned),
+            has_room: true,
+        };
         let nonces = Nonces::new(clock.now());
         let writer = Inline::new(journal, live, clock.clone());
         let shared = writer.shared.clone();
-        Self { writer, shared, clock, log, shelf, nonces, folds: Mutex::default() }
+        Self { writer, shared, clock, log, shelf, nonces, folds, planned }
+    }
+
+    /// Lets something go wrong with the next commit that has something to write, or with none.
+    pub fn plan(&self, mishap: Option<Mishap>) {
+        *self.planned.lock().expect("no holder of this lock panics") = mishap;
+    }
+
+    /// What a broker finds that is started after this one, whatever became of it: everything that was
+    /// written, and every holder with a full lease. This one takes nothing more.
+    #[must_use]
+    pub fn restarted(&self) -> Self {
+        self.writer.close();
+        let mut live = Live::new(Epoch(1), Position(0));
+        let bytes = |body: &Body| body.text().len() as u64;
+        let log = self.read();
+        live.apply_all(log.iter().map(|(it, body)| (&it.sealed, body.as_ref().map(bytes))));
+        drop(log);
+        live.renew_all(self.clock.now());
+        live.commit();
+        let (log, shelf, folds) = (self.log.clone(), self.shelf.clone(), self.folds.clone());
+        Self::with(live, self.clock.clone(), log, shelf, folds)
     }
 
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Log> {
@@ -77,6 +127,8 @@ fn place(at: Position) -> usize {
 struct InRam {
     log: Arc<RwLock<Log>>,
     shelf: Arc<RwLock<Shelf>>,
+    planned: Arc<Mutex<Option<Mishap>>>,
+    has_room: bool,
 }
 
 impl Journal for InRam {
@@ -111,6 +163,17 @@ impl Journal for InRam {
         _: CatchUp,
         _: Timestamp,
     ) -> Result<Written, Fault> {
+        let mishap = self.planned.lock().expect("no holder of this lock panics").take();
+        let lost = || Fault::Fatal("the disk failed by plan".to_owned());
+        match mishap {
+            Some(Mishap::Full) => {
+                self.has_room = false;
+                return Err(Fault::Full);
+            }
+            Some(Mishap::Busy) => return Err(Fault::Busy),
+            Some(Mishap::LostBefore) => return Err(lost()),
+            Some(Mishap::LostAfter) | None => {}
+        }
         let mut shelf = self.shelf.write().expect("no holder of this lock panics");
         let mut log = self.log.write().expect("no holder of this lock panics");
         log.extend(batch.iter().map(|appended| {
@@ -125,13 +188,14 @@ impl Journal for InRam {
                 *body = None;
             }
         }
-        Ok(Written::default())
+        self.has_room = true;
+        if mishap.is_some() { Err(lost()) } else { Ok(Written::default()) }
     }
     fn save_fold(&mut self, _: &str, _: Position, _: &str) -> Result<(), Error> {
         Ok(())
     }
     fn has_room(&mut self, _: Timestamp) -> bool {
-        true
+        self.has_room
     }
     fn free_reserve(&mut self, _: Timestamp) {}
     fn lag(&self) -> usize {
@@ -208,6 +272,11 @@ impl Store for Volatile {
     async fn list_documents(&self, filter: DocumentFilter) -> Result<Vec<KeptDocument>, Error> {
         self.shared.check_open()?;
         Ok(self.shelf().list(&filter))
+    }
+
+    async fn count_documents(&self, filter: DocumentFilter) -> Result<usize, Error> {
+        self.shared.check_open()?;
+        Ok(self.shelf().list(&DocumentFilter { bytes_max: None, ..filter }).len())
     }
 
     async fn search_documents(

@@ -2,7 +2,7 @@
 //! A scratch directory, brokers that end with the test, and commands with what they said.
 
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -232,7 +232,8 @@ impl Talk<'_> {
 /// tests of its own crate.
 fn program(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    let program = test.parent().and_then(Path::parent).unwrap().join(name);
+    let mut near = test.ancestors().skip(1).take(2).map(|folder| folder.join(name));
+    let program = near.find(|program| program.exists()).unwrap_or_default();
     assert!(program.exists(), "{name} is not there: `cargo build -p {name}` makes it");
     program
 }

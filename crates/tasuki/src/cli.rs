@@ -5,9 +5,9 @@ use clap::{Parser, Subcommand};
 use tasuki_cli::{COMMON, Commands};
 
 use crate::commands::{
-    agent, audit, backup, chain, channel, completions, context, dead_letter, demo, doctor,
-    envelope, explain, handoff, health, keys, memory, migrate, moved, pipeline, question, ready,
-    rebuild, reference, restore, serve, stats, task, tenant, token,
+    agent, alerts, audit, backup, chain, channel, completions, context, dead_letter, demo, doctor,
+    envelope, explain, handoff, health, keys, mcp, memory, migrate, moved, pipeline, question,
+    ready, rebuild, reference, restore, serve, stats, target, task, tenant, token,
 };
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -41,6 +41,8 @@ enum Command {
     Envelope(envelope::EnvelopeArgs),
     /// Say where a handoff or a task is, what happened, what its receiver got, and what to do next
     Explain(explain::Explain),
+    /// Let a model work through MCP: serve a client over standard input and output, or configure one
+    Mcp(mcp::Mcp),
     /// Keep, find, change and erase memories
     Memory(memory::Memory),
     /// Read and write what all agents of a project share
@@ -55,6 +57,10 @@ enum Command {
     DeadLetter(dead_letter::DeadLetter),
     /// Show how targets fare
     Health(health::Health),
+    /// Show alerts, silence them, try webhooks, and print the rules for Prometheus
+    Alerts(alerts::Alerts),
+    /// Pause an agent or a capability, or resume it
+    Target(target::Target),
     /// Invite, enroll, describe and look after agents
     Agent(Box<agent::Agent>),
     /// Make, show, replace and revoke keys
@@ -113,12 +119,15 @@ impl Commands for Cli {
             Command::Chain(chain) => chain.run(output).await,
             Command::Envelope(envelope) => envelope.run(output).await,
             Command::Explain(explain) => explain.run(output).await,
+            Command::Mcp(mcp) => mcp.run(output).await,
             Command::Memory(memory) => memory.run(output).await,
             Command::Context(context) => context.run(output).await,
             Command::Channel(channel) => channel.run(output).await,
             Command::Pipeline(pipeline) => pipeline.run(output).await,
             Command::DeadLetter(letter) => letter.run(output).await,
             Command::Health(health) => health.run(output).await,
+            Command::Alerts(alerts) => alerts.run(output).await,
+            Command::Target(target) => target.run(output).await,
             Command::Agent(agent) => agent.run(output).await,
             Command::Keys(keys) => keys.run(output).await,
             Command::Token(token) => token.run(output).await,

@@ -12,12 +12,13 @@ use tasuki_core::address::Guard;
 use tasuki_core::assembly::Profiles;
 use tasuki_core::breaker::Limits as Breakers;
 use tasuki_core::{Terms, secrets};
-use tasuki_engine::Settings;
-use tasuki_http::Limits;
+use tasuki_engine::{ProjectDecisions, Settings, WEBHOOKS_MAX, Webhooks};
+use tasuki_http::{Limits, WaitLimits};
 use tasuki_store::Sync;
 use tasuki_store::postgres::{password_in, with_password};
 
 use crate::exit::Failure;
+use crate::tls;
 
 /// Read where no other file is named.
 const FILE: &str = "tasuki.toml";
@@ -82,6 +83,10 @@ keys! {
         /// as well; a password on the command line is hidden from the list of processes [default: none]
         #[arg(long, env = "TASUKI_STORE_PASSWORD_FILE", hide_env_values = true, value_name = "FILE")]
         store_password_file: PathBuf,
+        /// A file with the secret that the rows of a PostgreSQL are covered with, the same for all its brokers;
+        /// it is made where it is not there. Without it the rows are believed [default: none]
+        #[arg(long, env = "TASUKI_ROW_KEY", hide_env_values = true, value_name = "FILE")]
+        row_key: PathBuf,
         /// Whether the URL leads to a pooler that gives every transaction another connection, such as
         /// PgBouncer in transaction mode [default: false]
         #[arg(
@@ -116,10 +121,36 @@ keys! {
         /// [default: off]
         #[arg(long, env = "TASUKI_AUTH", hide_env_values = true, value_name = "MODE")]
         auth: AuthMode = AuthMode::Off,
+        /// How connections are secured: `self-signed` makes a certificate in the data directory at the first
+        /// start, for trying out; clients pin its fingerprint [default: off]
+        #[arg(long, env = "TASUKI_TLS", hide_env_values = true, value_name = "MODE")]
+        tls: TlsMode = TlsMode::Off,
+        /// The broker's certificate with its chain, in PEM form. It is read again when it changes
+        /// [default: none]
+        #[arg(long, env = "TASUKI_TLS_CERT", hide_env_values = true, value_name = "FILE")]
+        tls_cert: PathBuf,
+        /// The key of the certificate, in PEM form, which others cannot read [default: none]
+        #[arg(long, env = "TASUKI_TLS_KEY", hide_env_values = true, value_name = "FILE")]
+        tls_key: PathBuf,
+        /// Whether a proxy in front of the broker ends TLS, or nobody else is on its network. Without that or
+        /// TLS only a loopback address is listened on [default: false]
+        #[arg(
+            long,
+            env = "TASUKI_BEHIND_PROXY",
+            hide_env_values = true,
+            value_name = "BOOL",
+            num_args = 0..=1,
+            default_missing_value = "true"
+        )]
+        behind_proxy: bool = false,
         /// What is done about secrets in memories, shared contexts and payloads: `block` refuses what is
         /// certain and warns of what is likely, `warn` only warns [default: block]
         #[arg(long, env = "TASUKI_SECRETS", hide_env_values = true, value_name = "POLICY")]
         secrets: SecretsPolicy = SecretsPolicy::Block,
+        /// What is done about envelopes that decide otherwise than the log of their project: `bind` refuses
+        /// them, `tell` lets them pass and tells their sender [default: bind]
+        #[arg(long, env = "TASUKI_PROJECT_DECISIONS", hide_env_values = true, value_name = "POLICY")]
+        project_decisions: DecisionsPolicy = DecisionsPolicy::Bind,
         /// A file of pipelines: routes that tasks run along. It is read again when it changes
         /// [default: none]
         #[arg(long, env = "TASUKI_PIPELINES", hide_env_values = true, value_name = "FILE")]
@@ -137,6 +168,19 @@ keys! {
             value_delimiter = ','
         )]
         webhook_allow: Vec<String> = Vec::new(),
+        /// A URL to which notices of alerts are posted, in the form of Alertmanager's webhooks; may be
+        /// repeated [default: none]
+        #[arg(
+            long = "alert-webhook",
+            env = "TASUKI_ALERT_WEBHOOKS",
+            hide_env_values = true,
+            value_name = "URL",
+            value_delimiter = ','
+        )]
+        alert_webhooks: Vec<String> = Vec::new(),
+        /// Where people find this broker, for the links in notices [default: none]
+        #[arg(long, env = "TASUKI_EXTERNAL_URL", hide_env_values = true, value_name = "URL")]
+        external_url: String = String::new(),
         /// A JSON file that says what receivers want to see, by their role; the built-in profiles hold for
         /// roles that it does not name [default: none]
         #[arg(long, env = "TASUKI_PROFILES", hide_env_values = true, value_name = "FILE")]
@@ -263,6 +307,42 @@ keys! {
             value_name = "N"
         )]
         connections_max: usize = Limits::default().connections_max,
+        /// How many connections one address may have at once; 0 is no limit of its own [default: 0]
+        #[arg(
+            id = "limits.connections_per_address",
+            long = "limits-connections-per-address",
+            env = "TASUKI_LIMITS_CONNECTIONS_PER_ADDRESS",
+            hide_env_values = true,
+            value_name = "N"
+        )]
+        connections_per_address: usize = Limits::default().connections_per_address,
+        /// How many waits and streams one agent may have at once [default: 1024]
+        #[arg(
+            id = "limits.waits_per_agent",
+            long = "limits-waits-per-agent",
+            env = "TASUKI_LIMITS_WAITS_PER_AGENT",
+            hide_env_values = true,
+            value_name = "N"
+        )]
+        waits_per_agent: usize = WaitLimits::default().per_agent,
+        /// How many waits and streams one tenant may have at once [default: 8192]
+        #[arg(
+            id = "limits.waits_per_tenant",
+            long = "limits-waits-per-tenant",
+            env = "TASUKI_LIMITS_WAITS_PER_TENANT",
+            hide_env_values = true,
+            value_name = "N"
+        )]
+        waits_per_tenant: usize = WaitLimits::default().per_tenant,
+        /// How many waits and streams one address may have at once; 0 is no limit of its own [default: 0]
+        #[arg(
+            id = "limits.waits_per_address",
+            long = "limits-waits-per-address",
+            env = "TASUKI_LIMITS_WAITS_PER_ADDRESS",
+            hide_env_values = true,
+            value_name = "N"
+        )]
+        waits_per_address: usize = WaitLimits::default().per_address,
     }
 }
 
@@ -288,11 +368,34 @@ pub(crate) enum AuthMode {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum TlsMode {
+    Off,
+    SelfSigned,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SecretsPolicy {
     Block,
     Warn,
     Off,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum DecisionsPolicy {
+    Bind,
+    Tell,
+}
+
+impl From<DecisionsPolicy> for ProjectDecisions {
+    fn from(policy: DecisionsPolicy) -> Self {
+        match policy {
+            DecisionsPolicy::Bind => Self::Bind,
+            DecisionsPolicy::Tell => Self::Tell,
+        }
+    }
 }
 
 impl From<SecretsPolicy> for secrets::Policy {
@@ -312,12 +415,16 @@ pub(crate) struct Config {
     /// A PostgreSQL, and how it is used.
     pub(crate) store: Option<String>,
     pub(crate) store_ca: Option<PathBuf>,
+    pub(crate) row_key: Option<PathBuf>,
     /// What the URL does not say.
     store_password: Option<String>,
     pub(crate) store_pooler: bool,
     pub(crate) store_connections: usize,
     pub(crate) store_retain_days: u32,
     pub(crate) listen: SocketAddr,
+    pub(crate) tls_files: Option<tls::Files>,
+    pub(crate) self_signed: bool,
+    pub(crate) behind_proxy: bool,
     pub(crate) log: String,
     pub(crate) log_format: LogFormat,
     pub(crate) sync: Sync,
@@ -327,15 +434,22 @@ pub(crate) struct Config {
 }
 
 impl Keys {
+    /// Only where the data is kept; everything else is left to the file and the defaults.
+    pub(crate) fn on(data: PathBuf) -> Self {
+        Self { data: Some(data), ..Self::default() }
+    }
+
     /// Puts the sources together; `self` is flags and environment.
     pub(crate) fn resolve(self, file: Option<&Path>) -> Result<Config, Failure> {
         let keys = self.or(Self::read(file)?).or(Self::defaults());
         let guard = guard(keys.webhook_allow.as_deref().unwrap_or_default())?;
         let profiles = keys.profiles.clone();
+        let tls_files = tls_files(keys.tls_cert.clone(), keys.tls_key.clone())?;
         let store_password = store_password(keys.store_password_file.as_deref())?;
         let mut config = keys.complete().expect("the defaults have every key");
         config.settings.guard = guard;
         config.store_password = store_password;
+        config.tls_files = tls_files;
         if let Some(path) = profiles {
             config.settings.profiles = Arc::new(read_profiles(&path)?);
         }
@@ -380,11 +494,15 @@ impl Keys {
             data: self.data?,
             store: self.store,
             store_ca: self.store_ca,
+            row_key: self.row_key,
             store_password: None,
             store_pooler: self.store_pooler?,
             store_connections: self.store_connections?,
             store_retain_days: self.store_retain_days?,
             listen: self.listen?,
+            tls_files: None,
+            self_signed: self.tls? == TlsMode::SelfSigned,
+            behind_proxy: self.behind_proxy?,
             log: self.log?,
             log_format: self.log_format?,
             sync: match self.sync? {
@@ -401,16 +519,40 @@ impl Keys {
                 expires_in_ms: self.expires_in_ms?,
                 open: self.auth? == AuthMode::Off,
                 secrets: self.secrets?.into(),
+                project_decisions: self.project_decisions?.into(),
                 hops_max: self.hops_max?,
+                webhooks: Webhooks {
+                    urls: self.alert_webhooks?,
+                    external_url: self.external_url?.trim_end_matches('/').to_owned(),
+                },
                 ..Settings::default()
             },
             limits: Limits {
                 body_bytes_max: self.limits.body_bytes_max?,
                 requests_per_second: self.limits.requests_per_second?,
                 connections_max: self.limits.connections_max?,
+                connections_per_address: self.limits.connections_per_address?,
+                waits: WaitLimits {
+                    per_agent: self.limits.waits_per_agent?,
+                    per_tenant: self.limits.waits_per_tenant?,
+                    per_address: self.limits.waits_per_address?,
+                },
                 hosts: self.hosts?,
             },
         })
+    }
+}
+
+/// A certificate and its key come together.
+fn tls_files(
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+) -> Result<Option<tls::Files>, Failure> {
+    match (certificate, key) {
+        (Some(certificate), Some(key)) => Ok(Some(tls::Files { certificate, key })),
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(Failure::usage("tls_cert is there and tls_key is not", "give both")),
+        (None, Some(_)) => Err(Failure::usage("tls_key is there and tls_cert is not", "give both")),
     }
 }
 
@@ -483,9 +625,23 @@ impl Config {
 
     fn checked(self) -> Result<Self, Failure> {
         let wrong = |problem: String| Failure::usage(problem, "correct it and start again");
+        let webhooks = &self.settings.webhooks.urls;
+        if webhooks.len() > WEBHOOKS_MAX {
+            return Err(wrong(format!("alert_webhooks has more than {WEBHOOKS_MAX} URLs")));
+        }
+        for url in webhooks {
+            let parsed = tasuki_core::address::Endpoint::parse(url);
+            parsed.map_err(|problem| wrong(format!("alert_webhooks: {url:?}: {problem}")))?;
+        }
         self.settings.terms.check().map_err(|problem| wrong(format!("terms.{problem}")))?;
         let breakers = self.settings.breakers.check();
         breakers.map_err(|problem| wrong(format!("breakers.{problem}")))?;
+        let waits = self.limits.waits;
+        if waits.per_agent == 0 || waits.per_tenant == 0 {
+            return Err(wrong(
+                "limits.waits_per_agent and waits_per_tenant must be 1 or more".into(),
+            ));
+        }
         let connections = self.limits.connections_max;
         if !(1..=CONNECTIONS_MAX).contains(&connections) {
             let problem = format!("is {connections}, expected 1 to {CONNECTIONS_MAX}");

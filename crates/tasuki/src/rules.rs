@@ -2,37 +2,28 @@
 //! Rules on a command line: `send,claim:review*,test*` is what is permitted, and after the colon
 //! towards whom. The broker's own JSON can say more, such as projects.
 
-use clap::{Args, ValueEnum};
+use std::collections::BTreeSet;
+
+use clap::Args;
+pub(crate) use tasuki_core::registry::roles::Role;
 use tasuki_core::registry::rules::{Effect, Permission, Rule};
+
+use crate::args::words;
+
+const ROLES: &[&str] = &["viewer", "worker", "reviewer", "operator", "admin"];
 
 /// What somebody may do.
 #[derive(Args, Default)]
 pub(crate) struct Rules {
-    /// Allow this: permissions, and after a colon patterns of names: send,claim:review*,test*
+    /// Allow this: permissions or roles, and after a colon patterns of names: send,claim:review*,test*
     #[arg(long, value_name = "RULE", value_parser = allowed)]
     allow: Vec<Rule>,
     /// Deny this, whatever else allows it
     #[arg(long, value_name = "RULE", value_parser = denied)]
     deny: Vec<Rule>,
     /// Allow what such an agent needs: a worker sends, claims, completes and reads
-    #[arg(long)]
+    #[arg(long, value_parser = words::<Role>(ROLES))]
     role: Option<Role>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Role {
-    Worker,
-    Admin,
-}
-
-impl Role {
-    pub(crate) fn rule(self) -> Rule {
-        use Permission as P;
-        match self {
-            Self::Worker => Rule::allow([P::Send, P::Claim, P::Complete, P::Read]),
-            Self::Admin => Rule::everything(),
-        }
-    }
 }
 
 impl Rules {
@@ -92,12 +83,12 @@ fn parse(given: &str, effect: Effect) -> Result<Rule, String> {
         Some((permissions, targets)) => (permissions, targets),
         None => (given, "*"),
     };
-    let permissions = permissions.split(',').map(|word| permission(word.trim()));
-    let rule = Rule {
-        effect,
-        targets: targets.split(',').map(|pattern| pattern.trim().to_owned()).collect(),
-        ..Rule::allow(permissions.collect::<Result<Vec<_>, _>>()?)
-    };
+    let mut named = BTreeSet::new();
+    for word in permissions.split(',') {
+        named.extend(permission(word.trim())?);
+    }
+    let targets = targets.split(',').map(|pattern| pattern.trim().to_owned()).collect();
+    let rule = Rule { effect, targets, ..Rule::allow(named) };
     if let Some(pattern) = rule.targets.iter().find(|pattern| !could_match(pattern)) {
         return Err(match pattern.as_str() {
             "" => "a pattern is missing after the colon or a comma".into(),
@@ -107,11 +98,16 @@ fn parse(given: &str, effect: Effect) -> Result<Rule, String> {
     rule.fault().map_or(Ok(rule), Err)
 }
 
-fn permission(word: &str) -> Result<Permission, String> {
-    word.parse().map_err(|error| match word {
+/// A permission, or what a role stands for.
+fn permission(word: &str) -> Result<BTreeSet<Permission>, String> {
+    if let Ok(role) = word.parse::<Role>() {
+        return Ok(role.permissions());
+    }
+    let one = word.parse().map_err(|error| match word {
         "" => format!("a permission is missing; {error}"),
-        _ => format!("{word:?} is no permission; {error}"),
-    })
+        _ => format!("{word:?} is no permission and no role; {error}"),
+    })?;
+    Ok([one].into())
 }
 
 /// A pattern that no name can match is a mistake: a rule that never applies looks like one that
@@ -140,6 +136,8 @@ mod tests {
         check("claim, send : a, b", "allow send,claim:a,b");
         check("write_memory:team:a?", "allow write_memory:team:a?");
         check("send:*", "allow send");
+        check("reviewer:team-*", "allow read,redrive,approve:team-*");
+        check("operator,send", "allow send,read,operate");
         assert_eq!(text(&denied("send:prod-*").unwrap()), "deny send:prod-*");
     }
 
@@ -147,7 +145,7 @@ mod tests {
     fn a_rule_that_says_nothing_or_could_never_apply_is_refused() {
         check("", "a permission is missing; expected one of send,");
         check("send,,claim", "a permission is missing");
-        check("sned", "\"sned\" is no permission; expected one of send, claim,");
+        check("sned", "\"sned\" is no permission and no role; expected one of send, claim,");
         check("Send", "\"Send\" is no permission");
         check("send;claim", "\"send;claim\" is no permission");
         check(":review*", "a permission is missing");
@@ -179,6 +177,12 @@ mod tests {
         let claim = allowed("claim").unwrap();
         assert_eq!(only("claim", "send:prod").or_usual(Role::Worker), [claim, deny.clone()]);
         assert_eq!(only("", "send:prod").exactly(), [deny]);
+    }
+
+    #[test]
+    fn the_roles_are_those_of_the_core() {
+        let known: Vec<_> = Role::ALL.iter().map(|role| role.as_str()).collect();
+        assert_eq!(ROLES, known);
     }
 
     #[test]

@@ -23,6 +23,8 @@ fn of_postgres(cause: &PostgresError) -> Failure {
         | PostgresError::Replaced { .. }
         | PostgresError::Newer { .. }
         | PostgresError::Damaged(_)
+        | PostgresError::Rows(_)
+        | PostgresError::RowKey
         | PostgresError::NotEmpty => Exit::Refused,
     };
     Failure::new(exit, cause.to_string(), "").next("tasuki doctor --store URL")
@@ -36,7 +38,9 @@ fn of_store(cause: &OpenError, error: &anyhow::Error) -> Failure {
         }
         OpenError::Io { .. } | OpenError::Sql { .. } => (Exit::Io, "tasuki doctor"),
         OpenError::TooNew { .. } => (Exit::Refused, "tasuki --version"),
-        OpenError::Damaged(_) => (Exit::Io, "tasuki restore --help"),
+        OpenError::Damaged(_) | OpenError::Lost { .. } => (Exit::Io, "tasuki restore --help"),
+        OpenError::Rows { .. } => (Exit::Io, "tasuki rebuild --help"),
+        OpenError::Foreign { .. } => (Exit::Refused, "tasuki audit verify --help"),
     };
     let failure = Failure::new(exit, format!("{error:#}"), "");
     if next.is_empty() { failure } else { failure.next(next) }

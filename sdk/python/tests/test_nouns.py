@@ -58,6 +58,7 @@ def test_a_settled_question_is_not_settled_twice(client: Client, name: Name) -> 
     project.decide("database", "PostgreSQL", supersedes=1, by="lead")
     assert [decision.decision for decision in project.decisions()] == ["SQLite", "PostgreSQL"]
     assert project.context().state.branch == "green"
+    assert project.context(revision=1).revision == 1
 
 
 def test_a_context_is_assembled_within_a_budget_and_handed_over(client: Client, name: Name) -> None:

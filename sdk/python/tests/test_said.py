@@ -152,14 +152,14 @@ def test_a_decision_on_a_dead_letter_is_a_handoff_again(client: Client, name: Na
     assert again.result(timeout=10).payload["text"] == "done"
 
 
-def test_a_prompt_is_its_text_and_has_no_payload(client: Client, name: Name) -> None:
+def test_a_prompt_is_its_text_and_quotes_the_payload(client: Client, name: Name) -> None:
     agent = name("agent")
-    payload = {"type": "t", "secret": "only for the program"}
+    payload = {"type": "t", "note": "for whoever reads it"}
     handoff = client.handoff(to=agent, from_agent="s", intent="Say it.", payload=payload)
     prompt = client.handoffs.prompt(handoff.id, max_tokens=2000)
     assert str(prompt) == prompt.prompt
     assert "Say it." in str(prompt)
-    assert "only for the program" not in str(prompt)
+    assert "for whoever reads it" in str(prompt)
 
 
 def test_a_key_file_that_is_there_is_not_overwritten_and_it_is_said_what_to_do(

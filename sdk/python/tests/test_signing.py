@@ -153,6 +153,23 @@ def test_a_token_that_was_revoked_opens_nothing(guarded: Broker, admin: Client) 
             client.agents.get("plain")
 
 
+def test_a_session_has_the_rights_of_its_token_until_it_is_closed(
+    guarded: Broker, admin: Client
+) -> None:
+    admin.keys.enroll("visitor", Key.generate().public, rules=WORKER)
+    token = admin.tokens.issue("visitor", rules=WORKER, expires_in=60)
+    with Client(guarded.url, agent="visitor", token=token.text) as client:
+        session = client.sessions.open(expires_in=30)
+    with Client(guarded.url, agent="visitor", token=session.text) as client:
+        shown = client.sessions.show()
+        assert (shown.agent_id, shown.authentication) == ("visitor", True)
+        assert "handoff_claim" in shown.operations
+        assert "tenant_set" not in shown.operations
+        client.sessions.close()
+        with pytest.raises(tasuki.Unauthenticated):
+            client.sessions.show()
+
+
 def test_a_manifest_is_signed_with_the_agents_key(guarded: Broker, admin: Client) -> None:
     key = enrolled(guarded, admin, "publisher")
     manifest = {"agent_id": "publisher", "capabilities": [{"name": "web_research"}]}
@@ -201,3 +218,34 @@ def test_numbers_have_one_spelling(value: float, text: str) -> None:
 def test_names_are_in_the_order_of_utf_16() -> None:
     value = {"\ufb33": 1, "\U0001f600": 2, "a": 3, "\r": 4}
     assert canonical(value).decode() == '{"\\r":4,"a":3,"\U0001f600":2,"\ufb33":1}'
+
+
+def test_what_is_signed_is_for_one_broker_and_no_other(
+    guarded: Broker, admin: Client, tmp_path: Path
+) -> None:
+    key = enrolled(guarded, admin, "pinned")
+    with Client(guarded.url, key=key) as client:
+        client.stats()
+        here = client._wire.core.broker
+    assert here
+    assert here.startswith("key_")
+    other = Key.generate().id
+    with (
+        Client(guarded.url, key=key, broker=other, retry=tasuki.NO_RETRY) as client,
+        pytest.raises(tasuki.Unauthenticated) as refused,
+    ):
+        client.stats()
+    assert refused.value.code == "signature_audience"
+    # A key file remembers where the key was enrolled, and is believed before the broker is.
+    for named, taken in ((here, True), (other, False)):
+        key.broker = named
+        place = tmp_path / f"{named}.key"
+        key.save(place)
+        loaded = Key.load(place)
+        assert (loaded.broker, loaded.agent) == (named, "pinned")
+        with Client(guarded.url, key=loaded, retry=tasuki.NO_RETRY) as client:
+            if taken:
+                client.stats()
+            else:
+                with pytest.raises(tasuki.Unauthenticated):
+                    client.stats()

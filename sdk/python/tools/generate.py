@@ -306,7 +306,7 @@ REFERENCE = [
     ("channels.py", ["Channel", "Publication"]),
     ("knowledge.py", ["Memories", "Project"]),
     ("work.py", ["Tasks", "Handoffs", "DeadLetters", "Chains", "Audit"]),
-    ("people.py", ["Agents", "Keys", "Tokens", "Tenants"]),
+    ("people.py", ["Agents", "Keys", "Tokens", "Tenants", "Alerts"]),
 ]
 WHERE = {
     "Memories": "client.memories",
@@ -322,6 +322,7 @@ WHERE = {
     "Keys": "client.keys",
     "Tokens": "client.tokens",
     "Tenants": "client.tenants",
+    "Alerts": "client.alerts",
 }
 REFERENCE_HEAD = """\
 # Python reference

@@ -312,7 +312,26 @@ export class Claim {
     span(how.timeoutMs, "timeoutMs");
     const ends = how.signal ? either(this.signal, how.signal) : this.signal;
     const started = await this.startCall(call, { signal: ends });
-    return started.result({ ...how, signal: ends });
+    try {
+      return await started.result({ ...how, signal: ends });
+    } catch (error) {
+      // It may have been cancelled because this claim is over, which the next heartbeat tells later.
+      if (error instanceof errors.HandoffFailed && error.state === "cancelled") {
+        await this.#stillHeld(how.signal);
+      }
+      throw error;
+    }
+  }
+
+  async #stillHeld(signal?: AbortSignal): Promise<void> {
+    const shown = await this.#wire.send(ROUTES.handoff_show, { id: this.handoffId }, undefined, {
+      signal,
+    });
+    const held = shown.state === "claimed" || shown.state === "in_progress";
+    if (held && shown.attempts.at(-1)?.fence === this.fence) return;
+    const why = `the claim of ${this.handoffId} is over: it is ${shown.state}`;
+    const hint = "stop working on it; claim again if you want more work";
+    throw this.#noticed(new errors.LeaseLost(why, { hint }));
   }
 
   /** The same without waiting. If this work is lost and done again, the same call finds what was
@@ -369,8 +388,10 @@ export class Claim {
     return this.client.memories.show(id, { ...query, handoff: this.handoffId });
   }
 
-  /** The envelope as a model reads it. The payload is not in it: that is for the program. */
-  prompt(query: { tokenizer?: string; max_tokens?: number } = {}): Promise<m.Prompt> {
+  /** The envelope as a model reads it, with the payload as quoted data. */
+  prompt(
+    query: { tokenizer?: string; max_tokens?: number; payload_apart?: boolean } = {},
+  ): Promise<m.Prompt> {
     return this.client.handoffs.prompt(this.handoffId, query);
   }
 

@@ -4,7 +4,10 @@
 import * as errors from "./errors.js";
 import type * as m from "./models.js";
 import { ROUTES } from "./operations.js";
-import { Deadline, type Options, span, type Wire } from "./wire.js";
+import { Deadline, type Options, sleep, span, type Wire } from "./wire.js";
+
+/** How often it is looked whether somebody has decided on a dead letter. */
+const DECIDED_MS = 1_000;
 
 /** How long to wait. Without it, until there is an end: every handoff has one. */
 export interface Waiting extends Options {
@@ -70,6 +73,13 @@ export class Handoff {
           b.hop > a.hop || (b.hop === a.hop && b.offered_at > a.offered_at) ? b : a,
         );
         const shown = await this.wire.send(ROUTES.handoff_show, { id: last.handoff_id });
+        const letter = shown.dead_letter;
+        // A dead letter holds its task up until somebody decides.
+        if (letter && !letter.redriven_to && !letter.discarded && !letter.closed) {
+          if (deadline.over) throw await this.#late("has not ended yet", signal, shown);
+          await sleep(Math.min(DECIDED_MS, deadline.left), signal);
+          continue;
+        }
         if (found.open_tasks.length > 0) throw await this.#late("has not ended yet", signal, shown);
         if (shown.output) return shown.output;
         throw await this.#failed(shown);

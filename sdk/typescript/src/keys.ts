@@ -34,6 +34,8 @@ export class Key {
     readonly id: string,
     /** Whose key it is, if that is known. */
     readonly agent: string | undefined,
+    /** The key of the broker where it was enrolled, if that is known: requests are for no other. */
+    readonly broker: string | undefined,
   ) {
     this.#private = secret;
     this.#seed = seed;
@@ -45,14 +47,14 @@ export class Key {
   }
 
   /** From the 32 bytes of its secret. */
-  static async fromSeed(seed: Uint8Array, agent?: string): Promise<Key> {
+  static async fromSeed(seed: Uint8Array, agent?: string, broker?: string): Promise<Key> {
     if (seed.length !== 32) throw new TypeError(`a secret has 32 bytes, not ${seed.length}`);
     const wrapped = new Uint8Array([...PKCS8, ...seed]);
     const readable = await crypto.subtle.importKey("pkcs8", wrapped, "Ed25519", true, ["sign"]);
     const { x } = await crypto.subtle.exportKey("jwk", readable);
     const secret = await crypto.subtle.importKey("pkcs8", wrapped, "Ed25519", false, ["sign"]);
     const open = unbase64url(x ?? "");
-    return new Key(secret, Uint8Array.from(seed), open, await keyId(open), agent);
+    return new Key(secret, Uint8Array.from(seed), open, await keyId(open), agent, broker);
   }
 
   /** Reads a key file, as `tasuki keys new` and `save` write it. */
@@ -77,11 +79,13 @@ export class Key {
     if (!first.startsWith(SECRET)) {
       throw new Error(`${path} is no key file: \`tasuki keys new\` makes one`);
     }
-    const agent = rest
-      .find((line) => line.startsWith("agent:"))
-      ?.slice(6)
-      .trim();
-    return Key.fromSeed(unbase64url(first.slice(SECRET.length).trim()), agent);
+    const said = (name: string) =>
+      rest
+        .find((line) => line.startsWith(`${name}:`))
+        ?.slice(name.length + 1)
+        .trim();
+    const seed = unbase64url(first.slice(SECRET.length).trim());
+    return Key.fromSeed(seed, said("agent"), said("broker"));
   }
 
   /** Writes a key file that only its owner can read. One that is there is never overwritten. */
@@ -90,7 +94,8 @@ export class Key {
     const file = await open(path, "wx", 0o600);
     try {
       const whose = this.agent ? `agent: ${this.agent}\n` : "";
-      await file.writeFile(`${SECRET}${base64url(this.#seed)}\n${whose}`);
+      const where = this.broker ? `broker: ${this.broker}\n` : "";
+      await file.writeFile(`${SECRET}${base64url(this.#seed)}\n${whose}${where}`);
       await file.sync();
     } finally {
       await file.close();
@@ -117,8 +122,13 @@ export class Key {
     return base64url(await this.#sign(statement("enroll", bare(agent), this.publicBytes)));
   }
 
-  /** The headers that show from whom a request is. */
-  async headers(method: string, url: URL, content: string | undefined): Promise<JsonObject> {
+  /** The headers that show from whom a request is, and for the broker with which key. */
+  async headers(
+    method: string,
+    url: URL,
+    content: string | undefined,
+    audience?: string,
+  ): Promise<JsonObject> {
     const created = Math.floor(Date.now() / 1000);
     const lines: [string, string][] = [
       ["@method", method],
@@ -136,7 +146,8 @@ export class Key {
     const nonce = crypto.randomUUID().replaceAll("-", "");
     const params =
       `(${listed});created=${created};expires=${created + VALIDITY_S};` +
-      `nonce="${nonce}";keyid="${this.id}";tag="tasuki-v1"`;
+      `nonce="${nonce}";keyid="${this.id}";tag="tasuki-v1"` +
+      (audience ? `;audience="${audience}"` : "");
     const covered = lines.map(([name, value]) => `"${name}": ${value}`);
     const base = [...covered, `"@signature-params": ${params}`].join("\n");
     const signature = base64(await this.#sign(encoder.encode(base)));

@@ -58,14 +58,100 @@ export interface Agents {
   agents: Agent[];
 }
 
+export interface Alert {
+  /** What to do. */
+  action: string;
+  ended_at?: Timestamp | null;
+  rule: string;
+  /** `info`, `warning` or `critical`. */
+  severity: string;
+  /** Whether a silence keeps people from being told. */
+  silenced: boolean;
+  /** Since when it holds, or held. */
+  since: Timestamp;
+  /** `pending` until it has held for as long as its rule says, then `firing`, then `resolved`. */
+  state: string;
+  summary: string;
+  /** `agent:` or `capability:` and the name; absent where the rule is about everything together. */
+  target?: string | null;
+  /** What people were told last. */
+  told?: AlertTold | null;
+  /** What was found last. */
+  value: string;
+}
+
+/** An alert that began or ended. */
+export interface AlertMoved {
+  fires: boolean;
+  /** When it began or ended, by the times of the log. */
+  moved_at: Timestamp;
+  rule: string;
+  /** Since when it fires, or fired. */
+  since: Timestamp;
+  /** As metrics call it: `agent:` or `capability:` and the name. */
+  target?: string | null;
+  /** What was found. */
+  value: string;
+}
+
+export interface AlertRule {
+  /** What to do. */
+  action: string;
+  /** Whether the broker finds out by itself; the others only Prometheus can. */
+  built_in: boolean;
+  /** Whether each target is looked at by itself. */
+  by_target: boolean;
+  /** The same as an expression of Prometheus. */
+  expression: string;
+  /** For how long it has to hold. */
+  for_ms: number;
+  name: string;
+  /** `info`, `warning` or `critical`. */
+  severity: string;
+  summary: string;
+}
+
+/** The rules, as they are evaluated and as Prometheus would. */
+export interface AlertRules {
+  rules: AlertRule[];
+}
+
+/** What became of a notice that was sent to try it out. */
+export interface AlertTested {
+  webhooks: WebhookTested[];
+}
+
+export interface AlertTold {
+  problem?: string | null;
+  /** Whether every webhook took it. */
+  sent: boolean;
+  /** `firing` or `resolved`. */
+  state: string;
+  tries: number;
+}
+
+/** What holds now, and what people were told. */
+export interface Alerts {
+  /** Those that are on or pending first, then those that ended last. */
+  alerts: Alert[];
+  silences: Silence[];
+}
+
 /** Sends a dead letter on its way again with a new envelope, linked to the old one. */
 export interface Amend {
   /** Adds to what binds, as a list or a map. */
   add_constraints?: unknown;
+  /** What was considered and not taken, and why not. */
+  alternatives?: string[];
   /** What this receiver must do. */
   ask?: string | null;
   /** What was taken for granted and not checked. */
   assumptions?: string[];
+  /**
+   * What the task may spend from here on, instead of what it might before. What binds the tasks
+   * above it still does.
+   */
+  budget?: Budget | null;
   by: AgentId;
   /**
    * What binds everybody from here on. Without it, what bound before still does. A list says
@@ -79,6 +165,8 @@ export interface Amend {
   context_manifest?: Hash | null;
   /** Decisions that are new. */
   decisions?: SaidDecision[];
+  /** Cases that were seen and left for later. */
+  deferred?: string[];
   /** What is wanted back; a result that does not fit is refused. */
   expected_output?: ExpectedOutput | null;
   /**
@@ -100,6 +188,8 @@ export interface Amend {
   payload?: Payload | null;
   /** Lets the claim count only once the receiver has repeated what binds it. */
   read_back?: boolean;
+  /** What was chosen, as `/v1/assemble` gives it. */
+  reading?: Reading | null;
   /** References of gaps that are resolved now. */
   resolved_gaps?: string[];
   /** How far the task is: what is done, what remains. */
@@ -213,6 +303,7 @@ export interface Ask {
 
 /** Where a handoff is after its holder asked. */
 export interface AskReply {
+  correlation_id?: CorrelationId | null;
   handoff_id: HandoffId;
   /** The address of the question. */
   question: Hash;
@@ -250,6 +341,8 @@ export interface Asks {
 export interface Assemble {
   /** Adds to what binds, as a list or a map. */
   add_constraints?: unknown;
+  /** What was considered and not taken, and why not. */
+  alternatives?: string[];
   /** What this receiver must do. */
   ask?: string | null;
   /** What was taken for granted and not checked. */
@@ -266,6 +359,8 @@ export interface Assemble {
   context_manifest?: Hash | null;
   /** Decisions that are new. */
   decisions?: SaidDecision[];
+  /** Cases that were seen and left for later. */
+  deferred?: string[];
   /** What is wanted back; a result that does not fit is refused. */
   expected_output?: ExpectedOutput | null;
   /** Who sends it. A task is handed on by its owner. */
@@ -291,10 +386,14 @@ export interface Assemble {
   memory_refs?: MemoryRef[];
   /** Questions that are new and that somebody must decide. */
   open_decisions?: (string | Question)[];
+  /** What is to be sent with it, so that room is kept for it. */
+  payload?: Payload | null;
   /** Where to look for memories, besides those of the sender and of the task. */
   project?: Project | null;
   /** Lets the claim count only once the receiver has repeated what binds it. */
   read_back?: boolean;
+  /** What was chosen, as `/v1/assemble` gives it. */
+  reading?: Reading | null;
   /** What of that the receiver needs for its system prompt, and for its work. */
   reserved_system_prompt?: number | null;
   /** Tokens that the receiver needs for its own steps and its answer. */
@@ -392,6 +491,7 @@ export interface BatchOfOfferReply {
 }
 
 export interface Beat {
+  correlation_id?: CorrelationId | null;
   handoff_id: HandoffId;
   lease_left_ms: number;
   /** Messages to the holder that it has not acknowledged yet. */
@@ -436,6 +536,9 @@ export interface Budget {
   /** Tokens that models read and write. */
   tokens?: number | null;
 }
+
+/** What a task has come to when another goes on that waited for it. */
+export type CameTo = "failed" | "cancelled" | "dead_lettered" | (string & {}) | "completed" | "retracted" | "open" | (string & {});
 
 /** The name of something that agents of one tenant can do. */
 export type Capability = string;
@@ -554,6 +657,16 @@ export type Change = {
   limits?: Limits | null;
   target: Target;
 } | {
+  change: "target_paused";
+  target: Target;
+  until?: Timestamp | null;
+} | {
+  change: "target_resumed";
+  target: Target;
+} | {
+  change: "pipeline_declared";
+  pipeline: Pipeline;
+} | {
   agent: AgentId;
   change: "subscribed";
   channel: ChannelId;
@@ -568,6 +681,14 @@ export type Change = {
   code: string;
   /** What it tried: an operation, and what that was about. Up to 0.1 a method and a path. */
   operation: string;
+} | AlertMoved & {
+  change: "alert_moved";
+} | NoticeTaken & {
+  change: "notice_taken";
+} | NoticeTold & {
+  change: "notice_told";
+} | Silenced & {
+  change: "alert_silenced";
 };
 
 export interface Channel {
@@ -637,7 +758,14 @@ export interface ClaimReply {
   /** The address of the envelope. */
   envelope_hash: Hash;
   fence: Fence;
+  /** What the work has to do without because of those tasks, besides the gaps of the envelope. */
+  gaps?: JoinGap[];
   handoff_id: HandoffId;
+  /**
+   * What the tasks have come to that this work waited for, in the order in which `after` names
+   * them.
+   */
+  joined?: JoinedResult[];
   /** How much of the lease is left, counted from before the request was sent. */
   lease_left_ms: number;
   lease_ms: number;
@@ -703,6 +831,11 @@ export interface Complete {
   metadata?: Object;
   /** What came of it: an object with a `type`. */
   payload: Payload;
+  /**
+   * Gaps that came with the work and are none any more. All others are in the result, whether
+   * they are repeated here or not.
+   */
+  resolved_gaps?: string[];
   /** The holder's signature over its result. */
   signed?: Signed | null;
   /** What the attempt used. It makes the budget of its task, and of those above it, less. */
@@ -731,6 +864,11 @@ export interface CompleteOf {
   metadata?: Object;
   /** What came of it: an object with a `type`. */
   payload: Payload;
+  /**
+   * Gaps that came with the work and are none any more. All others are in the result, whether
+   * they are repeated here or not.
+   */
+  resolved_gaps?: string[];
   /** The holder's signature over its result. */
   signed?: Signed | null;
   /** What the attempt used. It makes the budget of its task, and of those above it, less. */
@@ -763,13 +901,30 @@ export interface Constraint {
 export type ConstraintKind = "must" | "must_not" | "budget" | "format" | "security" | "preference" | (string & {});
 
 export interface ContextItem {
+  /** What it is about, in one line. */
+  about?: string | null;
+  /** Who wrote it. */
+  by?: string | null;
+  /** Parts of it, in the order in which they stand in it. */
+  excerpts?: Excerpt[];
   form: Form;
   id: string;
+  /** What it is: `log`, `code`, `decision`. */
+  kind?: string | null;
+  /** What is said before its parts, such as the names of a table's columns. */
+  lead?: string | null;
+  /** How many parts it has. */
+  of?: number | null;
   /** It is never left out, whatever the budget of who reads it. */
   pinned?: boolean;
   revision?: number | null;
+  /** All of it, or its summary. */
   text?: string | null;
   title?: string | null;
+  /** How many tokens all of it is. */
+  tokens?: number | null;
+  /** Who stands behind what it says, if not an agent. */
+  trust?: Trust | null;
 }
 
 export interface Contract {
@@ -796,6 +951,8 @@ export interface Contract {
    * was told when it put the envelope together.
    */
   fill?: Fill | null;
+  /** Whether the envelope names references that the work has to do without. */
+  has_gaps?: boolean;
   /** Which majors of the envelope the sender can give; without any, the broker's own. */
   majors?: number[];
   /** The address of the JSON Schema that the result must fit, which is in the envelope. */
@@ -933,6 +1090,8 @@ export interface DeadLetter {
    * trimmed and missed.
    */
   trim_regret?: DocumentId[];
+  /** Who waits for whom in the circle that this call closed. */
+  waits_in_circle?: string | null;
 }
 
 export interface DeadLetterGroup {
@@ -958,7 +1117,7 @@ export interface DeadLetterReason {
   redriven_to?: HandoffId | null;
 }
 
-export type DeadReason = "attempts_exhausted" | "permanent_failure" | "poison" | "declined" | "expired" | "rejected" | "unacknowledged" | "hop_limit" | "cycle" | "budget_exhausted" | (string & {});
+export type DeadReason = "attempts_exhausted" | "permanent_failure" | "poison" | "declined" | "expired" | "rejected" | "unacknowledged" | "hop_limit" | "cycle" | "budget_exhausted" | "deadlock" | (string & {});
 
 /** Who decides, and why. */
 export interface Decide {
@@ -1048,6 +1207,8 @@ export interface Demoted {
   /** Where all of it is. */
   fetch: string;
   id: string;
+  /** Its short name in the text. */
+  name?: string;
   /** How many parts of a long text were kept, of how many. */
   parts?: unknown[] | null;
   reason: TrimReason;
@@ -1065,6 +1226,8 @@ export interface Dropped {
   /** Where it is. Absent for lines of the envelope, which the receiver has. */
   fetch?: string | null;
   id: string;
+  /** By which the receiver can ask for it. */
+  name?: string;
   reason: TrimReason;
   revision: number;
   /** How many tokens it is in full. */
@@ -1129,6 +1292,10 @@ export interface EnrolledKey {
  */
 export interface Envelope {
   action?: Action;
+  /** The tasks whose results come with it: it waits until so many of them have one. */
+  after?: After | null;
+  /** What was considered and not taken, and why not. */
+  alternatives?: string[];
   /** What this receiver must do. */
   ask?: string | null;
   /** Whom the sender asked for, where the broker chose the receiver. */
@@ -1149,6 +1316,8 @@ export interface Envelope {
   deadline?: Timestamp | null;
   /** What was decided, the oldest first. Inherited. */
   decisions?: Decision[];
+  /** Cases that were seen and left for later. */
+  deferred?: string[];
   /** `major.minor`; only the major decides compatibility. */
   envelope_version: string;
   expected_output?: ExpectedOutput | null;
@@ -1178,6 +1347,8 @@ export interface Envelope {
   previous?: Hash | null;
   /** How many tokens what a receiver reads may have. Inherited. */
   prompt_tokens?: number | null;
+  /** What assembly chose, so that every reader gets the text that the sender saw. */
+  reading?: Reading | null;
   /** The sender's signature over what is its own in here. */
   signed?: Signed | null;
   state?: TaskProgress | null;
@@ -1192,6 +1363,8 @@ export interface Envelope {
 }
 
 export interface EnvelopePreview {
+  /** What was considered and not taken, and why not. */
+  alternatives?: string[];
   /** What this receiver must do. */
   ask?: string | null;
   assumptions?: string[];
@@ -1203,6 +1376,8 @@ export interface EnvelopePreview {
   context_manifest?: Hash | null;
   /** What was decided, the oldest first. Inherited. */
   decisions?: Decision[];
+  /** Cases that were seen and left for later. */
+  deferred?: string[];
   expected_output?: ExpectedOutput | null;
   /** References that could not be resolved. Inherited until somebody resolves them. */
   gaps?: Gap[];
@@ -1217,6 +1392,8 @@ export interface EnvelopePreview {
   open_decisions?: OpenDecision[];
   /** How many tokens what a receiver reads may have. Inherited. */
   prompt_tokens?: number | null;
+  /** What assembly chose, so that every reader gets the text that the sender saw. */
+  reading?: Reading | null;
   state?: TaskProgress | null;
   /** What the task is about now, in a few sentences. */
   summary?: string | null;
@@ -1262,6 +1439,15 @@ export interface Event {
 
 export interface Events {
   events: Event[];
+}
+
+/** A part of a text, as it stands there. */
+export interface Excerpt {
+  /** What it belongs to, such as the file of a diff's hunk. */
+  label?: string | null;
+  /** Its place among the parts of the text, from 1. */
+  part: number;
+  text: string;
 }
 
 /** What is wanted back. What of it can be checked is checked when the work is completed. */
@@ -1376,6 +1562,8 @@ export interface FollowUp {
   add_constraints?: unknown;
   /** Tasks that must have a result before this can be claimed. */
   after?: After | null;
+  /** What was considered and not taken, and why not. */
+  alternatives?: string[];
   /**
    * Who may approve it: nobody else then, and each of them is told that it waits. Neither the
    * sender nor the receiver.
@@ -1413,6 +1601,8 @@ export interface FollowUp {
   deadline?: Timestamp | null;
   /** Decisions that are new. */
   decisions?: SaidDecision[];
+  /** Cases that were seen and left for later. */
+  deferred?: string[];
   /**
    * The version that the sender speaks. Members that are not known here are kept if it is a
    * newer minor, and are a mistake otherwise.
@@ -1458,6 +1648,8 @@ export interface FollowUp {
   priority?: number | null;
   /** Lets the claim count only once the receiver has repeated what binds it. */
   read_back?: boolean;
+  /** What was chosen, as `/v1/assemble` gives it. */
+  reading?: Reading | null;
   /** References of gaps that are resolved now. */
   resolved_gaps?: string[];
   /** How one of the agents with the capability is chosen. Without it, all of them may claim. */
@@ -1710,6 +1902,8 @@ export interface Hangs {
 export type Hash = string;
 
 export interface Health {
+  /** The id of the broker's key: the audience that signed requests name. */
+  broker_key_id?: KeyId | null;
   reason?: string | null;
   status: string;
 }
@@ -1751,6 +1945,7 @@ export interface HolderMessage {
 }
 
 export interface HolderMessages {
+  correlation_id?: CorrelationId | null;
   messages: HolderMessage[];
 }
 
@@ -1867,8 +2062,40 @@ export interface Join {
   token: string;
 }
 
+/** Something that work has to do without. */
+export interface JoinGap {
+  reason: string;
+  reference: string;
+}
+
+/** What one of the tasks has come to that work waited for. */
+export interface JoinedResult {
+  came_to: CameTo;
+  /** Its last handoff. */
+  handoff_id?: HandoffId | null;
+  /** The result itself, where there was room for it. It is data that others wrote. */
+  output?: { [name: string]: any } | null;
+  /** The address of its result. */
+  result?: Hash | null;
+  task_id: TaskId;
+}
+
+/** One of the tasks that were waited for. */
+export interface JoinedTask {
+  came_to: CameTo;
+  /** Its last handoff, if it was handed on at all. */
+  handoff_id?: HandoffId | null;
+  /** The address of its result. */
+  result?: Hash | null;
+  /** Where the result is kept. */
+  result_at?: Position | null;
+  task_id: TaskId;
+}
+
 export interface Kept {
   id: string;
+  /** Its short name in the text, such as `m3`. */
+  name?: string;
   pinned?: boolean;
   revision: number;
   rung: Rung;
@@ -1893,6 +2120,24 @@ export type KeyId = string;
 
 /** What a document is for. */
 export type Kind = "memory" | "context" | "chain" | (string & {});
+
+/** In seconds, as the bounds of the histogram tell it. */
+export interface Latency {
+  count: number;
+  p50?: number | null;
+  p95?: number | null;
+  p99?: number | null;
+}
+
+/** What was left out before there was anything to render: of what an envelope only refers to. */
+export interface LeftOut {
+  items: number;
+  /** How many of each kind. */
+  kinds?: { [name: string]: number };
+  /** Lines of the state and the history. */
+  lines?: number;
+  tokens: number;
+}
 
 export interface Length {
   chars_max?: number | null;
@@ -2096,6 +2341,28 @@ export interface NewStep {
 /** Nothing needs to be said beyond the path. */
 export type Nothing = { [name: string]: never };
 
+/** A broker tells people of an alert from here on, and no other until then. */
+export interface NoticeTaken {
+  by: string;
+  rule: string;
+  /** As metrics call it: `agent:` or `capability:` and the name. */
+  target?: string | null;
+  until: Timestamp;
+}
+
+/** People were told of an alert, or could not be. */
+export interface NoticeTold {
+  fires: boolean;
+  /** Why it was not sent everywhere. */
+  problem?: string | null;
+  rule: string;
+  sent: boolean;
+  since: Timestamp;
+  /** As metrics call it: `agent:` or `capability:` and the name. */
+  target?: string | null;
+  tries: number;
+}
+
 /** An object that keeps whatever members it was given, for parts whose shape is the sender's. */
 export type Object = { [name: string]: any };
 
@@ -2127,6 +2394,8 @@ export interface Offer {
   add_constraints?: unknown;
   /** Tasks that must have a result before this can be claimed. */
   after?: After | null;
+  /** What was considered and not taken, and why not. */
+  alternatives?: string[];
   /**
    * Who may approve it: nobody else then, and each of them is told that it waits. Neither the
    * sender nor the receiver.
@@ -2168,6 +2437,8 @@ export interface Offer {
   deadline?: Timestamp | null;
   /** Decisions that are new. */
   decisions?: SaidDecision[];
+  /** Cases that were seen and left for later. */
+  deferred?: string[];
   /**
    * The version that the sender speaks. Members that are not known here are kept if it is a
    * newer minor, and are a mistake otherwise.
@@ -2221,6 +2492,8 @@ export interface Offer {
   project?: Project | null;
   /** Lets the claim count only once the receiver has repeated what binds it. */
   read_back?: boolean;
+  /** What was chosen, as `/v1/assemble` gives it. */
+  reading?: Reading | null;
   /** References of gaps that are resolved now. */
   resolved_gaps?: string[];
   /** How one of the agents with the capability is chosen. Without it, all of them may claim. */
@@ -2265,6 +2538,8 @@ export interface OfferReply {
   /** Whether somebody is there who takes work for it. If not, it waits. */
   listening: boolean;
   offered_at: Timestamp;
+  /** Somebody paused its target: it waits until that is over. */
+  paused?: PausedUntil | null;
   /** How the agent was chosen. */
   routed?: Why | null;
   /** Always `stored`: synced to disk, not yet fetched by anybody. */
@@ -2272,12 +2547,16 @@ export interface OfferReply {
   task_id: TaskId;
   /** Who is to do the work; the agent that was chosen, if one was. */
   to: Target;
+  /** What its sender may want to do otherwise: nothing of it keeps the offer back. */
+  warnings?: ReceiptWarning[];
 }
 
 /** The facts a handoff starts with. */
 export interface Offered {
   /** The dead letter that this handoff takes the place of, with an envelope of its own. */
   amends?: HandoffId | null;
+  /** Whether it has to be approved for no other reason than what its task is built on. */
+  blocked?: boolean;
   contract?: Contract;
   envelope: Hash;
   expires_at: Timestamp;
@@ -2325,6 +2604,7 @@ export interface OpenQuestion {
   asked_by: AgentId;
   /** The attempt in which it was asked. */
   attempt: number;
+  correlation_id?: CorrelationId | null;
   /** The answer that holds if nobody gives one in time. */
   default?: unknown;
   details?: Object;
@@ -2339,6 +2619,12 @@ export interface OpenQuestion {
   /** The question itself; missing if it was erased. */
   text?: string | null;
   to: Target;
+}
+
+/** Opens a session. */
+export interface OpenSession {
+  /** How long it lasts; eight hours without it, and at most. */
+  expires_in_ms?: number | null;
 }
 
 /** Opens a task that its owner keeps for now. */
@@ -2403,6 +2689,34 @@ export type Origin = {
   token: TokenId;
 };
 
+/** The numbers of the whole log, and how things stand now; of a tenant, of its own targets. */
+export interface Overview {
+  /**
+   * How much of what there was to pass got into envelopes, from 0 to 1, where senders were
+   * told.
+   */
+  completeness?: number | null;
+  dead_lettered: number;
+  /** From an offer to its first claim. */
+  delivery: Latency;
+  /** How many handoffs came to their end, and how many of them as dead letters. */
+  ended: number;
+  /** The share of handoffs that ended as dead letters. */
+  failure_rate?: number | null;
+  /** Alerts that are on. */
+  firing: number;
+  /** How many hops chains had on average when their task was completed; of all tenants together. */
+  hop_depth?: number | null;
+  now: Timestamp;
+  /**
+   * Targets with something that waits, is worked on, failed or is not sent to, those first that
+   * need somebody most.
+   */
+  targets: TargetOverview[];
+  /** How full token budgets were, from 0 to 1, where senders were told. */
+  token_utilisation?: number | null;
+}
+
 export type PartOfMoved = Moved | {
   error: Problem;
 };
@@ -2418,6 +2732,22 @@ export interface Passed {
   /** The address of what was passed. */
   payload: Hash;
   to: Target;
+}
+
+/** Lets nothing be claimed of an agent or a capability. Offers to it are taken and wait. */
+export interface PauseTarget {
+  /** The same as a span from now. */
+  for_ms?: number | null;
+  target: Target;
+  /** When it ends by itself; without either of the two, when somebody resumes it. */
+  until?: Timestamp | null;
+}
+
+/** Until when nothing is claimed of a target. */
+export interface PausedUntil {
+  since: Timestamp;
+  /** Without it, until somebody resumes it. */
+  until?: Timestamp | null;
 }
 
 /** An object that names its type, never a bare string. */
@@ -2443,7 +2773,7 @@ export interface Peeked {
 }
 
 /** Something that a rule is about. */
-export type Permission = "write_memory" | "write_shared_context" | (string & {}) | "send" | "claim" | "complete" | "read" | "redrive" | "approve" | "administer" | (string & {});
+export type Permission = "write_memory" | "write_shared_context" | (string & {}) | "send" | "claim" | "complete" | "read" | "redrive" | "approve" | "operate" | "administer" | (string & {});
 
 export interface Pipeline {
   /** The stage that a task begins with. */
@@ -2589,6 +2919,13 @@ export interface ProjectState {
 
 /** An envelope as a model reads it. */
 export interface Prompt {
+  /**
+   * How many tokens of it are the assembled text, which is the same for every reader with room
+   * for it; the rest is about this handoff and this claim.
+   */
+  assembled_tokens: number;
+  /** How many tokens it could have; absent if nothing bounds it. */
+  bound?: number | null;
   /** Whether that is the count itself and not an upper bound. */
   exact: boolean;
   /**
@@ -2596,9 +2933,33 @@ export interface Prompt {
    * the handoff's `trim_regret`.
    */
   fetch?: string[];
+  /** What is not in the text. */
+  left_out?: LeftOut;
+  /** The same as a message for the system and one for the user, if `form` is `messages`. */
+  messages?: PromptMessage[];
+  /** The ids of what is not in it at all. */
+  missing?: string[];
+  /** What each short name in the text stands for. */
+  names?: { [name: string]: string };
   prompt: string;
+  /** Whether the assembled text is less than what its sender saw, for lack of room. */
+  shortened?: boolean;
+  /** How many texts about the handoff and the claim are cut or left out. */
+  texts_left_out?: number;
   token_count: number;
+  /** What it was counted in. */
+  tokenizer: Tokenizer;
 }
+
+/** One message of a prompt. */
+export interface PromptMessage {
+  content: string;
+  /** `system` or `user`. */
+  role: string;
+}
+
+/** How a prompt is written down. */
+export type PromptStyle = "markdown" | "xml" | "messages" | (string & {});
 
 /** An Ed25519 public key, in base64url without padding. */
 export type PublicKey = string;
@@ -2609,6 +2970,8 @@ export interface Publication {
   action?: Action;
   /** Adds to what binds, as a list or a map. */
   add_constraints?: unknown;
+  /** What was considered and not taken, and why not. */
+  alternatives?: string[];
   /** Who may approve it: nobody else then. Neither the sender nor a receiver. */
   approvers?: AgentId[];
   /** What this receiver must do. */
@@ -2633,6 +2996,8 @@ export interface Publication {
   deadline?: Timestamp | null;
   /** Decisions that are new. */
   decisions?: SaidDecision[];
+  /** Cases that were seen and left for later. */
+  deferred?: string[];
   /** What is wanted back; a result that does not fit is refused. */
   expected_output?: ExpectedOutput | null;
   /** The same, from now. */
@@ -2667,6 +3032,8 @@ export interface Publication {
   project?: Project | null;
   /** Lets the claim count only once the receiver has repeated what binds it. */
   read_back?: boolean;
+  /** What was chosen, as `/v1/assemble` gives it. */
+  reading?: Reading | null;
   /** Who gets it; without them, whoever subscribes to the channel. */
   receivers?: AgentId[] | null;
   /** References of gaps that are resolved now. */
@@ -2758,6 +3125,29 @@ export interface ReadBack {
   expected_output?: Hash | null;
 }
 
+/**
+ * What assembly chose. The items themselves, and the parts of them, are the envelope's
+ * `context`.
+ */
+export interface Reading {
+  /** What the whole prompt may have, with what a claim adds. */
+  budget?: number | null;
+  /** What was left out then. */
+  left_out?: LeftOut;
+  /** What the broker's lines begin with. */
+  mark: string;
+  /**
+   * The steps that were taken, in order: `l3` is the fourth line of the brief, `s2`, `u2`, `w2`
+   * the line, the summary and the whole of item m2, `p2.5` its fifth part.
+   */
+  order: string[];
+  strategy: Strategy;
+  /** How many tokens the text is. */
+  token_count: number;
+  /** What it was counted in. */
+  tokenizer: Tokenizer;
+}
+
 /** What can be started now, and what holds back the rest. */
 export interface ReadyView {
   /** Work that waits for something else, newest first. */
@@ -2773,9 +3163,12 @@ export type Reason = "only_choice" | "best" | "turn" | "key" | "no_key" | "last_
 export interface Receipt {
   /** What the receiver can take in all; absent if there is no limit. */
   budget?: number | null;
-  /** The smallest budget that would have kept everything, reserves included. */
+  /** A budget that would have kept everything, reserves included. */
   budget_for_everything: number;
-  /** How much of what was asked for could be read, in thousandths. */
+  /**
+   * How much of what was asked for, and of what there is where it was looked, was read, in
+   * thousandths.
+   */
   completeness_per_mille: number;
   /** Less than that. */
   demoted: Demoted[];
@@ -2787,6 +3180,10 @@ export interface Receipt {
   kept: Kept[];
   /** The address of the list of everything that there is. */
   manifest_hash: Hash;
+  /** How many items there are where it was looked that nobody looked at. */
+  not_considered?: number;
+  /** What is kept free for what a claim adds: who sends it, the payload, earlier attempts. */
+  reserved_claim?: number;
   reserved_system_prompt: number;
   reserved_work: number;
   strategy: Strategy;
@@ -2846,6 +3243,14 @@ export type Record = (Opened & {
   kind: "delivered";
 } | {
   kind: "readied";
+} | {
+  kind: "wait_over";
+} | {
+  kind: "joined";
+  members: JoinedTask[];
+} | {
+  kind: "passed_to";
+  task: TaskId;
 } | Claimed & {
   kind: "claimed";
 } | {
@@ -2945,6 +3350,8 @@ export type Record = (Opened & {
 } | {
   kind: "taint_cleared";
   reason: Hash;
+  /** Whether the handoff under way was kept back by this alone, and is no longer. */
+  releases?: boolean;
   source: HandoffId;
 } | {
   kind: "cancelled";
@@ -3008,6 +3415,10 @@ export type Record = (Opened & {
   agent: AgentId;
   kind: "trim_fetched";
   memory: DocumentId;
+} | {
+  fence: Fence;
+  kind: "claim_told";
+  told: Hash;
 }) & {
   actor: Actor;
   at: Timestamp;
@@ -3119,10 +3530,17 @@ export interface ResultReport {
   handoff_id: HandoffId;
   metadata?: Object;
   payload: Payload;
+  /** Those of them that its maker named, where the broker added others that came with the work. */
+  said_gaps?: string[] | null;
   /** What the attempt used. */
   usage?: WorkUsage | null;
   /** What the broker checked of it. */
   verified?: string[];
+}
+
+/** Lets work be claimed of an agent or a capability again. */
+export interface ResumeTarget {
+  target: Target;
 }
 
 /** Takes back what a completed handoff produced. */
@@ -3136,6 +3554,8 @@ export interface Retract {
   /** Why; it stands in the log. */
   reason: string;
 }
+
+export type Role = "viewer" | "worker" | "reviewer" | "operator" | "admin" | (string & {});
 
 /** Replaces a key by a new one. */
 export interface Rotate {
@@ -3156,15 +3576,18 @@ export interface Route {
   policy: Policy;
 }
 
-/** Allows or denies something towards some targets and in some projects. */
+/** A rule as it is written: it may name a role for the permissions that the role has. */
 export interface Rule {
   effect?: Effect;
-  permissions: Permission[];
+  /** What is allowed or denied. There are some, or a role. */
+  permissions?: Permission[];
   /**
    * Patterns of projects; a rule with other patterns than `*` says nothing about work that
    * belongs to no project.
    */
   projects?: string[];
+  /** Stands for the permissions of this role; answers have those. */
+  role?: Role | null;
   /**
    * Patterns of agents' and capabilities' names, without their tenant: `*` stands for any
    * characters, `?` for one.
@@ -3185,6 +3608,8 @@ export type Rung = "full" | (string & {}) | "listed" | "stub" | "summary" | (str
 export interface Said {
   /** Adds to what binds, as a list or a map. */
   add_constraints?: unknown;
+  /** What was considered and not taken, and why not. */
+  alternatives?: string[];
   /** What this receiver must do. */
   ask?: string | null;
   /** What was taken for granted and not checked. */
@@ -3201,6 +3626,8 @@ export interface Said {
   context_manifest?: Hash | null;
   /** Decisions that are new. */
   decisions?: SaidDecision[];
+  /** Cases that were seen and left for later. */
+  deferred?: string[];
   /** What is wanted back; a result that does not fit is refused. */
   expected_output?: ExpectedOutput | null;
   /** References that could not be resolved. */
@@ -3215,6 +3642,8 @@ export interface Said {
   open_decisions?: (string | Question)[];
   /** Lets the claim count only once the receiver has repeated what binds it. */
   read_back?: boolean;
+  /** What was chosen, as `/v1/assemble` gives it. */
+  reading?: Reading | null;
   /** References of gaps that are resolved now. */
   resolved_gaps?: string[];
   /** How far the task is: what is done, what remains. */
@@ -3278,6 +3707,8 @@ export interface Send {
   add_constraints?: unknown;
   /** Tasks that must have a result before this can be claimed. */
   after?: After | null;
+  /** What was considered and not taken, and why not. */
+  alternatives?: string[];
   /**
    * Who may approve it: nobody else then, and each of them is told that it waits. Neither the
    * sender nor the receiver.
@@ -3319,6 +3750,8 @@ export interface Send {
   deadline?: Timestamp | null;
   /** Decisions that are new. */
   decisions?: SaidDecision[];
+  /** Cases that were seen and left for later. */
+  deferred?: string[];
   /**
    * The version that the sender speaks. Members that are not known here are kept if it is a
    * newer minor, and are a mistake otherwise.
@@ -3372,6 +3805,8 @@ export interface Send {
   project?: Project | null;
   /** Lets the claim count only once the receiver has repeated what binds it. */
   read_back?: boolean;
+  /** What was chosen, as `/v1/assemble` gives it. */
+  reading?: Reading | null;
   /** References of gaps that are resolved now. */
   resolved_gaps?: string[];
   /** How one of the agents with the capability is chosen. Without it, all of them may claim. */
@@ -3482,6 +3917,19 @@ export interface Sent {
   trim_regret?: DocumentId[];
 }
 
+/** Who asks, and what it may ask for. */
+export interface Session {
+  /** Who asks; absent where the broker does not ask who anybody is. */
+  agent_id?: AgentId | null;
+  /** Whether the broker asks who its callers are. */
+  authentication: boolean;
+  now: Timestamp;
+  /** The operations that may be asked for at all. Towards which target is another matter. */
+  operations: string[];
+  tenant: TenantId;
+  version: string;
+}
+
 /** When the breaker of an agent opens. */
 export interface SetBreaker {
   /** Without them, the broker's own hold again. */
@@ -3516,8 +3964,10 @@ export interface SharedContext {
   changed_by?: Actor | null;
   constraints: ProjectConstraint[];
   decisions: ProjectDecision[];
-  /** Whether the text of the last revision was erased. */
+  /** Whether the text of this revision was erased. */
   erased?: boolean;
+  /** The last revision that there is. */
+  latest?: number;
   project: Project;
   /** 0 if nobody has written it yet. */
   revision: number;
@@ -3537,6 +3987,38 @@ export type Signature = string;
 export interface Signed {
   key_id: KeyId;
   signature: Signature;
+}
+
+export interface Silence {
+  /** Who silenced it: `agent:` and a name, or `broker` where nobody is asked who it is. */
+  by: string;
+  reason: string;
+  rule?: string | null;
+  since: Timestamp;
+  target?: string | null;
+  until: Timestamp;
+}
+
+/** Keeps people from being told of alerts for a while. */
+export interface SilenceAlert {
+  /** For how long from now, in milliseconds; 0 ends a silence. */
+  for_ms: number;
+  /** Why; it stands in the log. */
+  reason: string;
+  /** Of this rule; without one, of all. */
+  rule?: string | null;
+  /** About this target, as alerts name it; without one, about all. */
+  target?: string | null;
+}
+
+/** Nobody is told of some alerts until then; the body is the reason. */
+export interface Silenced {
+  reason: Hash;
+  /** Without one, all rules. */
+  rule?: string | null;
+  /** Without one, all targets. */
+  target?: string | null;
+  until: Timestamp;
 }
 
 /** What was spent so far. */
@@ -3579,6 +4061,8 @@ export interface Start {
 export interface StartPipeline {
   /** Adds to what binds, as a list or a map. */
   add_constraints?: unknown;
+  /** What was considered and not taken, and why not. */
+  alternatives?: string[];
   /** What this receiver must do. */
   ask?: string | null;
   /** What was taken for granted and not checked. */
@@ -3601,6 +4085,8 @@ export interface StartPipeline {
   deadline?: Timestamp | null;
   /** Decisions that are new. */
   decisions?: SaidDecision[];
+  /** Cases that were seen and left for later. */
+  deferred?: string[];
   /** What is wanted back; a result that does not fit is refused. */
   expected_output?: ExpectedOutput | null;
   /** Who sends it. A task is handed on by its owner. */
@@ -3625,6 +4111,8 @@ export interface StartPipeline {
   project?: Project | null;
   /** Lets the claim count only once the receiver has repeated what binds it. */
   read_back?: boolean;
+  /** What was chosen, as `/v1/assemble` gives it. */
+  reading?: Reading | null;
   /** References of gaps that are resolved now. */
   resolved_gaps?: string[];
   /** How far the task is: what is done, what remains. */
@@ -3759,6 +4247,8 @@ export interface TargetHealth {
   limits: Limits;
   live: boolean;
   offers: number;
+  /** Somebody paused it: nothing is claimed of it. */
+  paused?: PausedUntil | null;
   /**
    * When something is sent there again; half open, when the one that was let through is over at
    * the latest.
@@ -3767,6 +4257,20 @@ export interface TargetHealth {
   target: Target;
   /** How much of the budgets was used, in thousandths, where senders said so. */
   utilisation_per_mille?: number | null;
+}
+
+export interface TargetOverview {
+  /** `closed`, `open` or `half_open`. */
+  breaker: string;
+  dead_letters: number;
+  failures_in_row: number;
+  inflight: number;
+  /** Whether somebody listens for it. Where something waits and nobody does, nobody takes it. */
+  live: boolean;
+  oldest_ms: number;
+  /** How many wait to be claimed, and for how long the oldest of them. */
+  queue: number;
+  target: Target;
 }
 
 /** How targets fare. */
@@ -3992,7 +4496,12 @@ export interface TokenInfo {
   token_id: TokenId;
 }
 
-/** The receiver's tokenizer: o200k_base, cl100k_base, or unknown. */
+/**
+ * The receiver's tokenizer: o200k_base or cl100k_base, which are counted exactly; a family of
+ * models (llama, qwen, deepseek, mistral, cohere, gemma, claude, gemini), which is estimated
+ * on the safe side; o200k_base with a factor that you have measured, such as o200k_base*1.18;
+ * or unknown.
+ */
 export type Tokenizer = string;
 
 export interface Tokens {
@@ -4021,6 +4530,9 @@ export type TrimReason = {
 } | {
   why: "role";
 };
+
+/** Who stands behind a part, from the least to the most trusted. */
+export type Trust = "environment" | "tool" | "agent" | "operator" | (string & {});
 
 /** A reference that could not be followed. */
 export interface Unresolved {
@@ -4116,6 +4628,13 @@ export type WaitsFor = {
   target: Target;
   until?: Timestamp | null;
 } | {
+  kind: "paused";
+  target: Target;
+  until?: Timestamp | null;
+} | {
+  handoff_id: HandoffId;
+  kind: "letter";
+} | {
   kind: "claim";
   /** Whether anybody is there who takes work for it. */
   listening: boolean;
@@ -4135,7 +4654,13 @@ export interface Warning {
   path: string;
 }
 
-export type WarningCode = "raw_log" | "finished_reasoning" | "copy_of_source" | (string & {}) | "large_base" | "inexact_count" | (string & {});
+export type WarningCode = "raw_log" | "finished_reasoning" | "copy_of_source" | (string & {}) | "large_base" | "against_project" | "same_intent" | "pin_over_cap" | "inexact_count" | (string & {});
+
+export interface WebhookTested {
+  problem?: string | null;
+  sent: boolean;
+  url: string;
+}
 
 /** How a choice came about, for the audit log. */
 export interface Why {

@@ -19,21 +19,26 @@ export const ROUTES = {
   agent_set_breaker: {"name":"agent_set_breaker","method":"POST","path":"/v1/agents/{id}/breaker","at":["agents","setBreaker"],"members":["limits"],"own":[],"needs":[],"key":null} as Route<m.TargetHealth>,
   agent_set_rules: {"name":"agent_set_rules","method":"POST","path":"/v1/agents/{id}/rules","at":["agents","setRules"],"members":["rules"],"own":[],"needs":[],"key":null} as Route<m.Agent>,
   agent_show: {"name":"agent_show","method":"GET","path":"/v1/agents/{id}","at":["agents","show"],"members":[],"own":[],"needs":[],"key":null} as Route<m.Agent>,
-  assemble: {"name":"assemble","method":"POST","path":"/v1/assemble","at":null,"members":["add_constraints","ask","assumptions","constraints","context","context_manifest","decisions","expected_output","from_agent","gaps","history","include_pins","include_recent","intent","lift_constraints","max_tokens","memory_refs","open_decisions","project","read_back","reserved_system_prompt","reserved_work","resolved_gaps","role","state","strategy","summary","task_id","to_agent","tokenizer","tried"],"own":["from_agent"],"needs":["from_agent"],"key":null} as Route<m.AssembleReply>,
+  alert_list: {"name":"alert_list","method":"GET","path":"/v1/alerts","at":["alerts","list"],"members":[],"own":[],"needs":[],"key":null} as Route<m.Alerts>,
+  alert_rules: {"name":"alert_rules","method":"GET","path":"/v1/alerts/rules","at":["alerts","rules"],"members":[],"own":[],"needs":[],"key":null} as Route<m.AlertRules>,
+  alert_silence: {"name":"alert_silence","method":"POST","path":"/v1/alerts/silence","at":["alerts","silence"],"members":["for_ms","reason","rule","target"],"own":[],"needs":[],"key":null} as Route<m.Alerts>,
+  alert_test: {"name":"alert_test","method":"POST","path":"/v1/alerts/test","at":["alerts","test"],"members":[],"own":[],"needs":[],"key":null} as Route<m.AlertTested>,
+  assemble: {"name":"assemble","method":"POST","path":"/v1/assemble","at":null,"members":["add_constraints","alternatives","ask","assumptions","constraints","context","context_manifest","decisions","deferred","expected_output","from_agent","gaps","history","include_pins","include_recent","intent","lift_constraints","max_tokens","memory_refs","open_decisions","payload","project","read_back","reading","reserved_system_prompt","reserved_work","resolved_gaps","role","state","strategy","summary","task_id","to_agent","tokenizer","tried"],"own":["from_agent"],"needs":["from_agent"],"key":null} as Route<m.AssembleReply>,
   audit_export: {"name":"audit_export","method":"GET","path":"/v1/audit/export","at":null,"members":["after"],"own":[],"needs":[],"key":null} as Route<undefined>,
   audit_verify: {"name":"audit_verify","method":"GET","path":"/v1/audit/verify","at":["audit","verify"],"members":["full"],"own":[],"needs":[],"key":null} as Route<m.Verdict>,
   chain_import: {"name":"chain_import","method":"POST","path":"/v1/chains","at":["chains","import"],"members":["by","file","project"],"own":["by"],"needs":["by"],"key":null} as Route<m.ImportedChain>,
   chain_list: {"name":"chain_list","method":"GET","path":"/v1/chains","at":["chains","list"],"members":["before","limit"],"own":[],"needs":[],"key":null} as Route<m.ImportedChains>,
   chain_show: {"name":"chain_show","method":"GET","path":"/v1/chains/{id}","at":["chains","show"],"members":[],"own":[],"needs":[],"key":null} as Route<m.ImportedChainWithFile>,
+  change_stream: {"name":"change_stream","method":"GET","path":"/v1/changes","at":null,"members":[],"own":[],"needs":[],"key":null} as Route<undefined>,
   channel_messages: {"name":"channel_messages","method":"GET","path":"/v1/channels/{name}/messages","at":["channels","messages"],"members":["after","limit"],"own":[],"needs":[],"key":null} as Route<m.Messages>,
-  channel_publish: {"name":"channel_publish","method":"POST","path":"/v1/channels/{name}/publish","at":["channels","publish"],"members":["action","add_constraints","approvers","ask","assumptions","constraints","context","context_manifest","coordinator","correlation_id","deadline","decisions","expected_output","expires_in_ms","from_agent","gaps","history","idempotency_key","intent","lift_constraints","memory_refs","metadata","needs_approval","open_decisions","ordering_key","payload","priority","project","read_back","receivers","resolved_gaps","state","summary","terms","tried"],"own":["from_agent"],"needs":["from_agent"],"key":"idempotency_key"} as Route<m.Published>,
+  channel_publish: {"name":"channel_publish","method":"POST","path":"/v1/channels/{name}/publish","at":["channels","publish"],"members":["action","add_constraints","alternatives","approvers","ask","assumptions","constraints","context","context_manifest","coordinator","correlation_id","deadline","decisions","deferred","expected_output","expires_in_ms","from_agent","gaps","history","idempotency_key","intent","lift_constraints","memory_refs","metadata","needs_approval","open_decisions","ordering_key","payload","priority","project","read_back","reading","receivers","resolved_gaps","state","summary","terms","tried"],"own":["from_agent"],"needs":["from_agent"],"key":"idempotency_key"} as Route<m.Published>,
   channel_show: {"name":"channel_show","method":"GET","path":"/v1/channels/{name}","at":["channels","show"],"members":[],"own":[],"needs":[],"key":null} as Route<m.Channel>,
   channel_subscribe: {"name":"channel_subscribe","method":"POST","path":"/v1/channels/{name}/subscribe","at":["channels","subscribe"],"members":["agent"],"own":["agent"],"needs":["agent"],"key":null} as Route<m.Channel>,
   channel_unsubscribe: {"name":"channel_unsubscribe","method":"POST","path":"/v1/channels/{name}/unsubscribe","at":["channels","unsubscribe"],"members":["agent"],"own":["agent"],"needs":["agent"],"key":null} as Route<m.Channel>,
   context_decide: {"name":"context_decide","method":"POST","path":"/v1/projects/{project}/decisions","at":["projects","decide"],"members":["by","decision","key","supersedes","why"],"own":["by"],"needs":["by"],"key":null} as Route<m.SharedContext>,
-  context_show: {"name":"context_show","method":"GET","path":"/v1/projects/{project}/context","at":["projects","show"],"members":[],"own":[],"needs":[],"key":null} as Route<m.SharedContext>,
+  context_show: {"name":"context_show","method":"GET","path":"/v1/projects/{project}/context","at":["projects","show"],"members":["revision"],"own":[],"needs":[],"key":null} as Route<m.SharedContext>,
   context_write: {"name":"context_write","method":"PUT","path":"/v1/projects/{project}/context","at":["projects","write"],"members":["by","constraints","revision","state"],"own":["by"],"needs":["by"],"key":null} as Route<m.SharedContext>,
-  dead_letter_amend: {"name":"dead_letter_amend","method":"POST","path":"/v1/dead-letters/{id}/amend","at":["deadLetters","amend"],"members":["add_constraints","ask","assumptions","by","constraints","context","context_manifest","decisions","expected_output","expires_in_ms","gaps","history","lift_constraints","memory_refs","open_decisions","payload","read_back","resolved_gaps","state","summary","terms","to","tried"],"own":["by"],"needs":["by"],"key":null} as Route<m.OfferReply>,
+  dead_letter_amend: {"name":"dead_letter_amend","method":"POST","path":"/v1/dead-letters/{id}/amend","at":["deadLetters","amend"],"members":["add_constraints","alternatives","ask","assumptions","budget","by","constraints","context","context_manifest","decisions","deferred","expected_output","expires_in_ms","gaps","history","lift_constraints","memory_refs","open_decisions","payload","read_back","reading","resolved_gaps","state","summary","terms","to","tried"],"own":["by"],"needs":["by"],"key":null} as Route<m.OfferReply>,
   dead_letter_answer: {"name":"dead_letter_answer","method":"POST","path":"/v1/dead-letters/{id}/answer","at":["deadLetters","answer"],"members":["by","decision","expires_in_ms"],"own":["by"],"needs":["by"],"key":null} as Route<m.OfferReply>,
   dead_letter_decide_many: {"name":"dead_letter_decide_many","method":"POST","path":"/v1/dead-letters/decide","at":["deadLetters","decideMany"],"members":["by","decision","dry_run","expires_in_ms","fingerprint","handoffs"],"own":["by"],"needs":["by"],"key":null} as Route<m.DecidedMany>,
   dead_letter_discard: {"name":"dead_letter_discard","method":"POST","path":"/v1/dead-letters/{id}/discard","at":["deadLetters","discard"],"members":["by","reason"],"own":["by"],"needs":["by"],"key":null} as Route<m.Moved>,
@@ -52,7 +57,7 @@ export const ROUTES = {
   handoff_cancel: {"name":"handoff_cancel","method":"POST","path":"/v1/handoffs/{id}/cancel","at":["handoffs","cancel"],"members":["by","reason"],"own":["by"],"needs":["by"],"key":null} as Route<m.Moved>,
   handoff_claim: {"name":"handoff_claim","method":"POST","path":"/v1/claims","at":["handoffs","claim"],"members":["agent","capabilities","lease_ms","majors","max","request_id","wait_ms"],"own":["agent"],"needs":["agent"],"key":"request_id"} as Route<m.Claims>,
   handoff_claim_one: {"name":"handoff_claim_one","method":"POST","path":"/v1/handoffs/{id}/claim","at":["handoffs","claimOne"],"members":["agent","capabilities","lease_ms","majors","request_id","wait_ms"],"own":["agent"],"needs":["agent"],"key":"request_id"} as Route<m.ClaimReply>,
-  handoff_complete: {"name":"handoff_complete","method":"POST","path":"/v1/handoffs/{id}/complete","at":["handoffs","complete"],"members":["action","claim_id","criteria","fence","follow_ups","gaps","metadata","payload","signed","usage"],"own":[],"needs":[],"key":null} as Route<m.Moved>,
+  handoff_complete: {"name":"handoff_complete","method":"POST","path":"/v1/handoffs/{id}/complete","at":["handoffs","complete"],"members":["action","claim_id","criteria","fence","follow_ups","gaps","metadata","payload","resolved_gaps","signed","usage"],"own":[],"needs":[],"key":null} as Route<m.Moved>,
   handoff_complete_batch: {"name":"handoff_complete_batch","method":"POST","path":"/v1/completions","at":["handoffs","completeBatch"],"members":["completions"],"own":[],"needs":[],"key":null} as Route<m.BatchOfMoved>,
   handoff_counter: {"name":"handoff_counter","method":"POST","path":"/v1/handoffs/{id}/counter","at":["handoffs","counter"],"members":["agent","budget_tokens","capabilities","reason","terms"],"own":["agent"],"needs":["agent"],"key":null} as Route<m.Handoff>,
   handoff_decline: {"name":"handoff_decline","method":"POST","path":"/v1/handoffs/{id}/decline","at":["handoffs","decline"],"members":["agent","claim_id","fence","reason"],"own":["agent"],"needs":["agent"],"key":null} as Route<m.Moved>,
@@ -63,18 +68,18 @@ export const ROUTES = {
   handoff_list: {"name":"handoff_list","method":"GET","path":"/v1/handoffs","at":["handoffs","list"],"members":["before","from_agent","limit","state","task","to_agent","to_capability"],"own":[],"needs":[],"key":null} as Route<m.Handoffs>,
   handoff_message: {"name":"handoff_message","method":"POST","path":"/v1/handoffs/{id}/messages","at":["handoffs","message"],"members":["by","details","text"],"own":["by"],"needs":["by"],"key":null} as Route<m.HolderMessages>,
   handoff_messages: {"name":"handoff_messages","method":"GET","path":"/v1/handoffs/{id}/messages","at":["handoffs","messages"],"members":[],"own":[],"needs":[],"key":null} as Route<m.HolderMessages>,
-  handoff_offer: {"name":"handoff_offer","method":"POST","path":"/v1/handoffs","at":["handoffs","offer"],"members":["action","add_constraints","after","approvers","ask","assumptions","budget","budget_tokens","capability","constraints","context","context_manifest","control","coordinator","correlation_id","deadline","decisions","envelope_version","expected_output","expires_in_ms","fallbacks","from_agent","gaps","history","idempotency_key","intent","lift_constraints","majors","memory_refs","metadata","needs_approval","on_parent_end","open_decisions","ordering_key","output_schema","payload","priority","project","read_back","resolved_gaps","route","signed","start_in_ms","state","summary","task_id","terms","to","tried"],"own":["from_agent"],"needs":["from_agent"],"key":"idempotency_key"} as Route<m.OfferReply>,
+  handoff_offer: {"name":"handoff_offer","method":"POST","path":"/v1/handoffs","at":["handoffs","offer"],"members":["action","add_constraints","after","alternatives","approvers","ask","assumptions","budget","budget_tokens","capability","constraints","context","context_manifest","control","coordinator","correlation_id","deadline","decisions","deferred","envelope_version","expected_output","expires_in_ms","fallbacks","from_agent","gaps","history","idempotency_key","intent","lift_constraints","majors","memory_refs","metadata","needs_approval","on_parent_end","open_decisions","ordering_key","output_schema","payload","priority","project","read_back","reading","resolved_gaps","route","signed","start_in_ms","state","summary","task_id","terms","to","tried"],"own":["from_agent"],"needs":["from_agent"],"key":"idempotency_key"} as Route<m.OfferReply>,
   handoff_offer_batch: {"name":"handoff_offer_batch","method":"POST","path":"/v1/handoffs/batch","at":["handoffs","offerBatch"],"members":["offers"],"own":[],"needs":[],"key":null} as Route<m.BatchOfOfferReply>,
   handoff_peek: {"name":"handoff_peek","method":"POST","path":"/v1/claims/peek","at":["handoffs","peek"],"members":["agent","capabilities","majors","max"],"own":["agent"],"needs":["agent"],"key":null} as Route<m.Peeked>,
   handoff_progress: {"name":"handoff_progress","method":"POST","path":"/v1/handoffs/{id}/progress","at":["handoffs","progress"],"members":["claim_id","fence","note","percent"],"own":[],"needs":[],"key":null} as Route<m.Moved>,
-  handoff_prompt: {"name":"handoff_prompt","method":"GET","path":"/v1/handoffs/{id}/prompt","at":["handoffs","prompt"],"members":["max_tokens","tokenizer"],"own":[],"needs":[],"key":null} as Route<m.Prompt>,
+  handoff_prompt: {"name":"handoff_prompt","method":"GET","path":"/v1/handoffs/{id}/prompt","at":["handoffs","prompt"],"members":["all","form","max_tokens","payload_apart","tokenizer"],"own":[],"needs":[],"key":null} as Route<m.Prompt>,
   handoff_put_back: {"name":"handoff_put_back","method":"POST","path":"/v1/handoffs/{id}/put-back","at":["handoffs","putBack"],"members":["claim_id","fence","for_ms","reason","until"],"own":[],"needs":[],"key":null} as Route<m.Moved>,
   handoff_ready: {"name":"handoff_ready","method":"GET","path":"/v1/ready","at":["handoffs","ready"],"members":["from_agent","limit","to_agent","to_capability"],"own":[],"needs":[],"key":null} as Route<m.ReadyView>,
   handoff_reject: {"name":"handoff_reject","method":"POST","path":"/v1/handoffs/{id}/reject","at":["handoffs","reject"],"members":["by","reason"],"own":["by"],"needs":["by"],"key":null} as Route<m.Moved>,
   handoff_release: {"name":"handoff_release","method":"POST","path":"/v1/handoffs/{id}/release","at":["handoffs","release"],"members":["claim_id","fence"],"own":[],"needs":[],"key":null} as Route<m.Moved>,
   handoff_reserve: {"name":"handoff_reserve","method":"POST","path":"/v1/handoffs/{id}/reserve","at":["handoffs","reserve"],"members":["claim_id","fence","resources"],"own":[],"needs":[],"key":null} as Route<m.Reservations>,
   handoff_retract: {"name":"handoff_retract","method":"POST","path":"/v1/handoffs/{id}/retract","at":["handoffs","retract"],"members":["by","policy","reason"],"own":["by"],"needs":["by"],"key":null} as Route<m.Handoff>,
-  handoff_send: {"name":"handoff_send","method":"POST","path":"/v1/handoffs/send","at":["handoffs","send"],"members":["action","add_constraints","after","approvers","ask","assumptions","budget","budget_tokens","capability","constraints","context","context_manifest","control","coordinator","correlation_id","deadline","decisions","envelope_version","expected_output","expires_in_ms","fallbacks","from_agent","gaps","history","idempotency_key","intent","lift_constraints","majors","memory_refs","metadata","needs_approval","on_parent_end","open_decisions","ordering_key","output_schema","payload","priority","project","read_back","resolved_gaps","route","signed","start_in_ms","state","summary","task_id","terms","timeout_ms","to","tried","until"],"own":["from_agent"],"needs":["from_agent"],"key":"idempotency_key"} as Route<m.Sent>,
+  handoff_send: {"name":"handoff_send","method":"POST","path":"/v1/handoffs/send","at":["handoffs","send"],"members":["action","add_constraints","after","alternatives","approvers","ask","assumptions","budget","budget_tokens","capability","constraints","context","context_manifest","control","coordinator","correlation_id","deadline","decisions","deferred","envelope_version","expected_output","expires_in_ms","fallbacks","from_agent","gaps","history","idempotency_key","intent","lift_constraints","majors","memory_refs","metadata","needs_approval","on_parent_end","open_decisions","ordering_key","output_schema","payload","priority","project","read_back","reading","resolved_gaps","route","signed","start_in_ms","state","summary","task_id","terms","timeout_ms","to","tried","until"],"own":["from_agent"],"needs":["from_agent"],"key":"idempotency_key"} as Route<m.Sent>,
   handoff_settle: {"name":"handoff_settle","method":"POST","path":"/v1/handoffs/{id}/settle","at":["handoffs","settle"],"members":["accept","agent","by"],"own":["by"],"needs":["by"],"key":null} as Route<m.Handoff>,
   handoff_show: {"name":"handoff_show","method":"GET","path":"/v1/handoffs/{id}","at":["handoffs","show"],"members":["until","wait_ms"],"own":[],"needs":[],"key":null} as Route<m.HandoffWithResult>,
   handoff_start: {"name":"handoff_start","method":"POST","path":"/v1/handoffs/{id}/start","at":["handoffs","start"],"members":["claim_id","fence","read_back","signed"],"own":[],"needs":[],"key":null} as Route<m.Moved>,
@@ -94,14 +99,21 @@ export const ROUTES = {
   memory_show: {"name":"memory_show","method":"GET","path":"/v1/memories/{id}","at":["memories","show"],"members":["detail","handoff","revision"],"own":[],"needs":[],"key":null} as Route<m.Memory>,
   memory_supersede: {"name":"memory_supersede","method":"POST","path":"/v1/memories/{id}/supersede","at":["memories","supersede"],"members":["by","successor"],"own":["by"],"needs":["by"],"key":null} as Route<m.Memory>,
   memory_unpin: {"name":"memory_unpin","method":"POST","path":"/v1/memories/{id}/unpin","at":["memories","unpin"],"members":["by"],"own":["by"],"needs":["by"],"key":null} as Route<m.Memory>,
+  metrics_show: {"name":"metrics_show","method":"GET","path":"/metrics","at":null,"members":[],"own":[],"needs":[],"key":null} as Route<undefined>,
+  overview_show: {"name":"overview_show","method":"GET","path":"/v1/overview","at":["overview","show"],"members":[],"own":[],"needs":[],"key":null} as Route<m.Overview>,
   pipeline_list: {"name":"pipeline_list","method":"GET","path":"/v1/pipelines","at":["pipelines","list"],"members":[],"own":[],"needs":[],"key":null} as Route<m.Pipelines>,
-  pipeline_start: {"name":"pipeline_start","method":"POST","path":"/v1/pipelines/{name}/start","at":["pipelines","start"],"members":["add_constraints","ask","assumptions","constraints","context","context_manifest","coordinator","correlation_id","deadline","decisions","expected_output","from_agent","gaps","history","idempotency_key","intent","lift_constraints","memory_refs","open_decisions","payload","project","read_back","resolved_gaps","state","summary","tried"],"own":["from_agent"],"needs":["from_agent"],"key":"idempotency_key"} as Route<m.OfferReply>,
+  pipeline_start: {"name":"pipeline_start","method":"POST","path":"/v1/pipelines/{name}/start","at":["pipelines","start"],"members":["add_constraints","alternatives","ask","assumptions","constraints","context","context_manifest","coordinator","correlation_id","deadline","decisions","deferred","expected_output","from_agent","gaps","history","idempotency_key","intent","lift_constraints","memory_refs","open_decisions","payload","project","read_back","reading","resolved_gaps","state","summary","tried"],"own":["from_agent"],"needs":["from_agent"],"key":"idempotency_key"} as Route<m.OfferReply>,
   question_answer: {"name":"question_answer","method":"POST","path":"/v1/handoffs/{id}/answer","at":["questions","answer"],"members":["answer","by","question"],"own":["by"],"needs":["by"],"key":null} as Route<m.Moved>,
   question_list: {"name":"question_list","method":"GET","path":"/v1/questions","at":["questions","list"],"members":["before","from_agent","kind","limit","task"],"own":[],"needs":[],"key":null} as Route<m.Questions>,
   ready: {"name":"ready","method":"GET","path":"/readyz","at":["health","ready"],"members":[],"own":[],"needs":[],"key":null} as Route<m.Health>,
   reservation_list: {"name":"reservation_list","method":"GET","path":"/v1/reservations","at":["reservations","list"],"members":[],"own":[],"needs":[],"key":null} as Route<m.Reservations>,
   security_show: {"name":"security_show","method":"GET","path":"/v1/security","at":["security","show"],"members":[],"own":[],"needs":[],"key":null} as Route<m.Refusals>,
+  session_close: {"name":"session_close","method":"DELETE","path":"/v1/session","at":["sessions","close"],"members":[],"own":[],"needs":[],"key":null} as Route<m.Nothing>,
+  session_open: {"name":"session_open","method":"POST","path":"/v1/session","at":["sessions","open"],"members":["expires_in_ms"],"own":[],"needs":[],"key":null} as Route<m.IssuedToken>,
+  session_show: {"name":"session_show","method":"GET","path":"/v1/session","at":["sessions","show"],"members":[],"own":[],"needs":[],"key":null} as Route<m.Session>,
   stats_show: {"name":"stats_show","method":"GET","path":"/v1/stats","at":["stats","show"],"members":[],"own":[],"needs":[],"key":null} as Route<m.Stats>,
+  target_pause: {"name":"target_pause","method":"POST","path":"/v1/targets/pause","at":["targets","pause"],"members":["for_ms","target","until"],"own":[],"needs":[],"key":null} as Route<m.TargetHealth>,
+  target_resume: {"name":"target_resume","method":"POST","path":"/v1/targets/resume","at":["targets","resume"],"members":["target"],"own":[],"needs":[],"key":null} as Route<m.TargetHealth>,
   task_branch: {"name":"task_branch","method":"POST","path":"/v1/tasks/{id}/branch","at":["tasks","branch"],"members":["by","hop","idempotency_key","to"],"own":["by"],"needs":["by"],"key":"idempotency_key"} as Route<m.OfferReply>,
   task_cancel: {"name":"task_cancel","method":"POST","path":"/v1/tasks/{id}/cancel","at":["tasks","cancel"],"members":["by","reason"],"own":["by"],"needs":["by"],"key":null} as Route<m.Task>,
   task_clear_taint: {"name":"task_clear_taint","method":"POST","path":"/v1/tasks/{id}/clear-taint","at":["tasks","clearTaint"],"members":["by","reason","source"],"own":["by"],"needs":["by"],"key":null} as Route<m.Task>,
@@ -177,6 +189,31 @@ export class Agents {
   /** Show an agent, its manifest and its keys. */
   show(id: string, options?: Options): Promise<m.Agent> {
     return this.call(ROUTES.agent_show, { id }, undefined, options);
+  }
+}
+
+/** What can be done with alerts. */
+export class Alerts {
+  constructor(private readonly call: Send) {}
+
+  /** List alerts that are on, pending or ended last, what people were told, and silences. */
+  list(options?: Options): Promise<m.Alerts> {
+    return this.call(ROUTES.alert_list, {}, undefined, options);
+  }
+
+  /** List the rules of alerts, each with the expression that Prometheus would evaluate. */
+  rules(options?: Options): Promise<m.AlertRules> {
+    return this.call(ROUTES.alert_rules, {}, undefined, options);
+  }
+
+  /** Keep people from being told of alerts for a while, with a reason, or end that. */
+  silence(body: m.SilenceAlert, options?: Options): Promise<m.Alerts> {
+    return this.call(ROUTES.alert_silence, {}, body, options);
+  }
+
+  /** Send a notice to every webhook to try it out. */
+  test(options?: Options): Promise<m.AlertTested> {
+    return this.call(ROUTES.alert_test, {}, undefined, options);
   }
 }
 
@@ -415,7 +452,7 @@ export class Handoffs {
   }
 
   /** Read the envelope of a handoff as a model does, with how many tokens that is. */
-  prompt(id: string, query: { max_tokens?: number | null; tokenizer?: string | null } = {}, options?: Options): Promise<m.Prompt> {
+  prompt(id: string, query: { all?: boolean; form?: m.PromptStyle | null; max_tokens?: number | null; payload_apart?: boolean; tokenizer?: string | null } = {}, options?: Options): Promise<m.Prompt> {
     return this.call(ROUTES.handoff_prompt, { id }, query, options);
   }
 
@@ -570,6 +607,19 @@ export class Memories {
   }
 }
 
+/** What can be done with overview. */
+export class Overview {
+  constructor(private readonly call: Send) {}
+
+  /**
+   * Show at a glance how everything goes: latency, completeness, failures, and targets that
+   * need somebody.
+   */
+  show(options?: Options): Promise<m.Overview> {
+    return this.call(ROUTES.overview_show, {}, undefined, options);
+  }
+}
+
 /** What can be done with pipelines. */
 export class Pipelines {
   constructor(private readonly call: Send) {}
@@ -595,8 +645,8 @@ export class Projects {
   }
 
   /** Show the shared context of a project, with the tasks that are open. */
-  show(project: string, options?: Options): Promise<m.SharedContext> {
-    return this.call(ROUTES.context_show, { project }, undefined, options);
+  show(project: string, query: { revision?: number | null } = {}, options?: Options): Promise<m.SharedContext> {
+    return this.call(ROUTES.context_show, { project }, query, options);
   }
 
   /** Say where a project stands and what holds for all its work. */
@@ -640,6 +690,29 @@ export class Security {
   }
 }
 
+/** What can be done with sessions. */
+export class Sessions {
+  constructor(private readonly call: Send) {}
+
+  /** Close the session that asks for it. */
+  close(options?: Options): Promise<m.Nothing> {
+    return this.call(ROUTES.session_close, {}, undefined, options);
+  }
+
+  /**
+   * Open a session: a token with the rights of the one that is shown, which ends soon and with
+   * it.
+   */
+  open(body: m.OpenSession = {}, options?: Options): Promise<m.IssuedToken> {
+    return this.call(ROUTES.session_open, {}, body, options);
+  }
+
+  /** Show who asks, and what it may ask for at all. */
+  show(options?: Options): Promise<m.Session> {
+    return this.call(ROUTES.session_show, {}, undefined, options);
+  }
+}
+
 /** What can be done with stats. */
 export class Stats {
   constructor(private readonly call: Send) {}
@@ -647,6 +720,21 @@ export class Stats {
   /** Show what the broker holds. */
   show(options?: Options): Promise<m.Stats> {
     return this.call(ROUTES.stats_show, {}, undefined, options);
+  }
+}
+
+/** What can be done with targets. */
+export class Targets {
+  constructor(private readonly call: Send) {}
+
+  /** Let nothing be claimed of an agent or a capability, until a time or until it is resumed. */
+  pause(body: m.PauseTarget, options?: Options): Promise<m.TargetHealth> {
+    return this.call(ROUTES.target_pause, {}, body, options);
+  }
+
+  /** Let work be claimed of an agent or a capability again. */
+  resume(body: m.ResumeTarget, options?: Options): Promise<m.TargetHealth> {
+    return this.call(ROUTES.target_resume, {}, body, options);
   }
 }
 
@@ -743,6 +831,7 @@ export class Tokens {
 /** Every operation of the API, by its noun. */
 export class Nouns {
   readonly agents: Agents;
+  readonly alerts: Alerts;
   readonly audit: Audit;
   readonly chains: Chains;
   readonly channels: Channels;
@@ -751,18 +840,22 @@ export class Nouns {
   readonly health: Health;
   readonly keys: Keys;
   readonly memories: Memories;
+  readonly overview: Overview;
   readonly pipelines: Pipelines;
   readonly projects: Projects;
   readonly questions: Questions;
   readonly reservations: Reservations;
   readonly security: Security;
+  readonly sessions: Sessions;
   readonly stats: Stats;
+  readonly targets: Targets;
   readonly tasks: Tasks;
   readonly tenants: Tenants;
   readonly tokens: Tokens;
 
   constructor(send: Send) {
     this.agents = new Agents(send);
+    this.alerts = new Alerts(send);
     this.audit = new Audit(send);
     this.chains = new Chains(send);
     this.channels = new Channels(send);
@@ -771,12 +864,15 @@ export class Nouns {
     this.health = new Health(send);
     this.keys = new Keys(send);
     this.memories = new Memories(send);
+    this.overview = new Overview(send);
     this.pipelines = new Pipelines(send);
     this.projects = new Projects(send);
     this.questions = new Questions(send);
     this.reservations = new Reservations(send);
     this.security = new Security(send);
+    this.sessions = new Sessions(send);
     this.stats = new Stats(send);
+    this.targets = new Targets(send);
     this.tasks = new Tasks(send);
     this.tenants = new Tenants(send);
     this.tokens = new Tokens(send);

@@ -91,6 +91,9 @@ export interface Settings {
   token?: string | undefined;
   /** The same by a signature: a key, or the path of a key file; `TASUKI_KEY`. */
   key?: Key | string | undefined;
+  /** The id of the broker's key: what is signed is for no other. `TASUKI_BROKER`, or what the key
+   * file says; else the broker is asked once and believed. */
+  broker?: string | undefined;
   /** What the broker may take beyond a wait before an answer counts as lost. */
   timeoutMs?: number | undefined;
   retry?: Retry | undefined;
@@ -107,7 +110,9 @@ export class Wire {
   readonly #token: string | undefined;
   readonly #key: Key | string | undefined;
   readonly #fetch: typeof fetch;
+  readonly #broker: string | undefined;
   #loaded: Promise<Key | undefined> | undefined;
+  #met: Promise<string | undefined> | undefined;
 
   constructor(given: Settings) {
     const env = globalThis.process?.env ?? {};
@@ -118,6 +123,7 @@ export class Wire {
     this.#key = given.key ?? (given.token ? undefined : env.TASUKI_KEY || undefined);
     this.#token = given.token ?? (this.#key ? undefined : env.TASUKI_TOKEN || undefined);
     this.#agent = given.agent ?? (this.#key instanceof Key ? this.#key.agent : undefined);
+    this.#broker = given.broker || env.TASUKI_BROKER || undefined;
     this.timeoutMs = span(given.timeoutMs, "timeoutMs") ?? 10_000;
     this.retry = given.retry ?? RETRY;
     this.#fetch = given.fetch ?? globalThis.fetch;
@@ -128,6 +134,23 @@ export class Wire {
     const key = this.#key;
     this.#loaded ??= typeof key === "string" ? Key.load(key) : Promise.resolve(key);
     return this.#loaded;
+  }
+
+  /** The key that the broker says it has, asked once. One of before has none, and wants none named. */
+  async #asked(): Promise<string | undefined> {
+    this.#met ??= (async () => {
+      const signal = AbortSignal.timeout(this.timeoutMs);
+      const response = await this.#fetch(`${this.baseUrl}/healthz`, { redirect: "manual", signal });
+      const said: unknown = await response.json();
+      const named = (said as { broker_key_id?: unknown } | null)?.broker_key_id;
+      return typeof named === "string" ? named : undefined;
+    })();
+    try {
+      return await this.#met;
+    } catch (error) {
+      this.#met = undefined;
+      throw error;
+    }
   }
 
   get agent(): string | undefined {
@@ -227,8 +250,10 @@ export class Wire {
     };
     if (content !== undefined) headers["content-type"] = "application/json";
     const key = await this.key();
-    if (key) Object.assign(headers, await key.headers(route.method, url, content));
-    else if (this.#token) headers.authorization = `Bearer ${this.#token}`;
+    if (key) {
+      const audience = this.#broker ?? key.broker ?? (await this.#asked());
+      Object.assign(headers, await key.headers(route.method, url, content, audience));
+    } else if (this.#token) headers.authorization = `Bearer ${this.#token}`;
     const answer = options.answerMs ?? this.timeoutMs;
     const limit = options.brief ? Math.min(answer, 2 * BRIEF_MS) : answer + (options.waitMs ?? 0);
     const both = joined(options.signal, limit);

@@ -63,6 +63,16 @@ test("an agent joins, signs and hands over; anybody can check who said it", asyn
   assert.equal(verdict.intact, true);
 });
 
+test("what is signed is for one broker and no other", async () => {
+  const key = await enrolled(names()("pinned"));
+  await new tasuki.Client({ url: guarded.url, key }).stats.show();
+  const broker = (await tasuki.Key.generate()).id;
+  const misled = new tasuki.Client({ url: guarded.url, key, broker });
+  await assert.rejects(misled.stats.show(), (error: tasuki.Unauthenticated) => {
+    return error instanceof tasuki.Unauthenticated && error.code === "signature_audience";
+  });
+});
+
 test("a key file is private, and is never overwritten", async () => {
   const place = join(await mkdtemp(join(tmpdir(), "tasuki-key-")), "agent.key");
   const key = await tasuki.Key.generate("coder");

@@ -121,6 +121,10 @@ test("a redriven call reaches its caller", async () => {
     );
     return failed instanceof tasuki.HandoffFailed;
   });
+  await assert.rejects(
+    handoff.final({ timeoutMs: 0 }),
+    /it is a dead letter \(permanent_failure\)/,
+  );
   await client.deadLetters.redrive(handoff.id);
   await (await client.claim({ agent: name("coder") })).complete("at last");
   assert.deepEqual((await handoff.result()).payload, { type: "text", text: "at last" });

@@ -17,6 +17,7 @@ const schemas = document.components.schemas;
 /** The nouns of the client, by how the names of operations begin; the longest wins. */
 const NOUNS = {
   agent: "Agents",
+  alert: "Alerts",
   audit: "Audit",
   chain: "Chains",
   channel: "Channels",
@@ -26,11 +27,14 @@ const NOUNS = {
   health: "Health",
   key: "Keys",
   memory: "Memories",
+  overview: "Overview",
   pipeline: "Pipelines",
   question: "Questions",
   reservation: "Reservations",
   security: "Security",
   stats: "Stats",
+  target: "Targets",
+  session: "Sessions",
   task: "Tasks",
   tenant: "Tenants",
   token: "Tokens",
@@ -40,7 +44,14 @@ const PLACED = { health: ["Health", "alive"], ready: ["Health", "ready"] };
 /** Objects whose further members are the sender's. */
 const OPEN = new Set(["Payload"]);
 /** What the client does in its own way: they are streams, or have no noun. */
-const BY_HAND = new Set(["event_stream", "audit_export", "assemble", "task_export"]);
+const BY_HAND = new Set([
+  "event_stream",
+  "change_stream",
+  "audit_export",
+  "assemble",
+  "task_export",
+  "metrics_show",
+]);
 
 function read(path) {
   return JSON.parse(readFileSync(new URL(path, ROOT), "utf8"));

@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Stage;
+use super::{Stage, worker::CAPABILITY};
 use crate::{
     http::Http,
     proof::{Proof, Signer},
@@ -109,6 +109,10 @@ async fn enroll(administrator: &mut Http, by: By, agent: &str, number: u16) -> R
         text: String,
     }
 
+    // Whoever shows who it is takes only what its manifest names. Once it has a key it would have to sign it.
+    let manifest = json!({ "agent_id": agent, "capabilities": [{ "name": CAPABILITY }] });
+    let manifest = json!({ "manifest": manifest }).to_string();
+    administrator.post("/v1/agents", manifest.as_bytes()).await?;
     let rules = json!([{ "permissions": ["send", "claim", "complete"] }]);
     let signer = Signer::new(number);
     let body = json!({ "key": signer.public(), "rules": rules }).to_string();

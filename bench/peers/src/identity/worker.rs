@@ -24,7 +24,7 @@ use crate::{
 const PAUSE: Duration = Duration::from_millis(50);
 const TOO_MANY_REQUESTS: u16 = 429;
 /// What all offer to and claim from, each in its own tenant.
-const CAPABILITY: &str = "bench";
+pub(super) const CAPABILITY: &str = "bench";
 const STEPS: usize = 3;
 
 pub(super) struct Worker {

@@ -2,13 +2,16 @@
 //! A secret key in a file of its own: the key on the first line, then what is known about it as
 //! lines of `name: value`. Only its owner may be able to read it, and it is never overwritten.
 
+use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use tasuki_core::AgentId;
 use tasuki_core::identity::{PublicKey, SecretKey, Signature, statement};
+use tasuki_core::ids::KeyId;
 use tasuki_core::registry::Signed;
 use zeroize::Zeroizing;
 
@@ -22,6 +25,8 @@ pub struct KeyFile {
     pub path: PathBuf,
     /// Whose key it is, if the file says so.
     pub agent: Option<AgentId>,
+    /// The key of the broker where it was enrolled, if the file says so: what is signed is for no other.
+    pub broker: Option<KeyId>,
     pub(super) secret: SecretKey,
 }
 
@@ -33,6 +38,7 @@ impl KeyFile {
         let made = Self {
             path: path.to_owned(),
             agent: agent.cloned(),
+            broker: None,
             secret: SecretKey::from_seed(*seed),
         };
         let new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
@@ -54,6 +60,23 @@ impl KeyFile {
         file.sync_all()
     }
 
+    /// Notes the broker where the key was enrolled, unless the file names one already.
+    pub fn note_broker(&self, broker: KeyId) -> Result<(), Failure> {
+        if self.broker.is_some() {
+            return Ok(());
+        }
+        let noted = OpenOptions::new().append(true).open(&self.path).and_then(|mut file| {
+            writeln!(file, "broker: {broker}")?;
+            file.sync_all()
+        });
+        noted.map_err(|error| cannot_make(&self.path, &error))
+    }
+
+    /// The secret itself, for a form in which other programs want it.
+    pub fn seed(&self) -> Zeroizing<[u8; 32]> {
+        self.secret.seed()
+    }
+
     pub fn read(path: &Path) -> Result<Self, Failure> {
         let file = File::open(path).map_err(|error| cannot_read(path, &error))?;
         // Of the file that was opened, not of whatever has its name by now.
@@ -66,11 +89,11 @@ impl KeyFile {
         let bytes_max = u64::try_from(BYTES_MAX).unwrap_or(u64::MAX);
         let read = file.take(bytes_max).read_to_string(&mut text);
         read.map_err(|error| cannot_read(path, &error))?;
-        let (secret, agent) = parse(&text).map_err(|why| {
+        let (secret, agent, broker) = parse(&text).map_err(|why| {
             let hint = "`tasuki keys new` makes a key file, `tasuki agent enroll` enrolls its key";
             Failure::usage(format!("{} is no key file: {why}", path.display()), hint)
         })?;
-        Ok(Self { path: path.to_owned(), agent, secret })
+        Ok(Self { path: path.to_owned(), agent, broker, secret })
     }
 
     pub fn public(&self) -> PublicKey {
@@ -92,21 +115,32 @@ impl KeyFile {
 }
 
 /// The error repeats nothing of the text, which may be a secret in the wrong place.
-fn parse(text: &str) -> Result<(SecretKey, Option<AgentId>), String> {
+fn parse(text: &str) -> Result<(SecretKey, Option<AgentId>, Option<KeyId>), String> {
     let mut lines = text.lines();
     let secret = SecretKey::from_text(lines.next().unwrap_or_default().trim_end());
     let secret = secret.map_err(|error| format!("line 1: {error}"))?;
-    let mut agent = None;
+    let (mut agent, mut broker) = (None, None);
     for (number, line) in (2..).zip(lines).filter(|(_, line)| !line.trim().is_empty()) {
-        let name =
-            line.strip_prefix("agent:").ok_or_else(|| format!("line {number}: not known"))?;
-        if agent.is_some() {
-            return Err(format!("line {number}: it names a second agent"));
+        match line.split_once(':').map(|(name, value)| (name, value.trim())) {
+            Some(("agent", value)) => put(&mut agent, value, "agent"),
+            Some(("broker", value)) => put(&mut broker, value, "broker"),
+            _ => Err("not known".into()),
         }
-        let name = name.trim().parse().map_err(|error| format!("line {number}: {error}"))?;
-        agent = Some(name);
+        .map_err(|why| format!("line {number}: {why}"))?;
     }
-    Ok((secret, agent))
+    Ok((secret, agent, broker))
+}
+
+fn put<T: FromStr<Err: Display>>(
+    to: &mut Option<T>,
+    value: &str,
+    what: &str,
+) -> Result<(), String> {
+    if to.is_some() {
+        return Err(format!("it names a second {what}"));
+    }
+    *to = Some(value.parse().map_err(|error: T::Err| error.to_string())?);
+    Ok(())
 }
 
 fn cannot_make(path: &Path, error: &io::Error) -> Failure {
@@ -161,6 +195,7 @@ mod tests {
             ("\nn4Ni", "line 2: not known"),
             ("\n\nagent: n4Ni!", "line 3: expected 1 to"),
             ("\nagent: a\nagent: b", "line 3: it names a second agent"),
+            ("\nbroker: n4Ni", "line 2: expected"),
         ] {
             let error = parse(&format!("{SECRET}{more}")).unwrap_err();
             assert!(error.starts_with(why) && !error.contains("n4Ni"), "{error}");
@@ -178,6 +213,19 @@ mod tests {
         assert_eq!((read.public(), read.agent), (made.public(), Some(agent)));
         assert_eq!(KeyFile::create(&path, None).err().unwrap().exit, Exit::Refused);
         assert_eq!(KeyFile::read(&path).unwrap().public(), made.public());
+    }
+
+    #[test]
+    fn the_broker_is_noted_once_and_never_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.key");
+        let agent: AgentId = "coder".parse().unwrap();
+        let file = KeyFile::create(&path, Some(&agent)).unwrap();
+        file.note_broker(KeyId(7)).unwrap();
+        let file = KeyFile::read(&path).unwrap();
+        assert_eq!((file.broker, file.agent.as_ref()), (Some(KeyId(7)), Some(&agent)));
+        file.note_broker(KeyId(8)).unwrap();
+        assert_eq!(KeyFile::read(&path).unwrap().broker, Some(KeyId(7)));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Body, Request, Url};
 use tasuki_core::identity::{self, digest, message};
+use tasuki_core::ids::KeyId;
 
 use super::KeyFile;
 use crate::exit::{Exit, Failure};
@@ -34,15 +35,19 @@ impl Proof {
         Ok(Self::Token(header))
     }
 
-    /// Adds the headers that show who asks.
-    pub(super) fn show(&self, request: &mut Request) -> Result<(), Failure> {
+    /// Adds the headers that show who asks, for the broker with this key.
+    pub(super) fn show(
+        &self,
+        request: &mut Request,
+        audience: Option<KeyId>,
+    ) -> Result<(), Failure> {
         match self {
             Self::Nothing => {}
             Self::Token(header) => {
                 request.headers_mut().insert(AUTHORIZATION, header.clone());
             }
             Self::Key(file) => {
-                let headers = signature(file, request).map_err(|why| {
+                let headers = signature(file, request, audience).map_err(|why| {
                     Failure::new(Exit::Refused, format!("cannot sign the request: {why}"), "")
                 })?;
                 request.headers_mut().extend(headers);
@@ -52,7 +57,11 @@ impl Proof {
     }
 }
 
-fn signature(file: &KeyFile, request: &Request) -> Result<HeaderMap, String> {
+fn signature(
+    file: &KeyFile,
+    request: &Request,
+    audience: Option<KeyId>,
+) -> Result<HeaderMap, String> {
     let body = request.body().map(Body::as_bytes);
     let body = body.map(|bytes| bytes.ok_or("its body is not at hand")).transpose()?;
     let digest = body.filter(|bytes| !bytes.is_empty()).map(digest::of);
@@ -68,8 +77,9 @@ fn signature(file: &KeyFile, request: &Request) -> Result<HeaderMap, String> {
     getrandom::fill(&mut nonce).map_err(|error| error.to_string())?;
     let nonce = format!("{:032x}", u128::from_ne_bytes(nonce));
     let created_s = i64::try_from(since_1970().as_secs()).map_err(|error| error.to_string())?;
+    let expires_s = created_s + VALIDITY_S;
     let (input, signature) =
-        message::sign(&signed, &file.secret, created_s, created_s + VALIDITY_S, &nonce)
+        message::sign(&signed, &file.secret, created_s, expires_s, &nonce, audience)
             .map_err(|fault| fault.to_string())?;
     let headers = [
         ("content-digest", digest),
@@ -122,7 +132,7 @@ mod tests {
         let public = file.public();
         let mut request = Request::new(reqwest::Method::POST, Url::parse(url).unwrap());
         *request.body_mut() = body.map(|text| Body::from(text.to_owned()));
-        Proof::Key(file.into()).show(&mut request).unwrap();
+        Proof::Key(file.into()).show(&mut request, Some(KeyId(7))).unwrap();
         let input = header(&request, "signature-input").unwrap();
         let presented = Presented::parse(input, header(&request, "signature").unwrap()).unwrap();
         let digest = header(&request, "content-digest");
@@ -133,6 +143,7 @@ mod tests {
         assert_eq!(presented.verify(&sent, &public, now, 0), Ok(()), "{url}");
         assert_eq!(presented.expires() - presented.created(), VALIDITY_S);
         assert_eq!(presented.nonce().len(), 32);
+        assert_eq!(presented.audience(), Some(KeyId(7)));
     }
 
     #[test]
@@ -150,7 +161,7 @@ mod tests {
             Request::new(reqwest::Method::GET, Url::parse("http://localhost/").unwrap());
         let mut inputs = std::collections::BTreeSet::new();
         for _ in 0..3 {
-            proof.show(&mut request).unwrap();
+            proof.show(&mut request, None).unwrap();
             assert_eq!(request.headers().get_all("signature-input").iter().count(), 1);
             inputs.insert(header(&request, "signature-input").unwrap().to_owned());
         }

@@ -6,14 +6,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::lint;
+use super::marker::{Contained, one_line, shown, word};
 use super::receipt::Warning;
-use super::render::{labelled, quoted};
+use super::relevance::terms_of;
 use super::summary::{SUMMARY_TOKENS_MAX, extract, gist};
-use super::text::{Sketch, digest, identifiers, parts};
+use super::text::{Sketch, digest, identifiers};
 use super::tokens::{Piece, Tokenizer};
+use super::units::cut;
 use crate::canonical;
 use crate::ids::{Hash, Timestamp};
-use crate::search::each_term;
+use crate::stems::Language;
+use crate::trust::Trust;
 
 /// How many items one assembly takes.
 pub const ITEMS_MAX: usize = 10_000;
@@ -38,6 +41,10 @@ pub struct Item {
     pub at: Timestamp,
     /// Where the same text can be had from (a path, a URL), if it is only a copy.
     pub source: Option<String>,
+    /// Who wrote it, if that is known.
+    pub by: Option<String>,
+    /// Who stands behind what it says.
+    pub trust: Trust,
 }
 
 /// How much the writer of an item wants it to arrive. What is high comes before all that is normal.
@@ -74,20 +81,37 @@ pub struct Prepared {
     pub(super) item: Item,
     pub(super) tokenizer: Tokenizer,
     pub(super) hash: Hash,
+    /// All of it, as it is shown.
     pub(super) full: Piece,
-    pub(super) stub: Piece,
+    /// What it is about, in one line.
+    pub(super) about: Piece,
     pub(super) summary: Piece,
-    /// What stands above the parts of a text that is not passed whole. Parts of what has no title
-    /// stand alone.
-    pub(super) head: Option<Piece>,
+    /// Said once before parts: the names of a table's columns.
+    pub(super) lead: Option<Piece>,
     pub(super) parts: Vec<Part>,
+    /// How many parts the text has; what was passed before may have fewer of them here.
+    pub(super) of: usize,
+    /// How many tokens it is, all of it, for who wrote it down first.
+    pub(super) size: u64,
+    /// What stands in its line besides its name, and who wrote it.
+    pub(super) label: Piece,
+    pub(super) source: Piece,
+    /// What naming what a part belongs to costs at most.
+    pub(super) run_label: u64,
+    pub(super) contained: Contained,
     pub(super) warnings: Vec<Warning>,
 }
 
 /// A piece of a long text, or all of a short one.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
+    /// Its place among the parts of the text, from 1.
+    pub(super) number: u32,
+    /// What it belongs to, if that is not in it.
+    pub(super) label: Option<String>,
     pub(super) piece: Piece,
+    /// Whether it is the beginning of a log or test run, or says that something failed there.
+    pub(super) telling: bool,
     /// Hashes of its terms with their counts, sorted.
     pub(super) terms: Vec<(u64, u32)>,
     pub(super) signature: Signature,
@@ -103,26 +127,100 @@ impl Prepared {
     /// Works out what assembly needs to know about an item.
     #[must_use]
     pub fn new(item: Item, tokenizer: Tokenizer) -> Self {
-        let tokens = tokenizer.count(&item.text);
-        let name = format!("[{}] {}", one_line(&item.id), one_line(&item.title));
-        let name = name.trim_end();
-        let texts = parts(&item.text);
-        let summary = item.summary.clone().unwrap_or_else(|| {
-            if texts.len() < 2 {
-                return item.text.trim().to_owned();
+        let cut = cut(&shown(&item.text));
+        let log = lint::is_run(&item);
+        let part = |(at, range): (usize, &std::ops::Range<usize>)| {
+            let text = &cut.text[range.clone()];
+            let telling = log && (at == 0 || lint::says_failure(text));
+            let label = cut.labels.get(at).cloned().flatten();
+            Part { telling, label, ..Part::new(at + 1, text, &item.title, tokenizer) }
+        };
+        let parts: Vec<Part> = cut.parts.iter().enumerate().map(part).collect();
+        let lead = cut.lead.unwrap_or_default();
+        let whole = format!("{lead}{}", cut.text);
+        let size = tokenizer.count(&whole);
+        let summary = item.summary.clone().filter(|own| !own.trim().is_empty());
+        let summary = summary.unwrap_or_else(|| {
+            if parts.len() < 2 {
+                return whole.trim().to_owned();
             }
-            extract(&item.text, &[], SUMMARY_TOKENS_MAX, tokenizer)
+            extract(&whole, &[], SUMMARY_TOKENS_MAX, tokenizer)
         });
-        let about = gist(if summary.trim().is_empty() { &item.text } else { &summary });
+        Self::of(item, tokenizer, &whole, &lead, &summary, None, parts, size)
+    }
+
+    /// An item as an envelope passes it: as much of its text as is there.
+    #[must_use]
+    pub fn passed(item: Item, passed: &Passed<'_>, tokenizer: Tokenizer) -> Self {
+        if passed.excerpts.is_empty() && passed.of.is_none() {
+            let mut made = Self::new(item, tokenizer);
+            made.size = passed.tokens.unwrap_or(made.size);
+            if let Some(about) = passed.about {
+                made.about =
+                    Piece::new(format!("{}\n", one_line(about, LINE_CHARS_MAX)), tokenizer);
+            }
+            return made;
+        }
+        let parts = passed.excerpts.iter().map(|excerpt| Part {
+            label: excerpt.label.clone(),
+            ..Part::new(excerpt.part as usize, &shown(&excerpt.text), &item.title, tokenizer)
+        });
+        let parts: Vec<Part> = parts.collect();
+        let lead = passed.lead.map(shown).unwrap_or_default().into_owned();
+        let summary = item.summary.clone().unwrap_or_default();
+        let of = passed.of.map_or(parts.len(), |of| of as usize).max(parts.len());
+        let size = passed.tokens.unwrap_or(0);
+        let text: String = parts.iter().map(|part| part.piece.text()).collect();
+        let mut made = Self::of(item, tokenizer, &text, &lead, &summary, passed.about, parts, size);
+        made.of = of;
+        made
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "each is one form of the same text")]
+    fn of(
+        item: Item,
+        tokenizer: Tokenizer,
+        whole: &str,
+        lead: &str,
+        summary: &str,
+        about: Option<&str>,
+        parts: Vec<Part>,
+        size: u64,
+    ) -> Self {
         let piece = |text: String| Piece::new(text, tokenizer);
-        let parts = texts.iter().map(|text| Part::new(text, &item.title, tokenizer)).collect();
+        let about = about.map_or_else(
+            || gist(if summary.trim().is_empty() { whole } else { summary }),
+            str::to_owned,
+        );
+        let texts = [&item.id, &item.title, &item.text, &item.kind];
+        let more = item.summary.iter().chain(&item.by).chain(&item.source);
+        let own = parts.iter().map(|part| part.piece.text());
+        let labels = parts.iter().filter_map(|part| part.label.as_deref());
+        let contained = texts
+            .into_iter()
+            .chain(more)
+            .map(String::as_str)
+            .chain(own)
+            .chain(labels)
+            .chain([lead, about.as_str()])
+            .fold(Contained::default(), |all, text| all.and(Contained::of(text)));
         Self {
             hash: canonical::hash(item.text.as_bytes()),
-            full: piece(labelled(&one_line(&item.title), &item.text)),
-            stub: piece(format!("- {name} ({tokens} tokens): {about}\n")),
-            summary: piece(format!("- {name} (summary of {tokens} tokens): {}", quoted(&summary))),
-            head: (!item.title.trim().is_empty())
-                .then(|| piece(format!("- {name} (parts of {tokens} tokens):\n"))),
+            full: piece(ended(whole)),
+            about: piece(format!("{}\n", one_line(&about, LINE_CHARS_MAX))),
+            summary: piece(ended(&shown(summary.trim_end()))),
+            lead: (!lead.is_empty()).then(|| piece(ended(lead))),
+            label: piece(format!("{}\n", label(&item))),
+            source: piece(format!("{}\n", source(&item))),
+            run_label: parts
+                .iter()
+                .filter_map(|part| part.label.as_deref())
+                .map(|label| tokenizer.count(label) + 2)
+                .max()
+                .unwrap_or(0),
+            of: parts.len(),
+            size,
+            contained,
             parts,
             warnings: lint::check(&item),
             tokenizer,
@@ -150,7 +248,7 @@ impl Prepared {
     /// Whether the text is so long that it is passed in parts.
     #[must_use]
     pub fn is_long(&self) -> bool {
-        self.parts.len() > 1
+        self.parts.len() > 1 || self.of > 1
     }
 
     /// For a receiver with another tokenizer: the same item, counted anew.
@@ -158,19 +256,91 @@ impl Prepared {
     pub fn counted_in(&self, tokenizer: Tokenizer) -> Self {
         Self::new(self.item.clone(), tokenizer)
     }
+
+    /// Calls back with every text of somebody else's that may be shown of it.
+    pub(super) fn each_text<'s>(&'s self, found: &mut dyn FnMut(&'s str)) {
+        let item = &self.item;
+        [&item.id, &item.title, &item.text, &item.kind].into_iter().for_each(|text| found(text));
+        let more = item.summary.iter().chain(&item.by).chain(&item.source);
+        more.for_each(|text| found(text));
+        found(self.about.text());
+        self.lead.iter().for_each(|lead| found(lead.text()));
+        for part in &self.parts {
+            found(part.piece.text());
+            part.label.iter().for_each(|label| found(label));
+        }
+    }
+}
+
+/// What an envelope passes of an item that it does not pass whole.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Passed<'a> {
+    pub about: Option<&'a str>,
+    pub lead: Option<&'a str>,
+    pub excerpts: &'a [Excerpt],
+    /// How many parts the text has.
+    pub of: Option<u32>,
+    /// How many tokens all of it is.
+    pub tokens: Option<u64>,
+}
+
+/// A part of a text, as it stands there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Excerpt {
+    /// Its place among the parts of the text, from 1.
+    pub part: u32,
+    pub text: String,
+    /// What it belongs to, such as the file of a diff's hunk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+}
+
+/// How long a line about an item may be, in characters.
+const LINE_CHARS_MAX: usize = 120;
+
+/// What an item is, for its line.
+fn label(item: &Item) -> String {
+    let mut label = String::new();
+    if !matches!(item.kind.as_str(), "" | "memory") {
+        label.push_str(&word(&item.kind));
+    }
+    let title = one_line(&item.title, LINE_CHARS_MAX);
+    if !title.is_empty() {
+        if !label.is_empty() {
+            label.push(' ');
+        }
+        label.push('"');
+        label.push_str(&title);
+        label.push('"');
+    }
+    label
+}
+
+/// Who stands behind an item, for its line.
+fn source(item: &Item) -> String {
+    let by = item.by.as_deref().map(|by| format!("by {}", word(by)));
+    let trust = (item.trust != Trust::Agent).then(|| format!("({})", item.trust));
+    by.into_iter().chain(trust).collect::<Vec<_>>().join(" ")
+}
+
+/// A text that ends its last line.
+pub(super) fn ended(text: &str) -> String {
+    if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") }
 }
 
 impl Part {
-    fn new(text: &str, title: &str, tokenizer: Tokenizer) -> Self {
-        let mut hashes = Vec::new();
-        each_term(text, |term| hashes.push(digest(term)));
-        each_term(title, |term| hashes.push(digest(term)));
+    fn new(number: usize, text: &str, title: &str, tokenizer: Tokenizer) -> Self {
+        let (hashes, terms) = terms_of([text, title], Language::default());
         let (identifiers, words) = identifiers(text);
         Self {
-            piece: Piece::new(format!("> {}", quoted(text)), tokenizer),
+            number: u32::try_from(number).unwrap_or(u32::MAX),
+            label: None,
+            telling: false,
+            piece: Piece::new(ended(text), tokenizer),
             length: u64::try_from(hashes.len()).expect("a length fits"),
             signature: Signature::of(&hashes),
-            terms: counted(hashes),
+            terms,
             identifiers,
             words: words.max(1),
             digest: digest(text),
@@ -215,9 +385,4 @@ pub(super) fn counted(mut hashes: Vec<u64>) -> Vec<(u64, u32)> {
         }
     }
     terms
-}
-
-/// A title or id as one line: what is shown in a list must not break it.
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,16 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The detail ladder. Every item can be passed on several rungs; every step up is put into one order
 //! that does not depend on the budget, and the longest beginning of that order that fits is taken.
-//! That is why a larger budget never takes anything away.
+//! That is why a larger budget never takes anything away, and why a reader with less room reads a
+//! shorter beginning of the same.
 
 use std::cmp::Reverse;
+use std::rc::Rc;
 
 use super::Candidate;
+use super::chosen::Names;
 use super::item::Rung;
 use super::receipt::Strategy;
-use super::render::{Line, Section};
+use super::render::{Line, Pen, Section};
 use super::score::{RANK_MAX, SPARE_BITS, Scores, order};
-use super::tokens::{Piece, Tokenizer};
+use super::tokens::Tokenizer;
+
+/// What the beginning of a log and what failed in it are worth beside its other parts.
+pub(super) const TELLING: i64 = 6000;
+
+/// A text of up to so many times what a line about it costs is a line first. On our own corpus of short
+/// messages that is what makes choosing the best no worse than a line for each.
+const SHORT: u64 = 3;
 
 /// One step up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,8 +29,19 @@ pub(super) enum Step {
     Line(usize),
     Stub(usize),
     Summary(usize),
+    /// A part, by its place among those that are there.
     Part(usize, usize),
     Whole(usize),
+}
+
+impl Step {
+    /// The item that it is about.
+    pub(super) fn item(self) -> Option<usize> {
+        match self {
+            Self::Line(_) => None,
+            Self::Stub(at) | Self::Summary(at) | Self::Part(at, _) | Self::Whole(at) => Some(at),
+        }
+    }
 }
 
 /// All steps in their order. `taken` says which items are candidates.
@@ -63,19 +84,28 @@ pub(super) fn steps(
                 }
             }
             Strategy::Priority if !candidate.prepared.is_long() && top == Rung::Full => {
-                put(false, best, Step::Whole(at));
+                // A line says most of a short text; the rest of it comes after what says more.
+                if full > stub && full <= stub * SHORT {
+                    put(false, best, Step::Stub(at));
+                    put(true, best, Step::Whole(at));
+                } else {
+                    put(false, best, Step::Whole(at));
+                }
             }
             Strategy::Priority | Strategy::Full => {
-                if candidate.prepared.head.is_some() || top < Rung::Summary {
+                if top < Rung::Summary {
                     put(false, best, Step::Stub(at));
                 }
                 if candidate.passes_summary(top) {
                     put(false, best, Step::Summary(at));
                 }
                 for (place, &score) in scores.of_parts(at).iter().enumerate() {
+                    let part = &candidate.prepared.parts[place];
                     let new = scores.repeats(at)[place].is_none();
                     if new && candidate.passes_part(place, top) {
-                        put(false, score, Step::Part(at, place));
+                        let settled = candidate.settled().is_some();
+                        let telling = if part.telling && !settled { TELLING } else { 0 };
+                        put(false, score + telling, Step::Part(at, place));
                     }
                 }
             }
@@ -96,11 +126,78 @@ fn line_score(line: &Line, at: usize) -> i64 {
     }
 }
 
-/// What has been taken, and how many tokens it is.
+/// What lines of ours cost, about: what comes of it is counted as a whole before it is believed.
+#[derive(Debug, Clone)]
+pub(super) struct Costs {
+    headings: [u64; 3],
+    /// The line of an item up to its name.
+    name: u64,
+    /// Saying that nobody knows who wrote it.
+    unknown: u64,
+    summary: u64,
+    stub: u64,
+    /// Naming a run of parts, by how many digits the number of parts has.
+    run: [u64; DIGITS],
+    /// Who wrote most, which is said once.
+    source: String,
+}
+
+const DIGITS: usize = 8;
+
+impl Costs {
+    pub(super) fn new(pen: &Pen, names: &Names, tokenizer: Tokenizer) -> Self {
+        let count = |text: &str| tokenizer.count(text);
+        let around = |head: &str| {
+            let (open, close) = pen.around(head, false);
+            count(&open) + count(&close)
+        };
+        let name = format!("[m{}]", names.most());
+        let size = 8_888;
+        Self {
+            headings: Section::ALL.map(|section| {
+                let source = names.source();
+                let longer = format!("{}, {source} unless said otherwise", section.words());
+                count(&pen.heading(&longer)).max(count(&pen.heading(section.words())))
+            }),
+            name: around(&format!("{name}:")),
+            unknown: count(" of unknown source"),
+            run: std::array::from_fn(|digits| {
+                let number = "8".repeat(digits + 1);
+                count(&format!(" parts {number}-{number} of {number}:"))
+            }),
+            summary: count(&format!(", summary of {size} tokens:")),
+            stub: count(&format!(", {size} tokens: ")),
+            source: names.source().to_owned(),
+        }
+    }
+
+    /// What naming an item and who wrote it costs.
+    fn named(&self, candidate: &Candidate) -> u64 {
+        let prepared = &candidate.prepared;
+        let words = |piece: &super::Piece| {
+            if piece.text().trim_end().is_empty() { 0 } else { piece.tokens() }
+        };
+        let source = prepared.source.text().trim_end();
+        let source = match source == self.source {
+            true => 0,
+            false if source.is_empty() => self.unknown,
+            false => prepared.source.tokens(),
+        };
+        self.name + words(&prepared.label) + source
+    }
+
+    fn run(&self, of: usize) -> u64 {
+        let digits = usize::try_from(of.max(1).ilog10()).expect("few digits");
+        self.run[digits.min(DIGITS - 1)]
+    }
+}
+
+/// What has been taken, and how many tokens it is at most.
+#[derive(Clone)]
 pub(super) struct Tally<'a> {
     candidates: &'a [Candidate],
     lines: &'a [Line],
-    headings: [u64; 3],
+    costs: Rc<Costs>,
     sections: [usize; 3],
     pub(super) held: Vec<Held>,
     pub(super) lines_held: Vec<bool>,
@@ -108,21 +205,23 @@ pub(super) struct Tally<'a> {
 }
 
 /// How much of an item has been taken.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Held {
     stub: bool,
     pub(super) summary: bool,
     whole: bool,
-    /// How many parts.
-    pub(super) parts: usize,
+    /// Places of the parts, sorted.
+    pub(super) parts: Vec<usize>,
     parts_tokens: u64,
+    /// How many runs of neighbouring parts there are.
+    runs: u64,
 }
 
 impl Held {
     pub(super) fn rung(&self) -> Rung {
         if self.whole {
             Rung::Full
-        } else if self.summary || self.parts > 0 {
+        } else if self.summary || !self.parts.is_empty() {
             Rung::Summary
         } else if self.stub {
             Rung::Stub
@@ -131,20 +230,38 @@ impl Held {
         }
     }
 
-    fn tokens(&self, candidate: &Candidate) -> u64 {
+    fn tokens(&self, candidate: &Candidate, costs: &Costs) -> u64 {
         let prepared = &candidate.prepared;
-        if self.whole {
-            prepared.full.tokens()
-        } else if self.parts > 0 {
-            let head = if self.summary { Some(&prepared.summary) } else { prepared.head.as_ref() };
-            head.map_or(0, Piece::tokens) + self.parts_tokens
-        } else if self.summary {
-            prepared.summary.tokens()
-        } else if self.stub {
-            prepared.stub.tokens()
-        } else {
-            0
+        let named = || costs.named(candidate);
+        let lead = || prepared.lead.as_ref().map_or(0, super::Piece::tokens);
+        match self.rung() {
+            Rung::Listed => 0,
+            Rung::Stub => named() + costs.stub + prepared.about.tokens(),
+            Rung::Full => named() + prepared.full.tokens(),
+            Rung::Summary => {
+                let said = if self.summary { costs.summary + prepared.summary.tokens() } else { 0 };
+                // The first run stands in the line of the item, unless a summary does.
+                let named_again = self.runs - u64::from(!self.summary && self.runs > 0);
+                let runs = self.runs * (costs.run(prepared.of) + prepared.run_label);
+                let lead = if self.runs > 0 { lead() } else { 0 };
+                named() + said + lead + runs + named_again * costs.name + self.parts_tokens
+            }
         }
+    }
+
+    fn add(&mut self, place: usize, candidate: &Candidate) {
+        let parts = &candidate.prepared.parts;
+        let Err(at) = self.parts.binary_search(&place) else { return };
+        let number = parts[place].number;
+        let next_to = |other: Option<&usize>, step: i64| {
+            other.is_some_and(|&other| i64::from(parts[other].number) + step == i64::from(number))
+        };
+        let before = at.checked_sub(1).and_then(|at| self.parts.get(at));
+        let (left, right) = (next_to(before, 1), next_to(self.parts.get(at), -1));
+        self.runs = self.runs + 1 - u64::from(left) - u64::from(right);
+        self.parts.insert(at, place);
+        self.parts_tokens += parts[place].piece.tokens();
+        self.whole = self.parts.len() == candidate.prepared.of;
     }
 }
 
@@ -152,13 +269,13 @@ impl<'a> Tally<'a> {
     pub(super) fn new(
         candidates: &'a [Candidate],
         lines: &'a [Line],
-        tokenizer: Tokenizer,
+        costs: Rc<Costs>,
         base: u64,
     ) -> Self {
         Self {
             candidates,
             lines,
-            headings: Section::ALL.map(|section| section.heading(tokenizer).tokens()),
+            costs,
             sections: [0; 3],
             held: vec![Held::default(); candidates.len()],
             lines_held: vec![false; lines.len()],
@@ -168,16 +285,16 @@ impl<'a> Tally<'a> {
 
     /// Takes a step.
     pub(super) fn take(&mut self, step: Step) {
-        let (Step::Stub(at) | Step::Summary(at) | Step::Part(at, _) | Step::Whole(at)) = step
-        else {
+        let Some(at) = step.item() else {
             let Step::Line(at) = step else { return };
-            self.lines_held[at] = true;
-            self.enter(self.lines[at].section);
-            self.tokens += self.lines[at].piece.tokens();
+            if !std::mem::replace(&mut self.lines_held[at], true) {
+                self.enter(self.lines[at].section);
+                self.tokens += self.lines[at].piece.tokens();
+            }
             return;
         };
         let candidate = &self.candidates[at];
-        let before = self.held[at].tokens(candidate);
+        let before = self.held[at].tokens(candidate, &self.costs);
         if self.held[at].rung() == Rung::Listed {
             self.enter(Section::Context);
         }
@@ -187,39 +304,43 @@ impl<'a> Tally<'a> {
             Step::Stub(_) => held.stub = true,
             Step::Summary(_) => held.summary = true,
             Step::Whole(_) => held.whole = true,
-            Step::Part(_, place) => {
-                held.parts += 1;
-                held.parts_tokens += candidate.prepared.parts[place].piece.tokens();
-                held.whole = held.parts == candidate.prepared.parts.len();
-            }
+            Step::Part(_, place) => held.add(place, candidate),
         }
-        self.tokens = self.tokens - before + held.tokens(candidate);
+        self.tokens = self.tokens - before + held.tokens(candidate, &self.costs);
+    }
+
+    /// Whether some item is there, but not whole.
+    pub(super) fn is_cut(&self) -> bool {
+        self.held.iter().any(|held| matches!(held.rung(), Rung::Stub | Rung::Summary))
     }
 
     fn enter(&mut self, section: Section) {
         let at = section as usize;
         if self.sections[at] == 0 {
-            self.tokens += self.headings[at];
+            self.tokens += self.costs.headings[at];
         }
         self.sections[at] += 1;
     }
 }
 
-/// How many steps fit into so many tokens, how many tokens all of them need on the way, and what is
-/// held after all of them.
+/// How many steps fit into so many tokens, how many tokens all of them need, and what is held after
+/// all of them. Where not all fit, `footer` tokens are kept for saying what was left out, and `cut` tokens
+/// for how to get the rest where items are there in short.
 pub(super) fn longest<'a>(
     mut tally: Tally<'a>,
     steps: &[Step],
     available: u64,
+    footer: u64,
+    cut: u64,
 ) -> (usize, u64, Tally<'a>) {
     let mut fits = steps.len();
-    let mut most = tally.tokens;
+    let with_footer = available.saturating_sub(footer);
     for (at, &step) in steps.iter().enumerate() {
         tally.take(step);
-        most = most.max(tally.tokens);
-        if tally.tokens > available && fits == steps.len() {
+        if tally.tokens > with_footer && fits == steps.len() {
             fits = at;
         }
     }
-    (fits, most, tally)
+    let everything = tally.tokens + if tally.is_cut() { cut } else { 0 };
+    (if everything <= available { steps.len() } else { fits }, everything, tally)
 }

@@ -26,6 +26,53 @@ pub(super) fn check(item: &Item) -> Vec<Warning> {
     warnings
 }
 
+/// What is wrong with passing a text under a name, whatever its sender calls it.
+#[must_use]
+pub fn advise(id: &str, kind: &str, text: &str, copy_of: Option<&str>) -> Vec<Warning> {
+    let item = Item {
+        id: id.to_owned(),
+        revision: 0,
+        kind: kind.to_owned(),
+        title: String::new(),
+        summary: None,
+        text: text.to_owned(),
+        priority: super::item::Priority::Normal,
+        pinned: false,
+        tags: Vec::new(),
+        at: crate::ids::Timestamp(0),
+        source: copy_of.map(str::to_owned),
+        by: None,
+        trust: crate::trust::Trust::Agent,
+    };
+    check(&item)
+}
+
+/// Whether an item is the log of something that ran, a test run among them: its beginning and what
+/// failed in it tell most.
+pub(super) fn is_run(item: &Item) -> bool {
+    let named = matches!(item.kind.as_str(), "test" | "test_run" | "build" | "ci");
+    named || is_log(item) || item.text.contains("test result:") || item.text.contains("Traceback (")
+}
+
+/// Whether a text says that something failed.
+pub(super) fn says_failure(text: &str) -> bool {
+    const WORDS: [&str; 12] = [
+        "FAILED",
+        "FAIL:",
+        "ERROR",
+        "error:",
+        "error[",
+        "Error:",
+        "panicked",
+        "assert",
+        "FATAL",
+        "Traceback",
+        "not ok",
+        "Exception",
+    ];
+    WORDS.iter().any(|word| text.contains(word))
+}
+
 fn is_log(item: &Item) -> bool {
     if matches!(item.kind.as_str(), "log" | "logs" | "raw_log" | "trace") {
         return true;

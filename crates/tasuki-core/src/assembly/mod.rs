@@ -4,43 +4,65 @@
 //! they need; everything else is on a ladder of detail ([`ladder`]). Nothing is left out silently:
 //! the [`Receipt`] names everything that was given.
 //!
-//! Reading order: [`tokens`], [`text`], [`summary`], [`item`], [`score`], [`ladder`], [`render`].
+//! Reading order: [`tokens`], [`marker`], [`units`], [`item`], [`score`], [`ladder`], [`render`],
+//! [`chosen`], [`reading`], [`delivery`].
 
 mod chosen;
+mod delivery;
+mod families;
 mod item;
 mod ladder;
 mod lint;
 mod manifest;
+mod marker;
 mod profile;
+mod reading;
 mod receipt;
+mod relevance;
 mod render;
-mod said;
 mod score;
 mod summary;
 mod text;
 mod tokens;
+mod units;
 
 use std::cmp::Reverse;
+use std::rc::Rc;
 use std::sync::Arc;
 
-pub use item::{ITEMS_MAX, Item, Prepared, Priority, Rung, TEXT_BYTES_MAX};
+use crate::envelope::parts::{ContextItem, Form};
+use crate::stems::Language;
+use crate::trust::Trust;
+
+pub use chosen::LeftOut;
+pub use delivery::{Delivery, Told, claim_reserve, deliver};
+pub use families::Family;
+pub use item::{Excerpt, ITEMS_MAX, Item, Passed, Prepared, Priority, Rung, TEXT_BYTES_MAX};
+pub use lint::advise;
 pub use manifest::Entry;
+pub use marker::{shown, word as plain};
 pub use profile::{PROFILES_MAX, Profile, Profiles, Selection, WORDS_MAX};
+pub use reading::{Read, Reader, Reading, read};
 pub use receipt::{
     Demoted, Dropped, Gap, Kept, Large, Reason, Receipt, Strategy, TooSmall, Warning, WarningCode,
 };
-pub use render::{Brief, Rule};
-pub use said::{SAID_TOKENS_MAX, said};
+pub use render::{Brief, PromptForm, Rule};
 pub use summary::{SUMMARY_TOKENS_MAX, extract, gist};
-pub use text::{PART_TOKENS, identifier_density, parts, sentences};
+pub use text::{identifier_density, sentences};
 pub use tokens::{Piece, Tokenizer};
+pub use units::{Cut, PART_TOKENS, cut};
 
-use chosen::Chosen;
-use ladder::{Tally, longest, steps};
+use chosen::{Chosen, Names};
+use ladder::{Costs, Step, Tally, longest, steps};
+use marker::Contained;
 use profile::Viewed;
-use render::Base;
-use score::{Query, Scores, score};
+use relevance::Query;
+use render::{Base, Line, Pen};
+use score::{Scores, score};
 
+/// How many steps more are tried than the estimates allow, and how many tokens must be left for that.
+const MORE_MAX: usize = 4;
+const WORTH_TRYING: u64 = 12;
 /// How many of the largest parts an error names.
 const LARGEST: usize = 5;
 
@@ -51,6 +73,8 @@ pub struct Request {
     pub items: Vec<Candidate>,
     /// What was asked for and could not be read.
     pub unresolved: Vec<Gap>,
+    /// How many items there are that are not among these.
+    pub not_considered: u64,
     /// What earlier envelopes of the task listed; it stays listed.
     pub inherited: Vec<Entry>,
     /// What the receiver's role wants to see.
@@ -64,6 +88,8 @@ pub struct Request {
     pub reserved_system_prompt: u64,
     /// What of that it needs for its own work and answer.
     pub reserved_work: u64,
+    /// What of that is kept for what a claim adds.
+    pub reserved_claim: u64,
 }
 
 /// An item that may be passed.
@@ -104,6 +130,12 @@ pub struct Assembled {
     pub manifest: Vec<Entry>,
     /// What was kept of each item, by id and revision, pins apart.
     pub carried: Vec<(String, u64, Carried)>,
+    /// What an envelope passes of it, in the order of the short names.
+    pub context: Vec<ContextItem>,
+    /// The ids of what it only refers to, in the order of the short names, with revision and title.
+    pub referred: Vec<(String, u64, String)>,
+    /// What an envelope stores of the choice.
+    pub reading: Reading,
 }
 
 /// Assembles what a receiver gets to read. The same request gives the same result, whatever the
@@ -113,65 +145,306 @@ pub fn assemble(request: &Request) -> Result<Assembled, TooSmall> {
     let manifest = manifest::list(&request.inherited, &candidates);
     let manifest_hash = manifest::address(&manifest);
     let (taken, mut dropped) = take(&candidates, request.profile.as_ref());
-    let listed = Some((manifest.len(), manifest_hash)).filter(|(number, _)| *number > 0);
-    let base = render::base(&request.brief, pins(&candidates), listed, request.tokenizer);
-    let lines = render::lines(&request.brief, request.tokenizer);
-
-    let reserved = request.reserved_system_prompt.saturating_add(request.reserved_work);
-    let available = request.budget.map_or(u64::MAX, |budget| budget.saturating_sub(reserved));
-    let too_small = |tokens: u64, largest: Vec<(String, u64)>| TooSmall {
-        needed: tokens.saturating_add(reserved),
-        budget: request.budget.unwrap_or(u64::MAX),
-        largest: largest.into_iter().map(|(part, tokens)| Large { part, tokens }).collect(),
-    };
-    let base_tokens = base.tokens();
-    // Reserves alone may be more than the budget, so the sum is compared, not the difference.
-    let fits =
-        |tokens: u64| request.budget.is_none_or(|budget| tokens.saturating_add(reserved) <= budget);
-    if !fits(base_tokens) {
-        return Err(too_small(base_tokens, base.largest(LARGEST)));
-    }
-
-    let query = Query::new(&request.brief, request.profile.as_ref());
+    let mark = mark(&request.brief, &candidates);
+    let pen = Pen { mark, form: PromptForm::Markdown };
+    let lines = render::lines(&request.brief, &pen, request.tokenizer);
+    let query = Query::new(&request.brief, request.profile.as_ref(), Language::default());
     let scores = score(&request.brief, &candidates, &taken, &query, request.profile.as_ref());
     let taken = without_copies(&candidates, taken, &scores, &mut dropped);
     let steps = steps(request.strategy, &candidates, &taken, &scores, &lines);
-    let tally = || Tally::new(&candidates, &lines, request.tokenizer, base_tokens);
-    let (prefix, everything, whole) = longest(tally(), &steps, available);
-    if request.strategy == Strategy::Full && prefix < steps.len() {
-        return Err(too_small(everything, largest_of_all(&base, &candidates)));
+    let unwanted = |it: &Dropped| it.reason == Reason::Role;
+    let out: Vec<usize> = (0..candidates.len())
+        .filter(|&at| !taken[at] && !candidates[at].item().pinned)
+        .filter(|&at| dropped.iter().any(|it| unwanted(it) && it.id == candidates[at].item().id))
+        .collect();
+    let names = Names::by_steps(&candidates, &steps, &out);
+    for dropped in &mut dropped {
+        let at = candidates.iter().position(|it| it.prepared.item.id == dropped.id);
+        dropped.name = at.map_or_else(String::new, |at| format!("m{}", names.of(at)));
     }
-    let steps = &steps[..prefix];
-    let mut kept = tally();
-    steps.iter().for_each(|&step| kept.take(step));
 
-    let (candidates, lines, scores) = (&candidates, &lines, &scores);
-    let chosen = Chosen { candidates, lines, scores, steps, kept, whole };
+    let reserved = request.reserved_system_prompt.saturating_add(request.reserved_work);
+    let reserved = reserved.saturating_add(request.reserved_claim);
+    let before = LeftOut::default();
+    let page = Page {
+        brief: &request.brief,
+        candidates: &candidates,
+        taken: &taken,
+        out: &out,
+        names: &names,
+        lines: &lines,
+        steps: &steps,
+        pen: &pen,
+        before: &before,
+        tokenizer: request.tokenizer,
+        all_or_nothing: request.strategy == Strategy::Full,
+        assembled: None,
+    };
+    let fitted = page.fit(request.budget, reserved)?;
+    let available = request.budget.map_or(u64::MAX, |budget| budget.saturating_sub(reserved));
+    let chosen = &fitted.chosen;
     let mut receipt = Receipt {
         strategy: request.strategy,
         tokenizer: request.tokenizer,
-        token_count: chosen.kept.tokens,
+        token_count: fitted.token_count,
         exact: request.tokenizer.is_exact(),
         budget: request.budget,
         reserved_system_prompt: request.reserved_system_prompt,
         reserved_work: request.reserved_work,
+        reserved_claim: request.reserved_claim,
         utilisation_per_mille: match request.budget {
-            Some(_) => per_mille(chosen.kept.tokens, available),
+            Some(_) => per_mille(fitted.token_count, available),
             None => 0,
         },
-        budget_for_everything: everything.saturating_add(reserved),
+        budget_for_everything: fitted.everything.saturating_add(reserved),
         manifest_hash,
         completeness_per_mille: completeness(request),
+        not_considered: request.not_considered,
         kept: Vec::new(),
         demoted: Vec::new(),
         dropped,
         unresolved: sorted_gaps(request),
-        warnings: warnings(request, candidates, base_tokens, available),
+        warnings: warnings(request, &candidates, fitted.base_tokens, available),
     };
-    chosen.report(&taken, &mut receipt);
-    let prompt = chosen.render(&base, request.tokenizer);
-    let carried = chosen.carried(&taken);
-    Ok(Assembled { prompt, receipt, manifest, carried })
+    chosen.report(&taken, &fitted.whole, &mut receipt);
+    let (context, referred) = passed(chosen, &taken, &receipt.dropped);
+    let reading = Reading {
+        mark: pen.mark.clone(),
+        tokenizer: request.tokenizer,
+        strategy: request.strategy,
+        budget: request.budget.map(|budget| {
+            let others = request.reserved_system_prompt.saturating_add(request.reserved_work);
+            budget.saturating_sub(others)
+        }),
+        token_count: fitted.token_count,
+        order: chosen.order(),
+        left_out: LeftOut { lines: 0, ..chosen.left_out(&taken).0 },
+    };
+    let carried = chosen.carried(&taken, &scores);
+    let prompt = fitted.stable + &fitted.rest;
+    Ok(Assembled { prompt, receipt, manifest, carried, context, referred, reading })
+}
+
+/// The mark of our lines among these texts.
+fn mark(brief: &Brief, candidates: &[Candidate]) -> String {
+    let contained = candidates
+        .iter()
+        .fold(brief.contained(), |all: Contained, it| all.and(it.prepared.contained));
+    marker::mark(contained, |found| {
+        brief.each_text(found);
+        candidates.iter().for_each(|candidate| candidate.prepared.each_text(found));
+    })
+}
+
+/// Everything that is to be rendered as far as there is room: the one way from what was said to the
+/// text, for whoever assembles and whoever reads.
+struct Page<'a> {
+    brief: &'a Brief,
+    candidates: &'a [Candidate],
+    taken: &'a [bool],
+    out: &'a [usize],
+    names: &'a Names,
+    lines: &'a [Line],
+    steps: &'a [Step],
+    pen: &'a Pen,
+    before: &'a LeftOut,
+    tokenizer: Tokenizer,
+    /// Whether it is refused rather than cut.
+    all_or_nothing: bool,
+    /// How many steps it had when it was assembled, if it was.
+    assembled: Option<usize>,
+}
+
+/// A text that fits, and what it came from.
+struct Fitted<'a> {
+    stable: String,
+    rest: String,
+    token_count: u64,
+    base_tokens: u64,
+    everything: u64,
+    chosen: Chosen<'a>,
+    whole: Tally<'a>,
+}
+
+impl<'a> Page<'a> {
+    fn fit(&self, budget: Option<u64>, reserved: u64) -> Result<Fitted<'a>, TooSmall> {
+        let base = render::base(self.brief, self.pins(), self.pen, self.tokenizer);
+        let base_tokens = base.tokens();
+        let available = budget.map_or(u64::MAX, |budget| budget.saturating_sub(reserved));
+        let too_small = |tokens: u64, largest: Vec<(String, u64)>| TooSmall {
+            needed: tokens.saturating_add(reserved),
+            budget: budget.unwrap_or(u64::MAX),
+            largest: largest.into_iter().map(|(part, tokens)| Large { part, tokens }).collect(),
+        };
+        let count = |text: &str| self.tokenizer.count(text);
+        let most = self.names.most();
+        let longest_footer = LeftOut::longest(
+            self.pen,
+            self.candidates,
+            self.before,
+            (most, self.lines.len()),
+            self.assembled.is_some(),
+        );
+        let footer = count(&longest_footer) + 6;
+        // What was left out before, or is not for this role, is said whatever the room.
+        let (always, footer, cut) = match self.before.is_empty() && self.out.is_empty() {
+            true => (base_tokens, footer, count(&chosen::fetch_line(self.pen))),
+            false => (base_tokens + footer, 0, 0),
+        };
+        let costs = Rc::new(Costs::new(self.pen, self.names, self.tokenizer));
+        let tally = || Tally::new(self.candidates, self.lines, costs.clone(), always);
+        let (mut prefix, everything, whole) = longest(tally(), self.steps, available, footer, cut);
+        // What is told of everything is never too little.
+        let everything = everything.saturating_add(2 * self.steps.len() as u64 + 8);
+        // Reserves alone may be more than the budget, so the sum is compared, not the difference.
+        let fits =
+            |tokens: u64| budget.is_none_or(|budget| tokens.saturating_add(reserved) <= budget);
+        let needed = everything.min(always.saturating_add(footer));
+        if !fits(needed) && !self.all_or_nothing {
+            return Err(too_small(needed, base.largest(LARGEST)));
+        }
+        if self.all_or_nothing {
+            prefix = self.steps.len();
+        }
+        let mut last = None;
+        let mut more = 0;
+        loop {
+            let (chosen, stable, rest) = self.rendered(&base, tally(), prefix);
+            let token_count = self.tokenizer.count(&format!("{stable}{rest}"));
+            let fit = fits(token_count);
+            // Costs are estimates; the text decides. A step at a time, so that more room never
+            // takes anything away.
+            match (fit, last.take()) {
+                (false, Some(before)) => return Ok(before),
+                (false, None) if self.all_or_nothing => {
+                    return Err(too_small(token_count, largest_of_all(&base, self.candidates)));
+                }
+                (false, None) if prefix == 0 => {
+                    return Err(too_small(token_count, base.largest(LARGEST)));
+                }
+                (false, None) => {
+                    prefix -= 1;
+                    // What is too much is not tried again.
+                    more = MORE_MAX;
+                    continue;
+                }
+                (true, _) => {}
+            }
+            // The whole text is what everything needs, where it was rendered.
+            let whole_text = prefix == self.steps.len();
+            let all = match (self.all_or_nothing, whole_text) {
+                (true, _) => token_count,
+                (false, true) => everything.max(token_count),
+                (false, false) => everything,
+            };
+            let fitted = Fitted {
+                stable,
+                rest,
+                token_count,
+                base_tokens,
+                everything: all,
+                chosen,
+                whole: whole.clone(),
+            };
+            let left = available.saturating_sub(token_count);
+            if whole_text || more >= MORE_MAX || left < WORTH_TRYING {
+                return Ok(fitted);
+            }
+            last = Some(fitted);
+            more += 1;
+            prefix += 1;
+        }
+    }
+
+    /// The text after so many steps.
+    fn rendered(
+        &self,
+        base: &Base,
+        mut kept: Tally<'a>,
+        prefix: usize,
+    ) -> (Chosen<'a>, String, String) {
+        let steps = &self.steps[..prefix];
+        steps.iter().for_each(|&step| kept.take(step));
+        let shortened = self.assembled.is_some_and(|assembled| prefix < assembled);
+        let Self { candidates, names, out, lines, pen, before, .. } = *self;
+        let chosen = Chosen { candidates, names, out, lines, steps, kept, pen, before, shortened };
+        let (stable, rest) = chosen.render(base, self.taken);
+        (chosen, stable, rest)
+    }
+
+    /// Pinned items as they stand in the text, under their ids.
+    fn pins(&self) -> Vec<(String, String)> {
+        let mut pins = Vec::new();
+        for (at, candidate) in self.candidates.iter().enumerate() {
+            let item = candidate.item();
+            let again = at > 0 && self.candidates[at - 1].is_same(candidate);
+            if item.pinned && !again {
+                let head = chosen::head(self.names, at, candidate);
+                let head = if head.ends_with(']') { head } else { format!("{head}:") };
+                pins.push((item.id.clone(), self.pen.quote(&head, candidate.prepared.full.text())));
+            }
+        }
+        pins
+    }
+}
+
+/// What an envelope passes, and what it only refers to, each in the order of the names.
+fn passed(
+    chosen: &Chosen<'_>,
+    taken: &[bool],
+    dropped: &[Dropped],
+) -> (Vec<ContextItem>, Vec<(String, u64, String)>) {
+    let mut order: Vec<usize> = (0..chosen.candidates.len()).collect();
+    order.sort_unstable_by_key(|&at| chosen.names.of(at));
+    let copy = |id: &str| {
+        let found = dropped.iter().find(|one| one.id == id);
+        found.is_some_and(|one| matches!(one.reason, Reason::Duplicate { .. }))
+    };
+    let (mut context, mut referred) = (Vec::new(), Vec::new());
+    for at in order {
+        let (candidate, held) = (&chosen.candidates[at], &chosen.kept.held[at]);
+        let (item, prepared) = (candidate.item(), &candidate.prepared);
+        let again = at > 0 && chosen.candidates[at - 1].is_same(candidate);
+        let rung = if item.pinned { Rung::Full } else { held.rung() };
+        if (item.pinned && again) || (!item.pinned && (!taken[at] || rung == Rung::Listed)) {
+            if !item.pinned && !again && !copy(&item.id) {
+                referred.push((item.id.clone(), item.revision, item.title.clone()));
+            }
+            continue;
+        }
+        let short = rung != Rung::Full;
+        let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let excerpts = if short { chosen.excerpts(at) } else { Vec::new() };
+        context.push(ContextItem {
+            id: item.id.clone(),
+            revision: u32::try_from(item.revision).ok().filter(|revision| *revision > 0),
+            form: match rung {
+                Rung::Listed | Rung::Stub => Form::Stub,
+                Rung::Summary => Form::Summary,
+                Rung::Full => Form::Full,
+            },
+            pinned: item.pinned,
+            title: some(&item.title),
+            text: match rung {
+                Rung::Full => Some(item.text.clone()),
+                Rung::Summary if held.summary => some(prepared.summary.text().trim_end()),
+                Rung::Listed | Rung::Stub | Rung::Summary => None,
+            },
+            kind: some(&item.kind).filter(|kind| kind != "memory"),
+            by: item.by.clone(),
+            trust: Some(item.trust).filter(|trust| *trust != Trust::Agent),
+            about: some(prepared.about.text().trim_end()).filter(|_| short),
+            lead: prepared
+                .lead
+                .as_ref()
+                .and_then(|lead| some(lead.text()))
+                .filter(|_| !excerpts.is_empty()),
+            of: (!excerpts.is_empty()).then(|| u32::try_from(prepared.of).unwrap_or(u32::MAX)),
+            tokens: short.then_some(prepared.size),
+            excerpts,
+        });
+    }
+    (context, referred)
 }
 
 /// Candidates in an order of their own, counted for the receiver.
@@ -236,16 +509,6 @@ fn without_copies(
     taken
 }
 
-fn pins(candidates: &[Candidate]) -> Vec<(String, Piece)> {
-    let mut pins: Vec<(String, Piece)> = Vec::new();
-    for (at, candidate) in candidates.iter().enumerate() {
-        if candidate.prepared.item.pinned && (at == 0 || !candidates[at - 1].is_same(candidate)) {
-            pins.push((candidate.prepared.item.id.clone(), candidate.prepared.full.clone()));
-        }
-    }
-    pins
-}
-
 fn largest_of_all(base: &Base, candidates: &[Candidate]) -> Vec<(String, u64)> {
     let mut parts = base.largest(LARGEST);
     let items = candidates.iter().filter(|candidate| !candidate.prepared.item.pinned);
@@ -264,6 +527,7 @@ fn sorted_gaps(request: &Request) -> Vec<Gap> {
 fn completeness(request: &Request) -> u64 {
     let resolved = u64::try_from(request.items.len()).expect("a length fits");
     let missing = u64::try_from(request.unresolved.len()).expect("a length fits");
+    let missing = missing.saturating_add(request.not_considered);
     if missing == 0 { 1000 } else { per_mille(resolved, resolved + missing) }
 }
 
@@ -284,9 +548,8 @@ fn warnings(
         let text = format!("what must be passed takes {base} of {available} tokens");
         warn(WarningCode::LargeBase, text);
     }
-    if !request.tokenizer.is_exact() {
-        let text = "the receiver's tokenizer is not known: bytes are counted, an upper bound";
-        warn(WarningCode::InexactCount, text.into());
+    if let Some(caveat) = request.tokenizer.caveat() {
+        warn(WarningCode::InexactCount, caveat);
     }
     warnings
 }
@@ -309,7 +572,11 @@ impl Candidate {
     /// How many tokens a line, a summary and all of it are.
     fn sizes(&self) -> (u64, u64, u64) {
         let prepared = &self.prepared;
-        (prepared.stub.tokens(), prepared.summary.tokens(), prepared.full.tokens())
+        // What a line says besides what the item is about, and what a summary does.
+        const STUB: u64 = 4;
+        const SUMMARY: u64 = 6;
+        let stub = prepared.about.tokens() + STUB;
+        (stub, prepared.summary.tokens() + SUMMARY, prepared.full.tokens())
     }
 
     fn passes_summary(&self, top: Rung) -> bool {
@@ -328,6 +595,7 @@ impl Candidate {
         Dropped {
             id: item.id.clone(),
             revision: item.revision,
+            name: String::new(),
             reason,
             tokens: self.prepared.tokens(),
             fetch: Some(receipt::fetch(&item.id)),

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::item::Rung;
 use super::tokens::Tokenizer;
+use crate::envelope::project::ISSUER;
 use crate::ids::Hash;
 
 /// How a budget was spent. `kept`, `demoted` and `dropped` together are all that was given.
@@ -22,14 +23,21 @@ pub struct Receipt {
     pub budget: Option<u64>,
     pub reserved_system_prompt: u64,
     pub reserved_work: u64,
+    /// What is kept free for what a claim adds: who sends it, the payload, earlier attempts.
+    #[serde(default)]
+    pub reserved_claim: u64,
     /// How much of what the reserves leave is used, in thousandths; 0 without a limit.
     pub utilisation_per_mille: u64,
-    /// The smallest budget that would have kept everything, reserves included.
+    /// A budget that would have kept everything, reserves included.
     pub budget_for_everything: u64,
     /// The address of the list of everything that there is.
     pub manifest_hash: Hash,
-    /// How much of what was asked for could be read, in thousandths.
+    /// How much of what was asked for, and of what there is where it was looked, was read, in
+    /// thousandths.
     pub completeness_per_mille: u64,
+    /// How many items there are where it was looked that nobody looked at.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub not_considered: u64,
     /// As much as the strategy passes of an item.
     pub kept: Vec<Kept>,
     /// Less than that.
@@ -39,6 +47,11 @@ pub struct Receipt {
     /// What could not be read.
     pub unresolved: Vec<Gap>,
     pub warnings: Vec<Warning>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// How items are chosen.
@@ -62,6 +75,9 @@ pub enum Strategy {
 pub struct Kept {
     pub id: String,
     pub revision: u64,
+    /// Its short name in the text, such as `m3`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
     pub rung: Rung,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pinned: bool,
@@ -71,6 +87,9 @@ pub struct Kept {
 pub struct Demoted {
     pub id: String,
     pub revision: u64,
+    /// Its short name in the text.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
     pub rung: Rung,
     /// How many parts of a long text were kept, of how many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -84,6 +103,9 @@ pub struct Demoted {
 pub struct Dropped {
     pub id: String,
     pub revision: u64,
+    /// By which the receiver can ask for it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
     pub reason: Reason,
     /// How many tokens it is in full.
     pub tokens: u64,
@@ -130,6 +152,12 @@ pub enum WarningCode {
     CopyOfSource,
     /// What must always be passed takes most of the room.
     LargeBase,
+    /// It decides otherwise than its project has.
+    AgainstProject,
+    /// Another task of the project that is open has the same words of the user.
+    SameIntent,
+    /// What a stranger pinned takes more room than pins of strangers may.
+    PinOverCap,
     /// Counts are upper bounds, because the receiver's tokenizer is not known.
     InexactCount,
 }
@@ -153,5 +181,9 @@ pub struct Large {
 
 /// Where all of an item is.
 pub(super) fn fetch(id: &str) -> String {
+    // What a project says is a part of its shared context.
+    if let Some((project, _)) = id.strip_prefix(ISSUER).and_then(|rest| rest.rsplit_once(':')) {
+        return ["/v1/projects/", project, "/context"].concat();
+    }
     ["/v1/memories/", id, "?detail=full"].concat()
 }

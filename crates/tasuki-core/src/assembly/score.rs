@@ -11,15 +11,18 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::Candidate;
-use super::item::{Part, Priority, counted};
+use super::item::{Part, Priority};
 use super::profile::{Profile, Viewed};
+use super::relevance::{Query, relevance};
 use super::render::Brief;
-use super::text::{digest, identifiers};
+use super::text::identifiers;
 use crate::ids::Timestamp;
-use crate::search::{UNIT, each_term, gain, idf, log2, norm};
+use crate::search::{UNIT, log2};
 
 /// What the best relevance, the newest time and a text of nothing but new identifiers are worth.
 const RELEVANCE: i64 = 4000;
+/// What the best relevance is worth where something is asked: it leads, and the rest breaks ties.
+const ASKED: i64 = 1_000_000;
 const RECENCY: i64 = 3000;
 const DENSITY: i64 = 10_000;
 /// Identifiers that several items mention count for more, up to this, in thousandths.
@@ -28,67 +31,6 @@ const DENSITY_MAX: i64 = 3000;
 const MENTIONS_MAX: u64 = 31;
 /// What a role's liking or disliking is worth.
 const ROLE: i64 = 3000;
-/// How many different words of the ask and the intent are looked for.
-const QUERY_TERMS_MAX: usize = 256;
-
-/// What items are held against.
-pub(super) struct Query {
-    terms: Vec<u64>,
-    /// One bit for some of the bits of each term: most terms of most texts are in no query, and this
-    /// says so without a search.
-    filter: [u64; 64],
-}
-
-impl Query {
-    pub(super) fn new(brief: &Brief, profile: Option<&Profile>) -> Self {
-        let mut hashes = Vec::new();
-        let mut take = |text: &str| {
-            each_term(text, |term| {
-                if hashes.len() < QUERY_TERMS_MAX * 4 {
-                    hashes.push(digest(term));
-                }
-            });
-        };
-        profile.into_iter().flat_map(|profile| &profile.terms).for_each(|term| take(term));
-        brief.ask.iter().for_each(|ask| take(ask));
-        take(&brief.intent);
-        let mut terms: Vec<u64> = counted(hashes).into_iter().map(|(hash, _)| hash).collect();
-        terms.truncate(QUERY_TERMS_MAX);
-        let mut filter = [0; 64];
-        for term in &terms {
-            filter[usize::try_from(term >> 58).expect("six bits")] |= 1 << ((term >> 52) & 63);
-        }
-        Self { terms, filter }
-    }
-
-    fn find(&self, term: u64) -> Option<usize> {
-        let word = self.filter[usize::try_from(term >> 58).expect("six bits")];
-        if word >> ((term >> 52) & 63) & 1 == 0 {
-            return None;
-        }
-        self.terms.binary_search(&term).ok()
-    }
-
-    /// Calls back with each term of the query that a part has, and how often it has it. Whoever has
-    /// fewer terms, the query or the part, is gone through.
-    fn each_in(&self, part: &Part, mut found: impl FnMut(usize, u32)) {
-        if self.terms.len() > part.terms.len() {
-            for &(term, count) in &part.terms {
-                if let Some(wanted) = self.find(term) {
-                    found(wanted, count);
-                }
-            }
-            return;
-        }
-        for (wanted, &term) in self.terms.iter().enumerate() {
-            if part.signature.may_have(term)
-                && let Ok(at) = part.terms.binary_search_by_key(&term, |(term, _)| *term)
-            {
-                found(wanted, part.terms[at].1);
-            }
-        }
-    }
-}
 
 /// The worth of each part of each item that may be passed.
 pub(super) struct Scores {
@@ -152,7 +94,7 @@ pub(super) fn score(
 ) -> Scores {
     let units = Units::of(candidates, taken);
     let (repeats, alike) = repetition(&units, candidates);
-    let relevance = relevance(&units, query);
+    let relevance = relevance(&units, candidates, query);
     let best = relevance.iter().copied().max().unwrap_or(0).max(1);
     let recency = recency(candidates, taken);
     let liking: Vec<i64> = candidates
@@ -164,7 +106,10 @@ pub(super) fn score(
         })
         .collect();
     let fixed = units.all.iter().zip(&relevance).map(|(unit, relevance)| {
-        relevance * RELEVANCE / best + recency[unit.item] + liking[unit.item]
+        let leads = if query.is_asked() { ASKED } else { RELEVANCE };
+        let relevant = i128::from(*relevance) * i128::from(leads) / i128::from(best);
+        let relevant = i64::try_from(relevant).expect("at most what the best is worth");
+        relevant + recency[unit.item] + liking[unit.item]
     });
     let fixed: Vec<i64> = fixed.collect();
     let ranks = ranks(candidates);
@@ -174,17 +119,17 @@ pub(super) fn score(
 }
 
 /// All parts of all items in one list.
-struct Units<'a> {
-    all: Vec<Unit<'a>>,
+pub(super) struct Units<'a> {
+    pub(super) all: Vec<Unit<'a>>,
     first: Vec<usize>,
 }
 
-struct Unit<'a> {
-    item: usize,
+pub(super) struct Unit<'a> {
+    pub(super) item: usize,
     place: usize,
-    part: &'a Part,
+    pub(super) part: &'a Part,
     /// On the ladder; otherwise pinned or left out.
-    taken: bool,
+    pub(super) taken: bool,
 }
 
 impl<'a> Units<'a> {
@@ -233,30 +178,6 @@ fn repetition(units: &Units<'_>, candidates: &[Candidate]) -> (Vec<Option<usize>
         }
     }
     (repeats, alike)
-}
-
-fn relevance(units: &Units<'_>, query: &Query) -> Vec<i64> {
-    let mut frequency = vec![0_u64; query.terms.len()];
-    let (mut documents, mut length_total) = (0, 0);
-    // Which terms of the query each part has: part, term, count.
-    let mut found: Vec<(usize, usize, u32)> = Vec::with_capacity(units.all.len() * 2);
-    for (at, unit) in units.all.iter().enumerate().filter(|(_, unit)| unit.taken) {
-        documents += 1;
-        length_total += unit.part.length;
-        query.each_in(unit.part, |wanted, count| {
-            frequency[wanted] += 1;
-            found.push((at, wanted, count));
-        });
-    }
-    let idf: Vec<i64> = frequency.iter().map(|&frequency| idf(documents, frequency)).collect();
-    let mut relevance = vec![0; units.all.len()];
-    for of_one in found.chunk_by(|one, two| one.0 == two.0) {
-        let at = of_one[0].0;
-        let norm = norm(units.all[at].part.length, documents, length_total);
-        let gains = of_one.iter().map(|&(_, wanted, count)| gain(idf[wanted], count, norm));
-        relevance[at] = gains.sum();
-    }
-    relevance
 }
 
 /// The place of each item's time among all.

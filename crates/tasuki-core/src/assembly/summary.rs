@@ -12,7 +12,8 @@ pub const SUMMARY_TOKENS_MAX: u64 = 60;
 const SENTENCES_MAX: usize = 400;
 
 /// The best sentences of a text within a number of tokens, joined by spaces. They are dense in
-/// identifiers, early in the text and, if there is a query, answer it. Empty if no sentence fits.
+/// identifiers, early in the text and, if there is a query, answer it. Where not even one sentence
+/// fits, its first words: a summary of something is never empty.
 #[must_use]
 pub fn extract(
     text: &str,
@@ -50,7 +51,7 @@ pub fn extract(
             break;
         }
     }
-    join(&sentences, &chosen)
+    if chosen.is_empty() { gist(text) } else { join(&sentences, &chosen) }
 }
 
 /// The first words of a text, for a line that only says what it is about.

@@ -4,14 +4,6 @@
 
 use crate::search::each_term;
 
-/// How large a part of a long text becomes, in estimated tokens. Small parts waste little of a
-/// budget when one of them does not fit any more.
-pub const PART_TOKENS: u64 = 40;
-/// A text up to this size is not cut, in estimated tokens: its parts would be mere splinters.
-const WHOLE_TOKENS: u64 = 60;
-/// A sentence up to this size is not cut either; what is longer is a table or a piece of JSON.
-const SENTENCE_TOKENS: u64 = 80;
-
 /// How many tokens a text is, roughly, and the same for every tokenizer: cuts must not move when
 /// a text is passed to another model.
 #[must_use]
@@ -20,7 +12,7 @@ pub(super) fn estimate(text: &str) -> u64 {
 }
 
 /// How many bytes of a text stay within a number of estimated tokens, and how many tokens these are.
-fn estimate_until(text: &str, tokens_max: u64) -> (usize, u64) {
+pub(super) fn estimate_until(text: &str, tokens_max: u64) -> (usize, u64) {
     let mut tokens = 0;
     let mut run = 0_u64;
     let mut last = Class::Space;
@@ -68,26 +60,41 @@ pub fn sentences(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for line in text.lines() {
         let mut start = 0;
-        let mut chars = line.char_indices().peekable();
-        while let Some((at, c)) = chars.next() {
-            let end = at + c.len_utf8();
-            let ends = match c {
-                '.' | '!' | '?' => {
-                    chars.peek().is_some_and(|(_, next)| next.is_whitespace())
-                        && begins_sentence(&line[end..])
-                        && !is_abbreviation(&line[start..at])
-                }
-                '。' | '！' | '？' => true,
-                _ => false,
-            };
-            if ends {
-                push_trimmed(&mut found, &line[start..end]);
-                start = end;
-            }
+        for end in sentence_ends(line) {
+            push_trimmed(&mut found, &line[start..end]);
+            start = end;
         }
-        push_trimmed(&mut found, &line[start..]);
     }
     found
+}
+
+/// Where the sentences of a line end; the last end is that of the line. Space after a sentence is
+/// in it.
+pub(super) fn sentence_ends(line: &str) -> Vec<usize> {
+    let mut ends = Vec::new();
+    let mut start = 0;
+    let mut chars = line.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        let end = at + c.len_utf8();
+        let ended = match c {
+            '.' | '!' | '?' => {
+                chars.peek().is_some_and(|(_, next)| next.is_whitespace())
+                    && begins_sentence(&line[end..])
+                    && !is_abbreviation(&line[start..at])
+            }
+            '。' | '！' | '？' => true,
+            _ => false,
+        };
+        if ended {
+            let space = line[end..].len() - line[end..].trim_start().len();
+            ends.push(end + space);
+            start = end + space;
+        }
+    }
+    if ends.last() != Some(&line.len()) && !line.is_empty() {
+        ends.push(line.len());
+    }
+    ends
 }
 
 fn push_trimmed<'a>(found: &mut Vec<&'a str>, text: &'a str) {
@@ -106,69 +113,6 @@ fn is_abbreviation(before: &str) -> bool {
     let word = before.rsplit(char::is_whitespace).next().unwrap_or_default();
     let single = word.chars().count() == 1;
     single || matches!(word, "e.g" | "i.e" | "Mr" | "Mrs" | "Ms" | "Dr" | "No" | "vs" | "approx")
-}
-
-/// Cuts a long text into parts of whole sentences, each about [`PART_TOKENS`] large; a sentence
-/// that is much longer is cut where it pauses. A short text is one part. Parts are pieces of the text as
-/// it is; only space between them is lost.
-#[must_use]
-pub fn parts(text: &str) -> Vec<&str> {
-    let trimmed = text.trim();
-    if trimmed.is_empty() {
-        return Vec::new();
-    }
-    if estimate(trimmed) <= WHOLE_TOKENS {
-        return vec![trimmed];
-    }
-    let mut found: Vec<&str> = Vec::new();
-    let mut open: Option<(usize, usize, u64)> = None;
-    for sentence in sentences(trimmed).into_iter().flat_map(pauses) {
-        let start = offset(trimmed, sentence);
-        let size = estimate(sentence);
-        open = match open {
-            Some((first, _, sum)) if sum + size <= PART_TOKENS => {
-                Some((first, start + sentence.len(), sum + size))
-            }
-            Some((first, end, _)) => {
-                found.push(&trimmed[first..end]);
-                Some((start, start + sentence.len(), size))
-            }
-            None => Some((start, start + sentence.len(), size)),
-        };
-    }
-    if let Some((first, end, _)) = open {
-        found.push(&trimmed[first..end]);
-    }
-    found
-}
-
-/// Where a piece of a text begins in it.
-fn offset(text: &str, piece: &str) -> usize {
-    piece.as_ptr().addr() - text.as_ptr().addr()
-}
-
-/// Cuts a sentence that is too long for a part: after a closing bracket, a comma or a semicolon if
-/// there is one in reach, otherwise at a space, otherwise anywhere.
-fn pauses(sentence: &str) -> Vec<&str> {
-    if estimate_until(sentence, SENTENCE_TOKENS).0 == sentence.len() {
-        return vec![sentence];
-    }
-    let mut found = Vec::new();
-    let mut rest = sentence;
-    loop {
-        let (reach, _) = estimate_until(rest, PART_TOKENS);
-        if reach == rest.len() {
-            break;
-        }
-        let (near, floor) = (&rest[..reach], reach / 3);
-        let after = |marks: &[char]| near.rfind(marks).map(|at| at + 1).filter(|&at| at > floor);
-        let cut = after(&['}', ']', ';']).or_else(|| after(&[','])).or_else(|| after(&[' ']));
-        let (first, second) = rest.split_at(cut.unwrap_or(reach));
-        push_trimmed(&mut found, first);
-        rest = second;
-    }
-    push_trimmed(&mut found, rest);
-    found
 }
 
 /// How dense a text is in things that cannot be guessed or reworded (ids, numbers, dates, paths,
@@ -297,22 +241,6 @@ mod tests {
             sentences(text),
             ["Use v1.2 of it, e.g. Mr. Li's.", "Do not stop!", "Next line?", "日本。", "東京。"]
         );
-    }
-
-    #[test]
-    fn parts_hold_the_whole_text_and_stay_small() {
-        let json = r#"{"flight": "HAT136", "date": "2024-05-20", "price": 1859}, "#.repeat(20);
-        let prose =
-            "The agent must ask first. It may then book the flight for the user. ".repeat(30);
-        for text in [json, prose, "x".repeat(5000), "漢".repeat(3000)] {
-            let parts = parts(&text);
-            assert!(parts.len() > 3);
-            assert!(parts.iter().all(|part| estimate(part) <= SENTENCE_TOKENS));
-            let squeeze = |text: &str| text.split_whitespace().collect::<String>();
-            assert_eq!(squeeze(&parts.join(" ")), squeeze(&text));
-        }
-        assert_eq!(parts(" a short one. Two. "), ["a short one. Two."]);
-        assert!(parts(" \n ").is_empty());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::event::{Actor, Claimed, DeadReason, Event};
 use crate::handoff::{self, Handoff, State};
 use crate::ids::{AgentId, Capability, ClaimId, HandoffId, RequestId, Timestamp};
 use crate::refusal::Refusal;
-use crate::registry::{Purpose, Standing, Token};
+use crate::registry::{Pause, Purpose, Standing, Token};
 use crate::terms::{LEASE_MS_MAX, LEASE_MS_MIN};
 
 /// Who looks for work, and what it can do.
@@ -71,7 +71,10 @@ impl Stated for Claim {
             return Ok(repeat);
         }
         // Who failed too often gets nothing for a while, and then one.
-        let may = breaker_of(&self.seeker.agent, case).claims_max();
+        let may = match paused(&Target::Agent(self.seeker.agent.clone()), case) {
+            Some(_) => 0,
+            None => breaker_of(&self.seeker.agent, case).claims_max(),
+        };
         let mut waiting = if may == 0 { Vec::new() } else { claimable(self, case) };
         waiting.truncate(may);
         let welcome = welcome(&self.seeker.agent, case);
@@ -122,6 +125,12 @@ impl Stated for ClaimOne {
             }
         }
         may_take(handoff, &wish.seeker, case.now)?;
+        // An answer keeps, too, while somebody has to decide on what is above.
+        if handoff.on_hold.is_some() {
+            let task = case.task(handoff.task_id)?;
+            let letter = task.tree.on_hold.unwrap_or(id);
+            return Err(Refusal::OnHold { task: task.id, letter });
+        }
         if !welcome(&wish.seeker.agent, case) {
             return Err(Refusal::HandoffNotFound(id));
         }
@@ -131,6 +140,14 @@ impl Stated for ClaimOne {
         }
         if let Some(first) = case.view.ahead_of(handoff) {
             return Err(Refusal::OutOfTurn { handoff: id, first });
+        }
+        let own = Target::Agent(wish.seeker.agent.clone());
+        let pause = paused(&own, case).or_else(|| paused(&handoff.to, case));
+        if let Some(pause) = pause {
+            return Err(Refusal::TargetPaused {
+                target: pause.target.name().to_owned(),
+                left_ms: pause.until.map(|until| until.ms_after(case.now)),
+            });
         }
         let breaker = breaker_of(&wish.seeker.agent, case);
         if breaker.claims_max() == 0 {
@@ -211,15 +228,23 @@ impl Stated for Decline {
 /// What a seeker may take now: answers that are kept for it, and then what waits.
 fn claimable(wish: &Claim, case: &Case<'_>) -> Vec<HandoffId> {
     let max = wish.claim_ids.len();
-    let given_out = |id: &HandoffId| match case.view.handoff(*id).map(|handoff| &handoff.state) {
-        Some(State::Answered(kept)) => !kept.by_id,
-        _ => false,
+    let given_out = |id: &HandoffId| {
+        let handoff = case.view.handoff(*id).filter(|handoff| handoff.on_hold.is_none());
+        matches!(handoff.map(|it| &it.state), Some(State::Answered(kept)) if !kept.by_id)
     };
     let mut found = case.view.kept(&wish.seeker.agent);
     found.retain(given_out);
     found.truncate(max);
-    found.extend(case.view.waiting(&wish.seeker, max - found.len()));
+    let open = |it: &&Capability| paused(&Target::Capability((*it).clone()), case).is_none();
+    let capabilities = wish.seeker.capabilities.iter().filter(open).cloned().collect();
+    let seeker = Seeker { agent: wish.seeker.agent.clone(), capabilities };
+    found.extend(case.view.waiting(&seeker, max - found.len()));
     found
+}
+
+/// Why nothing is claimed of a target, if somebody paused it.
+fn paused<'v>(target: &Target, case: &Case<'v>) -> Option<&'v Pause> {
+    case.view.registry().pause_of(target, case.now)
 }
 
 /// The same agent asks again with the same request id: it lost our reply, not the claim.

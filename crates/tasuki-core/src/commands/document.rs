@@ -6,6 +6,7 @@ use super::{Case, Footprint, Stated};
 use crate::canonical::Body;
 use crate::decide::{Decision, NewEvent, Outcome, View};
 use crate::document::{Document, Kind, Priority, Scope, Settled, Written};
+use crate::envelope::project::meant;
 use crate::event::Event;
 use crate::ids::{AgentId, DecisionKey, DocumentId};
 use crate::quota;
@@ -199,6 +200,13 @@ fn check_scope(scope: &Scope, by: &AgentId) -> Result<(), Refusal> {
 /// A question that is settled stays so until somebody says that it is asked anew.
 fn settle_in(known: Option<&Document>, settle: Settle) -> Result<Settled, Refusal> {
     let Settle { key, supersedes } = settle;
+    // Who writes a key with other capitals or dashes means the same question.
+    let same = |other: &&DecisionKey| meant(other.as_str()) == meant(key.as_str());
+    let known_key = known.and_then(|known| {
+        let exact = known.settled.get_key_value(&key).map(|(key, _)| key);
+        exact.or_else(|| known.settled.keys().find(same))
+    });
+    let key = known_key.cloned().unwrap_or(key);
     let holds = known.and_then(|known| known.settled.get(&key).copied());
     match (holds, supersedes) {
         (Some(decision), named) if named != Some(decision) => {

@@ -27,7 +27,8 @@ pub(super) fn give_up(handoff: &Handoff, reason: DeadReason, case: &Case<'_>) ->
         | DeadReason::Rejected
         | DeadReason::HopLimit
         | DeadReason::Cycle
-        | DeadReason::BudgetExhausted => (false, false),
+        | DeadReason::BudgetExhausted
+        | DeadReason::Deadlock => (false, false),
     };
     let last = handoff.attempts.last().filter(|_| counts);
     let against = last.map(|attempt| Target::Agent(attempt.agent.clone()));
@@ -79,6 +80,7 @@ fn next(
         *other != to
             && !tried.contains(other)
             && !out
+            && view.registry().pause_of(other, now).is_none()
             && breaker(view, other, now) == BreakerState::Closed
     };
     routing.fallbacks.iter().find(fits).cloned()

@@ -288,6 +288,10 @@ fn act_as_holder(
             decision
         }
         Act::Progress { percent, note } => {
+            // Without a note progress is as light as a heartbeat, and always taken.
+            if let Some(note) = note {
+                quota::check(case.view, claim.agent.tenant(), 0, note.text().len())?;
+            }
             let note_hash = note.as_ref().map(|body| body.hash);
             let event = Event::Progressed { percent: *percent, note: note_hash };
             Decision::of(vec![NewEvent::on(handoff, actor(), event).with(note.clone())], done)

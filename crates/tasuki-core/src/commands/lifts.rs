@@ -5,9 +5,9 @@
 use super::{Case, Footprint, Offer, Stated};
 use crate::canonical::Body;
 use crate::decide::{Decision, NewEvent, Outcome, View};
-use crate::event::Event;
+use crate::event::{Actor, Event};
 use crate::handoff::{self, FETCHED_MAX};
-use crate::ids::{DocumentId, HandoffId, Hash};
+use crate::ids::{DocumentId, Fence, HandoffId, Hash};
 use crate::refusal::Refusal;
 
 /// Ends a constraint of a task, from the envelope after this handoff's on.
@@ -23,6 +23,14 @@ pub struct Lift {
 pub struct NoteFetch {
     pub handoff: HandoffId,
     pub memory: DocumentId,
+}
+
+/// Records what a claim was told beside the envelope, the first time that somebody reads it.
+#[derive(Debug, Clone)]
+pub struct NoteTold {
+    pub handoff: HandoffId,
+    pub fence: Fence,
+    pub told: Body,
 }
 
 impl Stated for Lift {
@@ -70,6 +78,27 @@ impl Stated for NoteFetch {
         }
         let event = NewEvent::on(handoff, case.actor(), Event::TrimFetched { agent, memory });
         Ok(Decision::of(vec![event], Outcome::of(id)))
+    }
+}
+
+impl Stated for NoteTold {
+    fn footprint(&self) -> Footprint<'_> {
+        Footprint::of_handoff(&self.handoff)
+    }
+
+    /// The first words stand: what comes later is told in other ways, and reading again changes
+    /// nothing. What a claim that is over would have been told, nobody needs any more.
+    fn decide(&self, case: &Case<'_>) -> Result<Decision, Refusal> {
+        let found = case.view.handoff(self.handoff);
+        let handoff = found.ok_or(Refusal::HandoffNotFound(self.handoff))?;
+        let held = handoff.state.claim().is_some_and(|claim| claim.fence == self.fence);
+        let told = handoff.attempts.last().is_some_and(|attempt| attempt.told.is_some());
+        if !held || told {
+            return Ok(Decision::unchanged(Outcome::repeated(self.handoff)));
+        }
+        let event = Event::ClaimTold { fence: self.fence, told: self.told.hash };
+        let event = NewEvent::on(handoff, Actor::Broker, event).with(Some(self.told.clone()));
+        Ok(Decision::of(vec![event], Outcome::of(self.handoff)))
     }
 }
 

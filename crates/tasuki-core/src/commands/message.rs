@@ -7,6 +7,7 @@ use crate::decide::{Decision, NewEvent, Outcome};
 use crate::event::Event;
 use crate::handoff::talk::{MESSAGES_MAX, Message};
 use crate::ids::HandoffId;
+use crate::quota;
 use crate::refusal::Refusal;
 
 /// Sends a message to whoever holds a handoff, or will.
@@ -40,6 +41,7 @@ impl Stated for SendMessage {
         if handoff.talk.unacknowledged().count() >= MESSAGES_MAX {
             return Err(Refusal::TooManyMessages { handoff: id, max: MESSAGES_MAX });
         }
+        quota::check(case.view, by.tenant(), 0, self.message.text().len())?;
         let number = handoff.talk.said().map_or(0, |said| said.sent) + 1;
         let event = Event::MessageSent { number, message: self.message.hash };
         let event = NewEvent::on(handoff, case.actor(), event).with(Some(self.message.clone()));

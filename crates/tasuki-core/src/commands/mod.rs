@@ -4,6 +4,7 @@
 //! asked of it through one trait, so that a wish that lacks one of them does not compile.
 //! Everything that a decision must not make up by itself (ids, entropy) comes with the wish.
 
+mod circle;
 mod claim;
 mod complete_task;
 mod counter;
@@ -24,6 +25,7 @@ mod taint;
 mod talk;
 mod tree;
 
+pub use circle::{CIRCLE_MAX, EndCircle};
 pub use claim::{Claim, ClaimOne, Decline, Peek, Seeker};
 pub use complete_task::{CompleteTask, EndPublication};
 pub use counter::{Counter, SettleCounter};
@@ -32,16 +34,17 @@ pub use erase::{ERASED_MAX, Erasable, Erase};
 pub use footprint::{Changes, Footprint, Held as HeldBy, Returns, Seeks, targets};
 pub use held::{Act, FOLLOW_UPS_MAX, Held, Holder, Proof, UsedBy};
 pub use join::Join;
-pub use lifts::{Lift, NoteFetch};
+pub use lifts::{Lift, NoteFetch, NoteTold};
 pub use message::SendMessage;
 pub use offer::{Offer, OfferTask, OpenTask, Publish};
 pub use question::{Answer, Ask};
 pub use registry::{ChangeRegistry, RegistryWish};
 pub use review::{
     Abort, Amend, Approve, Cancel, CancelTask, Discard, Redrive, Reject, TakeReview, again_ms,
+    waits_anew,
 };
 pub use sweep::{RaiseEpoch, RenewAll, Sweep};
-pub use taint::{ClearTaint, Retract, Taint};
+pub use taint::{ClearTaint, Retract, SPREAD_MAX, SpreadTaint};
 pub use talk::Attach;
 pub use tree::SettleBelow;
 
@@ -274,6 +277,9 @@ impl OfBroker for RenewAll {}
 impl OfBroker for Join {}
 impl OfBroker for EndPublication {}
 impl OfBroker for SettleBelow {}
+impl OfBroker for SpreadTaint {}
+impl OfBroker for EndCircle {}
+impl OfBroker for NoteTold {}
 impl OfBroker for ChangeRegistry {}
 
 /// The one list of all wishes.
@@ -332,12 +338,14 @@ wishes! {
     TakeReview(TakeReview) = "take_review",
     Discard(Discard) = "discard",
     Retract(Retract) = "retract",
-    Taint(Taint) = "taint",
+    EndCircle(EndCircle) = "end_circle",
+    SpreadTaint(SpreadTaint) = "spread_taint",
     ClearTaint(ClearTaint) = "clear_taint",
     Join(Join) = "join",
     SettleBelow(SettleBelow) = "settle_below",
     Lift(Lift) = "lift",
     NoteFetch(NoteFetch) = "note_fetch",
+    NoteTold(NoteTold) = "note_told",
     Sweep(Sweep) = "sweep",
     RenewAll(RenewAll) = "renew_all",
     RaiseEpoch(RaiseEpoch) = "raise_epoch",

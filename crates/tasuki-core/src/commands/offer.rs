@@ -60,6 +60,9 @@ pub struct Offer {
     pub above: Vec<TaskId>,
     /// Why it cannot go on from here, if it cannot: it is kept as a dead letter.
     pub dead_end: Option<DeadReason>,
+    /// Of a call: whether its receiver works on one thing at a time, so that it cannot answer while it
+    /// waits for an answer itself.
+    pub one_at_a_time: bool,
 }
 
 /// Which task an offer moves.
@@ -219,7 +222,7 @@ impl Stated for Offer {
                     return Err(Refusal::HandoffOpen { task: *id, handoff });
                 }
                 follows(self, task)?;
-                may_spend(self, task, case)?;
+                may_spend(&self.above, Some(task), case)?;
                 setting.blocked = task.is_blocked();
                 setting.limit = task.tree.deadline;
                 closed = review::closed(self.after, task, Closed::TaskOfferedAnew, case);
@@ -228,7 +231,8 @@ impl Stated for Offer {
                 let parent = case.task(*parent)?;
                 owned(parent, &self.from)?;
                 follows(self, parent)?;
-                may_spend(self, parent, case)?;
+                may_spend(&self.above, Some(parent), case)?;
+                no_circle(self, parent, case)?;
                 let hangs = Hangs::below(parent, under_way(parent, case), *on_parent_end)?;
                 setting.blocked = parent.is_blocked();
                 setting.limit = hangs.deadline;
@@ -265,12 +269,44 @@ pub(super) fn under_way<'v>(task: &Task, case: &Case<'v>) -> Option<&'v Handoff>
 }
 
 /// Refuses another hop where a task, or one above it, has nothing left to spend.
-fn may_spend(offer: &Offer, task: &Task, case: &Case<'_>) -> Result<(), Refusal> {
-    let above = offer.above.iter().filter_map(|id| case.view.task(*id));
-    for task in std::iter::once(task).chain(above) {
+pub(super) fn may_spend(
+    above: &[TaskId],
+    task: Option<&Task>,
+    case: &Case<'_>,
+) -> Result<(), Refusal> {
+    let above = above.iter().filter_map(|id| case.view.task(*id));
+    for task in task.into_iter().chain(above) {
         if let Some(left) = task.tree.left().filter(|left| left.is_exhausted()) {
             return Err(Refusal::BudgetExhausted { task: task.id, left });
         }
+    }
+    Ok(())
+}
+
+/// Refuses a call to an agent that waits, over calls above this one, for the caller's own answer.
+pub(super) fn no_circle(offer: &Offer, parent: &Task, case: &Case<'_>) -> Result<(), Refusal> {
+    let Target::Agent(to) = &offer.to else { return Ok(()) };
+    // Who asks itself knows whether it takes its own work while it waits.
+    if !offer.one_at_a_time || *to == offer.from {
+        return Ok(());
+    }
+    let above = offer.above.iter().filter_map(|id| case.view.task(*id));
+    // Each owner from the top down waits for the one after it.
+    let mut path = vec![to.clone(), offer.from.clone()];
+    let mut below = parent;
+    for task in above {
+        let waits = below.on_parent_end() == OnParentEnd::Cancel
+            && task.channel.is_none()
+            && !task.state.is_terminal();
+        if !waits {
+            return Ok(());
+        }
+        path.push(task.owner.clone());
+        if task.owner == *to {
+            path.reverse();
+            return Err(Refusal::Deadlock { path, task: task.id });
+        }
+        below = task;
     }
     Ok(())
 }
@@ -351,6 +387,7 @@ pub(super) fn offer_event(
         }
         None => offer.to.clone(),
     };
+    let must = offer.needs_approval || !offer.contract.approvers.is_empty();
     let facts = Box::new(Offered {
         opens,
         from: offer.from.clone(),
@@ -363,7 +400,8 @@ pub(super) fn offer_event(
         lifted: offer.lifted.clone(),
         expires_at: ends_at(offer, limit),
         not_before: admitted.not_before,
-        needs_approval: offer.needs_approval || blocked || !offer.contract.approvers.is_empty(),
+        needs_approval: must || blocked,
+        blocked: blocked && !must,
         ordering_key: offer.ordering_key.clone(),
         key: key.cloned(),
         probe: admitted.probe,
@@ -435,11 +473,13 @@ fn check_approvers(offer: &Offer) -> Result<(), Refusal> {
     if named.iter().any(|agent| agent.tenant() != offer.from.tenant()) {
         return Err(Refusal::OtherTenant);
     }
+    let receivers = || std::iter::once(&offer.to).chain(&offer.contract.routing.fallbacks);
     let part = named.iter().find(|agent| {
-        **agent == offer.from || matches!(&offer.to, Target::Agent(to) if to == *agent)
+        let is_them = |target: &Target| matches!(target, Target::Agent(to) if to == *agent);
+        **agent == offer.from || receivers().any(is_them)
     });
     if let Some(agent) = part {
-        let text = format!("approvers names {agent}, who sends or receives this work");
+        let text = format!("approvers names {agent}, who sends or may receive this work");
         return Err(Refusal::InvalidTerms(text));
     }
     Ok(())

@@ -56,6 +56,8 @@ pub struct Redrive {
     pub to: Option<Target>,
     /// How long it may take this time.
     pub expires_in_ms: Option<u64>,
+    /// The tasks above its own.
+    pub above: Vec<TaskId>,
 }
 
 /// Sends a dead letter on its way again with an envelope that says more, or other things, than the
@@ -125,7 +127,9 @@ fn awaiting<'v>(
         return Err(Refusal::WrongState { handoff: id, state: handoff.state.name(), wanted });
     }
     let by = case.agent();
-    let receives = matches!(&handoff.to, Target::Agent(to) if to == by);
+    // It may still come to those who are asked next.
+    let is_them = |target: &Target| matches!(target, Target::Agent(to) if to == by);
+    let receives = is_them(&handoff.to) || handoff.contract.routing.fallbacks.iter().any(is_them);
     let named = &handoff.contract.approvers;
     if handoff.from == *by || receives || !(named.is_empty() || named.contains(by)) {
         let agent = by.clone();
@@ -230,6 +234,7 @@ impl Stated for CancelTask {
 impl Stated for Redrive {
     fn footprint(&self) -> Footprint<'_> {
         Footprint {
+            others: self.above.clone(),
             returns: Returns::Anew { handoff: self.new, to: self.to.as_ref() },
             brings_work: true,
             ..Footprint::of_handoff(&self.handoff)
@@ -250,6 +255,7 @@ impl Stated for Redrive {
         if self.to.as_ref().is_some_and(|to| to.tenant() != handoff.from.tenant()) {
             return Err(Refusal::OtherTenant);
         }
+        offer::may_spend(&self.above, Some(task), case)?;
         let span_ms = span(handoff, self.expires_in_ms, case)?;
         let anew = case.now.plus_ms(span_ms);
         let expires_at = in_time(task, case.now).map_or(anew, |limit| limit.min(anew));
@@ -264,8 +270,9 @@ impl Stated for Redrive {
             contract: Contract::clone(&handoff.contract),
             lifted: Vec::new(),
             expires_at,
-            not_before: None,
-            needs_approval: handoff.needs_approval,
+            not_before: waits_anew(handoff, case.now).filter(|start| *start < expires_at),
+            needs_approval: handoff.needs_approval || task.is_blocked(),
+            blocked: task.is_blocked() && (handoff.blocked || !handoff.needs_approval),
             ordering_key: handoff.ordering_key.clone(),
             key: None,
             probe: false,
@@ -297,6 +304,18 @@ pub(super) fn span(
         return Err(Refusal::InvalidTerms("expires_in_ms is 0, expected at least 1".into()));
     }
     Ok(asked_ms.unwrap_or_else(|| again_ms(letter, case.house.expires_in_ms)))
+}
+
+/// Until when a dead letter that is sent again waits for other tasks. What went on already goes on at
+/// once, with what they have come to by now.
+#[must_use]
+pub fn waits_anew(letter: &Handoff, now: Timestamp) -> Option<Timestamp> {
+    letter.contract.after.as_ref()?;
+    if letter.waits_for_tasks().is_none() {
+        return Some(now);
+    }
+    let waited = letter.not_before.filter(|start| *start < letter.expires_at)?;
+    Some(now.plus_ms(waited.ms_after(letter.offered_at)))
 }
 
 /// The span by default.
@@ -388,7 +407,11 @@ fn free_to(handoff: &Handoff, case: &Case<'_>) -> Result<(), Refusal> {
 impl Stated for Amend {
     fn footprint(&self) -> Footprint<'_> {
         Footprint {
-            others: offer::awaited(std::slice::from_ref(&self.offer)),
+            others: {
+                let mut others = offer::awaited(std::slice::from_ref(&self.offer));
+                others.extend(&self.offer.above);
+                others
+            },
             offers: std::slice::from_ref(&self.offer),
             breakers: Changes::OfAny,
             brings_work: true,
@@ -407,13 +430,16 @@ impl Stated for Amend {
         offer::check_terms(offer, limit, case.now)?;
         offer::waits_for_known(offer, &[], case)?;
         offer::follows(offer, task)?;
+        // Whoever gives it a budget anew decides so for its own task, and not for those above.
+        let own = Some(task).filter(|_| offer.contract.budget.is_none());
+        offer::may_spend(&offer.above, own, case)?;
         if offer.from != handoff.from || offer.task.id() != handoff.task_id {
             return Err(Refusal::TaskMoved(handoff.task_id));
         }
         let admitted = escalate::admit(offer, false, case)?;
         let to = offer.handoff;
         let redriven = NewEvent::on(handoff, case.actor(), Event::Redriven { to, changed });
-        let setting = offer::Setting { limit, ..offer::Setting::default() };
+        let setting = offer::Setting { blocked: task.is_blocked(), limit, hangs: None };
         let mut offered = offer::offer_event(offer, admitted, setting, None, Some(self.handoff));
         offered.actor = case.actor();
         Ok(Decision::of(vec![redriven, offered], Outcome::of(to)))

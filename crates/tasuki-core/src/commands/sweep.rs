@@ -111,7 +111,10 @@ fn due_events(handoff: &Handoff, case: &Case<'_>) -> Vec<NewEvent> {
         State::Pending { ack_by: Some(by), .. } if now >= *by => {
             vec![escalate::give_up(handoff, DeadReason::Unacknowledged, case)]
         }
-        State::Scheduled { due } if now >= *due => vec![Event::Readied],
+        State::Scheduled { due } if now >= *due => match handoff.waits_for_tasks() {
+            Some(_) => vec![Event::WaitOver],
+            None => vec![Event::Readied],
+        },
         State::Claimed(claim) | State::InProgress(claim) if now >= claim.ends_at() => {
             lose(handoff, claim, case, expired)
         }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Taking a result back, and what that does to work which was built on it: until somebody has looked
-//! at it, everybody who gets it is told, or nobody gets it.
+//! at it, everybody who gets it is told, or nobody gets it. It reaches what is built on that in turn, one
+//! step at a time, by what each task says of itself; so it may be repeated, and goes on after a crash.
 
-use super::{Case, Footprint, Stated};
+use super::{Case, Footprint, Returns, Stated};
 use crate::canonical::Body;
 use crate::decide::{Decision, NewEvent, Outcome};
 use crate::event::{Actor, Event, TaintPolicy};
 use crate::handoff::State;
 use crate::ids::{HandoffId, TaskId};
 use crate::refusal::Refusal;
-use crate::task::Task;
+use crate::task::{Task, TaskState};
 
 /// Takes back what a completed handoff produced.
 #[derive(Debug, Clone)]
@@ -21,20 +22,24 @@ pub struct Retract {
     pub above: Option<TaskId>,
 }
 
-/// Says that a task is built on something that no longer holds: a part of it was taken back, or
-/// failed.
+/// Lets what taints a task taint those that are built on what it came to.
 #[derive(Debug, Clone)]
-pub struct Taint {
-    pub task: TaskId,
-    pub source: HandoffId,
-    pub policy: TaintPolicy,
+pub struct SpreadTaint {
+    pub from: TaskId,
+    /// The task above it, and those that waited for it: as many as are told in one step.
+    pub to: Vec<TaskId>,
 }
+
+/// How many tasks are told in one step that what they are built on no longer holds.
+pub const SPREAD_MAX: usize = 100;
 
 #[derive(Debug, Clone)]
 pub struct ClearTaint {
     pub task: TaskId,
     pub source: HandoffId,
     pub reason: Body,
+    /// Whether the one who clears it may decide about work of the task's owner, whoever it is.
+    pub by_right: bool,
 }
 
 impl Stated for Retract {
@@ -72,22 +77,34 @@ impl Stated for Retract {
     }
 }
 
-impl Stated for Taint {
+impl Stated for SpreadTaint {
     fn footprint(&self) -> Footprint<'_> {
-        Footprint::of_task(&self.task)
+        Footprint {
+            tasks: std::slice::from_ref(&self.from),
+            others: self.to.clone(),
+            ..Footprint::default()
+        }
     }
 
     fn decide(&self, case: &Case<'_>) -> Result<Decision, Refusal> {
-        let task = case.task(self.task)?;
-        let event = tainted(task, case.actor(), self.source, self.policy);
-        Ok(Decision::of(event.into_iter().collect(), Outcome::of_task(self.task)))
+        let from = case.task(self.from)?;
+        let to = self.to.iter().filter_map(|id| case.view.task(*id));
+        let to = to.filter(|to| from.is_part_of(to));
+        let each = |to: &Task| {
+            let by = from.taints.iter().copied();
+            let event = |(source, policy)| tainted(to, Actor::Broker, source, policy);
+            to.not_tainted_by(by).into_iter().filter_map(event).collect::<Vec<_>>()
+        };
+        let events = to.flat_map(each).collect();
+        Ok(Decision::of(events, Outcome::of_task(self.from)))
     }
 }
 
-/// Nothing where nothing more is built, or where it is known.
+/// Nothing where it is known, or where nothing comes of the task. What a completed task came to may be
+/// what others are built on.
 fn tainted(task: &Task, actor: Actor, source: HandoffId, policy: TaintPolicy) -> Option<NewEvent> {
-    let known = task.taints.iter().any(|(it, _)| *it == source);
-    if known || task.state.is_terminal() {
+    let nothing_comes = matches!(task.state, TaskState::Failed | TaskState::Cancelled);
+    if nothing_comes || task.not_tainted_by([(source, policy)]).is_empty() {
         return None;
     }
     let event = NewEvent::on_task(task.id, actor, Event::Tainted { source, policy });
@@ -96,20 +113,25 @@ fn tainted(task: &Task, actor: Actor, source: HandoffId, policy: TaintPolicy) ->
 
 impl Stated for ClearTaint {
     fn footprint(&self) -> Footprint<'_> {
-        Footprint::of_task(&self.task)
+        Footprint { returns: Returns::Again, ..Footprint::of_task(&self.task) }
     }
 
     fn decide(&self, case: &Case<'_>) -> Result<Decision, Refusal> {
         let (id, source) = (self.task, self.source);
         let task = case.task(id)?;
-        if case.agent() != task.decider() {
+        if case.agent() != task.decider() && !self.by_right {
             return Err(Refusal::NotPermittedTask { task: id, agent: case.agent().clone() });
         }
         if !task.taints.iter().any(|(it, _)| *it == source) {
             return Err(Refusal::NotTainted { task: id, source_handoff: source });
         }
-        let event = Event::TaintCleared { source, reason: self.reason.hash };
+        let mut others = task.taints.iter().filter(|(it, _)| *it != source);
+        let still = others.any(|(_, policy)| *policy == TaintPolicy::Block);
+        let live = task.live.and_then(|live| case.view.handoff(live));
+        let releases = !still && live.is_some_and(|live| live.blocked);
+        let event = Event::TaintCleared { source, reason: self.reason.hash, releases };
         let event = NewEvent::on_task(id, case.actor(), event).with(Some(self.reason.clone()));
+        let event = NewEvent { handoff: task.live, ..event };
         Ok(Decision::of(vec![event], Outcome::of_task(id)))
     }
 }

@@ -107,6 +107,9 @@ pub struct Document {
     pub content_pos: Position,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pinned: bool,
+    /// Who pinned it, while it is; unknown of what was pinned before that was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned_by: Option<Actor>,
     #[serde(default)]
     pub priority: Priority,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -215,11 +218,9 @@ impl StoredBody {
     /// What came with an event, with so many bytes left of it.
     #[must_use]
     pub fn of(sealed: &Sealed, bytes: Option<u64>) -> Option<Self> {
-        let hash = sealed.record.event.body()?;
-        let revision = match &sealed.record.event {
-            Event::DocumentWritten(written) => Some((written.id.clone(), written.revision)),
-            _ => None,
-        };
+        let facts = sealed.record.event.facts();
+        let hash = facts.body?;
+        let revision = facts.written.map(|written| (written.id.clone(), written.revision));
         let tenant = sealed.record.actor.tenant().parse().unwrap_or_default();
         Some(Self {
             hash,
@@ -242,7 +243,7 @@ pub fn apply(sealed: &Sealed, document: &mut Option<Document>) {
     let Some(document) = document else { return };
     match &record.event {
         Event::DocumentMarked { pinned, priority, .. } => {
-            document.pinned = *pinned;
+            document.pin(*pinned, sealed);
             document.priority = *priority;
             document.changed(sealed);
         }
@@ -273,6 +274,7 @@ impl Document {
             content: written.content,
             content_pos: sealed.position,
             pinned: false,
+            pinned_by: None,
             priority: Priority::Normal,
             superseded_by: None,
             deleted: None,
@@ -292,7 +294,7 @@ impl Document {
         self.revision = written.revision;
         self.content = written.content;
         self.content_pos = sealed.position;
-        self.pinned = written.pinned;
+        self.pin(written.pinned, sealed);
         self.priority = written.priority;
         self.erased = false;
         if let Some(settled) = &written.settles {
@@ -300,6 +302,14 @@ impl Document {
             self.settled.insert(settled.key.clone(), settled.decision);
         }
         self.changed(sealed);
+    }
+
+    /// An edit by somebody else leaves it pinned by whoever pinned it.
+    fn pin(&mut self, pinned: bool, sealed: &Sealed) {
+        if pinned != self.pinned {
+            self.pinned_by = pinned.then(|| sealed.record.actor.clone());
+        }
+        self.pinned = pinned;
     }
 
     fn changed(&mut self, sealed: &Sealed) {

@@ -18,7 +18,11 @@ pub fn brief(intent: &str, parts: &Parts) -> Brief {
         constraints: parts
             .constraints
             .iter()
-            .map(|one| Rule { kind: one.kind.to_string(), text: one.text.clone() })
+            .map(|one| Rule {
+                kind: one.kind.to_string(),
+                text: one.text.clone(),
+                issuer: Some(one.issuer.name().to_owned()),
+            })
             .collect(),
         ask: parts.ask.clone(),
         open_decisions: parts
@@ -36,11 +40,20 @@ pub fn brief(intent: &str, parts: &Parts) -> Brief {
             .decisions
             .iter()
             .filter(|decision| !superseded(decision.id))
-            .map(|decision| why(&decision.decision, decision.why.as_ref()))
+            .map(|decision| {
+                let decided = why(&decision.decision, decision.why.as_ref());
+                let by = decision.by.name();
+                match decision.key.as_deref() {
+                    Some(key) => format!("{key}: {decided}, by {by}"),
+                    None => format!("{decided}, by {by}"),
+                }
+            })
             .collect(),
         remaining: state.remaining,
         tried: parts.tried.clone(),
         assumptions: parts.assumptions.clone(),
+        alternatives: parts.alternatives.clone(),
+        deferred: parts.deferred.clone(),
         gaps: parts.gaps.iter().map(|gap| why(&gap.reference, gap.reason.as_ref())).collect(),
         history: parts
             .history

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use super::Fault;
 use super::constraint::{self, CONSTRAINTS_MAX, Constraint, Stated};
 use super::parts::{Decision, ENTRIES_MAX, Gap, Lifted, OpenDecision, Parts, Step};
+use super::project::{ProjectRules, is_project, meant};
 use super::said::{NewGap, Question, Said, TextOr};
 use crate::canonical;
 use crate::ids::{AgentId, Hash, Timestamp};
@@ -19,6 +20,8 @@ pub struct Hand<'a> {
     pub coordinator: Option<&'a AgentId>,
     pub hop: u32,
     pub now: Timestamp,
+    /// What the task's project says, if it is in one.
+    pub project: Option<&'a ProjectRules>,
 }
 
 /// What a hop carries, and what its constraints say about its terms.
@@ -80,7 +83,8 @@ pub fn may_lift(
         let problem = "is none of this task's constraints";
         return Err(Box::new(Breach::Malformed(Fault::new("/constraint", problem))));
     };
-    if constraint.issuer == *by || coordinator == by {
+    let is_theirs = constraint.issuer == *by || coordinator == by;
+    if is_theirs && !is_project(&constraint.issuer) {
         return Ok(());
     }
     Err(Box::new(Breach::NotYours(constraint.clone())))
@@ -115,6 +119,8 @@ pub fn inherit(
         state: said.state.clone(),
         tried: said.tried.clone(),
         assumptions: said.assumptions.clone(),
+        alternatives: said.alternatives.clone(),
+        deferred: said.deferred.clone(),
         constraints: ledger.constraints,
         // Nobody makes more room than there was before.
         prompt_tokens: match (before.prompt_tokens, ledger.budget_tokens) {
@@ -129,6 +135,7 @@ pub fn inherit(
         memory_refs: said.memory_refs.clone(),
         context: said.context.clone(),
         context_manifest: said.context_manifest,
+        reading: said.reading.clone(),
         expected_output: said.expected_output.clone(),
     };
     bounded(&parts, &mut faults);
@@ -186,8 +193,24 @@ fn constraints(
         list.extend(read.stated.into_iter().enumerate().map(|(n, s)| (format!("{path}/{n}"), s)));
     }
     let says_all = said.constraints.as_ref().is_some_and(serde_json::Value::is_array);
+    let given_up = |constraint: &Constraint| {
+        hand.project.is_some_and(|project| {
+            let asks = project.constraints.iter().any(|one| one.id == constraint.id);
+            project.known && constraint.issuer == project.issuer && !asks
+        })
+    };
     for constraint in &before.constraints {
         if lifts.contains(&constraint.id) {
+            continue;
+        }
+        if given_up(constraint) {
+            ledger.lifted.push(Lifted {
+                id: constraint.id,
+                text: constraint.text.clone(),
+                by: constraint.issuer.clone(),
+                reason: "the project does not ask for it any more".into(),
+                hop: hand.hop,
+            });
             continue;
         }
         let mut same = restated.iter().filter(|(_, stated)| means(stated, constraint)).peekable();
@@ -207,7 +230,21 @@ fn constraints(
         since.into_iter().any(|lifted| Some(lifted.id) == id)
     };
     restated.retain(|(_, stated)| !just_lifted(stated));
+    restated.retain(|(_, stated)| {
+        !before.constraints.iter().any(|one| given_up(one) && means(stated, one))
+    });
     let mut known: HashSet<Hash> = ledger.constraints.iter().map(|one| one.id).collect();
+    let of_project = hand.project.map_or(&[][..], |project| &project.constraints);
+    for constraint in of_project {
+        if !known.insert(constraint.id) {
+            continue;
+        }
+        for (path, _) in restated.iter().chain(&added).filter(|(_, it)| rewords(it, constraint)) {
+            let (constraint, path) = (constraint.clone(), path.clone());
+            breaches.push(Breach::Altered { constraint, path });
+        }
+        ledger.constraints.push(constraint.clone());
+    }
     for (path, stated) in restated.iter().chain(&added) {
         match (stated.id, stated.adds(hand.from)) {
             (_, Some(new)) if known.contains(&new.id) => {}
@@ -257,7 +294,9 @@ fn lifts(
             faults.push(Fault::new(format!("{path}/id"), "is none of this task's constraints"));
             continue;
         };
-        if constraint.issuer == *hand.from || hand.coordinator == Some(hand.from) {
+        let is_theirs = constraint.issuer == *hand.from || hand.coordinator == Some(hand.from);
+        // What binds all of a project is not for one task to lift.
+        if is_theirs && !is_project(&constraint.issuer) {
             lifts.insert(lift.id);
         } else {
             breaches.push(Breach::NotYours(constraint.clone()));
@@ -292,9 +331,17 @@ fn decide(
     let mut open = before.open_decisions.clone();
     for (number, new) in said.decisions.iter().enumerate() {
         let path = format!("/decisions/{number}");
+        let refuses = hand.project.filter(|project| project.refuses);
+        let against = refuses.zip(new.key.as_deref()).and_then(|(project, key)| {
+            project.against(key, &new.decision).map(|by| project.decided(by))
+        });
+        if let Some(by) = against {
+            breaches.push(Breach::Settled { key: new.key.clone().unwrap_or_default(), by });
+            continue;
+        }
         let superseded = |id: Hash| decisions.iter().any(|known| known.supersedes == Some(id));
-        let settled = new.key.as_ref().and_then(|key| {
-            let same = |known: &&Decision| known.key.as_ref() == Some(key);
+        let settled = new.key.as_deref().map(meant).and_then(|key| {
+            let same = |known: &&Decision| known.key.as_deref().map(meant).as_ref() == Some(&key);
             decisions.iter().filter(same).find(|known| !superseded(known.id))
         });
         match (settled, new.supersedes) {

@@ -15,8 +15,89 @@ fn said(value: serde_json::Value) -> Said {
 
 fn hop(before: Option<&Parts>, from: &str, value: serde_json::Value) -> Result<Parts, Vec<Breach>> {
     let (from, planner) = (agent(from), agent("planner"));
-    let hand = Hand { from: &from, coordinator: Some(&planner), hop: 3, now: Timestamp(5) };
+    hop_in(None, before, &from, &planner, value)
+}
+
+fn hop_in(
+    project: Option<&ProjectRules>,
+    before: Option<&Parts>,
+    from: &AgentId,
+    coordinator: &AgentId,
+    value: serde_json::Value,
+) -> Result<Parts, Vec<Breach>> {
+    let (coordinator, now) = (Some(coordinator), Timestamp(5));
+    let hand = Hand { from, coordinator, hop: 3, now, project };
     inherit(before, &said(value), hand).map(|inherited| inherited.parts)
+}
+
+fn project(constraints: &[&str], refuses: bool) -> ProjectRules {
+    let constraints: Vec<_> =
+        constraints.iter().map(|text| json!({ "kind": "must_not", "text": text })).collect();
+    let decision = json!({
+        "number": 1, "key": "Data base", "decision": "PostgreSQL", "by": "lead",
+        "at": "2027-01-15T08:00:00.000Z",
+    });
+    let context = json!({ "constraints": constraints, "decisions": [decision] });
+    let context = serde_json::from_value(context).unwrap();
+    let (tenant, name) = ("acme".parse().unwrap(), "web".parse().unwrap());
+    ProjectRules::of(&tenant, &name, Some(&context), Timestamp(0), refuses).unwrap()
+}
+
+#[test]
+fn what_a_project_asks_binds_from_the_first_hop_and_nobody_lifts_it() {
+    let planner = agent("planner");
+    let web = project(&["Never log card numbers."], true);
+    let hop = |web: &ProjectRules, before: Option<&Parts>, value| {
+        hop_in(Some(web), before, &planner, &planner, value)
+    };
+    let first = hop(&web, None, json!({ "constraints": ["Use SI units."] })).unwrap();
+    let (rule, own) = (&first.constraints[0], &first.constraints[1]);
+    assert_eq!(
+        (rule.text.as_str(), rule.issuer.as_str()),
+        ("Never log card numbers.", "acme/project:web")
+    );
+    assert_eq!(own.text, "Use SI units.");
+    let lift = json!({ "lift_constraints": [{ "id": rule.id, "reason": "in the way" }] });
+    assert_eq!(hop(&web, Some(&first), lift), Err(vec![Breach::NotYours(rule.clone())]));
+    assert!(may_lift(&first, rule.id, &planner, &planner).is_err());
+    assert!(may_lift(&first, own.id, &planner, &planner).is_ok());
+    // What it asks from now on binds what is under way; what it does not ask any more, does not.
+    let other = project(&["Never mail customers."], true);
+    let restated = json!({ "constraints": ["Use SI units.", "Never log card numbers."] });
+    for said in [json!({}), restated] {
+        let next = hop(&other, Some(&first), said).unwrap();
+        let texts: Vec<_> = next.constraints.iter().map(|one| one.text.as_str()).collect();
+        assert_eq!(texts, ["Use SI units.", "Never mail customers."]);
+        assert_eq!(next.lifted[0].by.as_str(), "acme/project:web");
+    }
+    // What was erased takes nothing back.
+    let erased = ProjectRules { known: false, ..project(&[], true) };
+    assert_eq!(hop(&erased, Some(&first), json!({})).unwrap().constraints, first.constraints);
+    let softer = json!({ "constraints": [{ "text": "Never log card numbers.", "hard": false }] });
+    assert!(matches!(hop(&web, None, softer).unwrap_err()[..], [Breach::Altered { .. }]));
+}
+
+#[test]
+fn a_decision_against_the_projects_log_is_refused_or_left_to_the_sender() {
+    let planner = agent("planner");
+    let decide = |refuses, decision: &str| {
+        let said = json!({ "decisions": [{ "key": "data-BASE", "decision": decision }] });
+        hop_in(Some(&project(&[], refuses)), None, &planner, &planner, said)
+    };
+    let refused = decide(true, "MySQL").unwrap_err();
+    let Breach::Settled { by, .. } = &refused[0] else { panic!("{refused:?}") };
+    assert_eq!((by.decision.as_str(), by.by.as_str()), ("PostgreSQL", "acme/project:web"));
+    assert!(decide(true, "postgresql").is_ok(), "it says the same");
+    assert!(decide(false, "MySQL").is_ok(), "told of, not refused");
+}
+
+#[test]
+fn keys_of_a_task_are_compared_as_people_mean_them() {
+    let decided =
+        |key: &str, text: &str| json!({ "decisions": [{ "key": key, "decision": text }] });
+    let before = hop(None, "planner", decided("Port number", "8080")).unwrap();
+    let other = hop(Some(&before), "coder", decided("port_number", "9090"));
+    assert!(matches!(other.unwrap_err()[..], [Breach::Settled { .. }]));
 }
 
 fn first() -> Parts {

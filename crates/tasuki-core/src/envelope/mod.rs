@@ -10,6 +10,7 @@ mod expected;
 pub mod inherit;
 pub mod parts;
 pub mod path;
+pub mod project;
 pub mod said;
 pub mod version;
 
@@ -21,6 +22,7 @@ use serde_json::{Map, Value};
 
 use crate::budget::Budget;
 use crate::canonical::{self, Body, Object};
+use crate::contract::After;
 use crate::ids::{
     AgentId, Capability, CorrelationId, Hash, IdempotencyKey, Malformed, NAME_BYTES_MAX, TaskId,
     TenantId, Timestamp,
@@ -81,6 +83,9 @@ pub struct Envelope {
     /// What this is built on and no longer holds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taints: Vec<Taint>,
+    /// The tasks whose results come with it: it waits until so many of them have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<After>,
     /// For monitoring only; never shown to the receiving model.
     #[serde(default)]
     pub metadata: Object,

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::constraint::Constraint;
+use crate::assembly::{Excerpt, Reading};
 use crate::ids::{AgentId, Hash, Timestamp};
+use crate::trust::Trust;
 
 /// How many entries any list of an envelope may have.
 pub const ENTRIES_MAX: usize = 1000;
@@ -30,6 +32,12 @@ pub struct Parts {
     pub tried: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assumptions: Vec<String>,
+    /// What was considered and not taken, and why not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<String>,
+    /// Cases that were seen and left for later.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deferred: Vec<String>,
     /// Binds every agent of the chain. Inherited.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub constraints: Vec<Constraint>,
@@ -60,6 +68,9 @@ pub struct Parts {
     /// The address of the list of everything that could have been passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_manifest: Option<Hash>,
+    /// What assembly chose, so that every reader gets the text that the sender saw.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reading: Option<Reading>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_output: Option<ExpectedOutput>,
 }
@@ -176,8 +187,56 @@ pub struct ContextItem {
     pub pinned: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    /// All of it, or its summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    /// What it is: `log`, `code`, `decision`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Who wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// Who stands behind what it says, if not an agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trust: Option<Trust>,
+    /// What it is about, in one line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
+    /// What is said before its parts, such as the names of a table's columns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lead: Option<String>,
+    /// Parts of it, in the order in which they stand in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excerpts: Vec<Excerpt>,
+    /// How many parts it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<u32>,
+    /// How many tokens all of it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+}
+
+impl ContextItem {
+    /// An item of which nothing but its name is passed.
+    #[must_use]
+    pub fn stub(id: String, revision: Option<u32>) -> Self {
+        Self {
+            id,
+            revision,
+            form: Form::Stub,
+            pinned: false,
+            title: None,
+            text: None,
+            kind: None,
+            by: None,
+            trust: None,
+            about: None,
+            lead: None,
+            excerpts: Vec::new(),
+            of: None,
+            tokens: None,
+        }
+    }
 }
 
 /// How much of a memory is in an envelope.

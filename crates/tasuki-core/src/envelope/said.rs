@@ -9,6 +9,7 @@ use super::Fault;
 use super::parts::{
     ContextItem, ENTRIES_MAX, ExpectedOutput, MemoryRef, TEXT_BYTES_MAX, TaskProgress,
 };
+use crate::assembly::Reading;
 use crate::ids::Hash;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -28,6 +29,12 @@ pub struct Said {
     /// What was taken for granted and not checked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assumptions: Vec<String>,
+    /// What was considered and not taken, and why not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<String>,
+    /// Cases that were seen and left for later.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deferred: Vec<String>,
     /// What binds everybody from here on. Without it, what bound before still does. A list says all
     /// of it: one that leaves out or rewords what bound before is refused. A plain map, such as
     /// `{"language": "python", "max_tokens": 4000}`, adds to it.
@@ -63,6 +70,9 @@ pub struct Said {
     /// The address of the list of what was passed, as `/v1/assemble` gives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_manifest: Option<Hash>,
+    /// What was chosen, as `/v1/assemble` gives it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reading: Option<Reading>,
     /// What is wanted back; a result that does not fit is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_output: Option<ExpectedOutput>,
@@ -148,7 +158,12 @@ impl Said {
         for (name, given) in [("summary", &self.summary), ("ask", &self.ask)] {
             given.iter().for_each(|given| text(format!("/{name}"), given));
         }
-        let lists = [("tried", &self.tried), ("assumptions", &self.assumptions)];
+        let lists = [
+            ("tried", &self.tried),
+            ("assumptions", &self.assumptions),
+            ("alternatives", &self.alternatives),
+            ("deferred", &self.deferred),
+        ];
         for (name, list) in lists.into_iter().chain([("resolved_gaps", &self.resolved_gaps)]) {
             for (number, given) in list.iter().enumerate() {
                 text(format!("/{name}/{number}"), given);
@@ -156,10 +171,15 @@ impl Said {
         }
         for (number, item) in self.context.iter().enumerate() {
             item.text.iter().for_each(|given| text(format!("/context/{number}/text"), given));
+            for (at, excerpt) in item.excerpts.iter().enumerate() {
+                text(format!("/context/{number}/excerpts/{at}/text"), &excerpt.text);
+            }
         }
         let counts = [
             ("tried", self.tried.len()),
             ("assumptions", self.assumptions.len()),
+            ("alternatives", self.alternatives.len()),
+            ("deferred", self.deferred.len()),
             ("lift_constraints", self.lift_constraints.len()),
             ("decisions", self.decisions.len()),
             ("open_decisions", self.open_decisions.len()),
@@ -174,6 +194,9 @@ impl Said {
                 let problem = format!("has more than {ENTRIES_MAX} entries");
                 faults.push(Fault::new(format!("/{name}"), problem));
             }
+        }
+        if let Some(fault) = self.reading.as_ref().and_then(Reading::fault) {
+            faults.push(Fault::new("/reading", fault));
         }
         if let Some(expected) = &self.expected_output {
             expected.check(faults);

@@ -22,6 +22,8 @@ pub struct Facts<'e> {
     pub may_end_task: bool,
     /// Whether something may follow from it for the tasks below.
     pub moves_below: bool,
+    /// Whether what taints the task may taint others by it, which are built on what it came to.
+    pub spreads: bool,
     pub enters: Enters<'e>,
     /// The document that it is about.
     pub document: Option<&'e DocumentId>,
@@ -60,6 +62,7 @@ impl<'e> Facts<'e> {
             ends_handoff: false,
             may_end_task: false,
             moves_below: false,
+            spreads: false,
             enters: Enters::Nothing,
             document: None,
             breaker: None,
@@ -91,6 +94,10 @@ impl<'e> Facts<'e> {
 
     fn moves_below(self) -> Self {
         Self { moves_below: true, ..self }
+    }
+
+    fn spreads(self) -> Self {
+        Self { spreads: true, ..self }
     }
 
     fn enters(self, enters: Enters<'e>) -> Self {
@@ -127,7 +134,9 @@ impl Event {
                 of("task_resumed").enters(Enters::OwnIfScheduled).moves_below()
             }
             Self::TaskCompleted { result } => {
-                of("task_completed").perhaps_with(*result).may_end_task(true)
+                // What its letter kept back goes on by itself.
+                let facts = of("task_completed").perhaps_with(*result);
+                facts.may_end_task(true).moves_below().spreads()
             }
             Self::TransferOffered(offered) => Facts::offered("transfer_offered", offered),
             Self::CallOffered(offered) => Facts::offered("call_offered", offered),
@@ -139,6 +148,9 @@ impl Event {
             Self::Approved => of("approved").enters(Enters::Own),
             Self::Delivered { .. } => of("delivered"),
             Self::Readied => of("readied").enters(Enters::Own),
+            Self::WaitOver => of("wait_over"),
+            Self::Joined { .. } => of("joined").enters(Enters::Own),
+            Self::PassedTo { .. } => of("passed_to").spreads(),
             Self::Claimed(claimed) => of("claimed").moves(claimed.probes.as_ref()),
             Self::Started => of("started"),
             Self::Acknowledged(_) => of("acknowledged"),
@@ -158,6 +170,7 @@ impl Event {
                 .ends_attempt(AttemptEnd::Completed)
                 .ends_handoff()
                 .may_end_task(next.is_none())
+                .spreads()
                 .moves(recovers.as_ref()),
             Self::Spent(_) => of("spent"),
             Self::AttemptFailed { class, failure, .. } => {
@@ -189,8 +202,11 @@ impl Event {
                 of("escalated").enters(Enters::Of(to)).moves(against.as_ref())
             }
             Self::Retracted { reason } => of("retracted").with(*reason),
-            Self::Tainted { .. } => of("tainted"),
-            Self::TaintCleared { reason, .. } => of("taint_cleared").with(*reason),
+            Self::Tainted { .. } => of("tainted").spreads(),
+            Self::TaintCleared { reason, releases, .. } => {
+                let cleared = of("taint_cleared").with(*reason);
+                if *releases { cleared.enters(Enters::Own) } else { cleared }
+            }
             Self::Cancelled { reason } => of("cancelled")
                 .perhaps_with(*reason)
                 .ends_attempt(AttemptEnd::Cancelled)
@@ -213,7 +229,7 @@ impl Event {
                 of("discarded").with(*reason).may_end_task(true).moves_below()
             }
             Self::EpochRaised { .. } => of("epoch_raised"),
-            Self::RegistryChanged(change) => of("registry_changed").perhaps_with(manifest(change)),
+            Self::RegistryChanged(change) => of("registry_changed").perhaps_with(said(change)),
             Self::DocumentWritten(written) => {
                 let written_document =
                     of("document_written").with(written.content).about(&written.id);
@@ -228,6 +244,7 @@ impl Event {
             }
             Self::ConstraintLifted { reason, .. } => of("constraint_lifted").with(*reason),
             Self::TrimFetched { .. } => of("trim_fetched"),
+            Self::ClaimTold { told, .. } => of("claim_told").with(*told),
         }
     }
 
@@ -258,9 +275,10 @@ impl Event {
     }
 }
 
-fn manifest(change: &Change) -> Option<Hash> {
+fn said(change: &Change) -> Option<Hash> {
     match change {
         Change::ManifestPublished { manifest, .. } => Some(*manifest),
+        Change::AlertSilenced(silenced) => Some(silenced.reason),
         Change::StandingSet { .. }
         | Change::KeyEnrolled { .. }
         | Change::KeyRotated { .. }
@@ -270,8 +288,14 @@ fn manifest(change: &Change) -> Option<Hash> {
         | Change::TokenRevoked { .. }
         | Change::TenantSet(_)
         | Change::LimitsSet { .. }
+        | Change::TargetPaused { .. }
+        | Change::TargetResumed { .. }
+        | Change::PipelineDeclared { .. }
         | Change::Subscribed { .. }
         | Change::Unsubscribed { .. }
+        | Change::AlertMoved(_)
+        | Change::NoticeTaken(_)
+        | Change::NoticeTold(_)
         | Change::AccessDenied { .. } => None,
     }
 }

@@ -16,6 +16,8 @@ pub struct Attempt {
     pub ended: Option<Ended>,
     /// Whether a report came after the end: refused, but kept in the audit log.
     pub late: bool,
+    /// What its claim was told beside the envelope, and where that is kept, once it was read.
+    pub told: Option<(Position, Hash)>,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -184,6 +184,12 @@ impl SecretKey {
         text
     }
 
+    /// The 32 bytes that it is made from.
+    #[must_use]
+    pub fn seed(&self) -> Zeroizing<[u8; 32]> {
+        Zeroizing::new(self.0.to_bytes())
+    }
+
     #[must_use]
     pub fn public(&self) -> PublicKey {
         PublicKey(self.0.verifying_key())

@@ -5,7 +5,8 @@
 //!
 //! A verified signature says that the key's holder sent this request within the last minute. It
 //! does not say that the request arrived once: the caller has to remember the nonce until
-//! [`Presented::expires`]. Nor does it look at the body: [`super::digest::covering`] does.
+//! [`Presented::expires`]. Nor does it say that it was meant for this broker: the caller compares
+//! [`Presented::audience`]. Nor does it look at the body: [`super::digest::covering`] does.
 
 use std::fmt::Write;
 
@@ -103,19 +104,24 @@ pub fn signature_base(components: &[(&str, &str)], params: &str) -> Result<Strin
 
 /// Signs a request. Returns the values of `Signature-Input` and `Signature`. Refuses what
 /// [`Presented::parse`] or [`Presented::verify`] would refuse; a nonce must never be used twice.
+/// `audience` is the key of the broker that the request is for; what a broker delivers has none.
 pub fn sign(
     request: &Request<'_>,
     secret: &SecretKey,
     created_s: i64,
     expires_s: i64,
     nonce: &str,
+    audience: Option<KeyId>,
 ) -> Result<(String, String), Fault> {
     check_validity(created_s, expires_s)?;
     check_nonce(nonce)?;
     let key = secret.public().id();
-    let params = format!(
+    let mut params = format!(
         r#";created={created_s};expires={expires_s};nonce="{nonce}";keyid="{key}";tag="{TAG}""#
     );
+    if let Some(audience) = audience {
+        params += &format!(r#";audience="{audience}""#);
+    }
     let base = request.base(&params)?;
     let signature = STANDARD.encode(secret.sign(base.as_bytes()).0);
     let names = components(request.content_digest.is_some()).join("\" \"");
@@ -126,6 +132,7 @@ pub fn sign(
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Presented {
     key_id: KeyId,
+    audience: Option<KeyId>,
     nonce: String,
     created_s: i64,
     expires_s: i64,
@@ -162,7 +169,8 @@ impl Presented {
 
     fn from_parts(input: &Member<'_>, signature: Signature) -> Result<Self, Fault> {
         let covers_body = covers_body(input)?;
-        let [mut created_s, mut expires_s, mut nonce, mut key_id] = [const { None }; 4];
+        let [mut created_s, mut expires_s, mut nonce, mut key_id, mut audience] =
+            [const { None }; 5];
         let mut params = String::with_capacity(192);
         for (name, value) in &input.params {
             let seen = match *name {
@@ -170,6 +178,7 @@ impl Presented {
                 "expires" => &mut expires_s,
                 "nonce" => &mut nonce,
                 "keyid" => &mut key_id,
+                "audience" => &mut audience,
                 "alg" if text(value) != Some(ALGORITHM) => return Err(Fault::SignatureAlgorithm),
                 "alg" | "tag" => &mut None,
                 _ => return Err(malformed("it has a parameter that is not known")),
@@ -185,14 +194,27 @@ impl Presented {
         check_nonce(nonce)?;
         let key_id = key_id.and_then(text).and_then(|id| id.parse().ok());
         let key_id = key_id.ok_or_else(|| malformed("keyid is not the id of a key"))?;
+        let audience = audience.map(|named| text(named).and_then(|id| id.parse().ok()));
+        let audience = match audience {
+            Some(None) => return Err(malformed("audience is not the id of a key")),
+            Some(named) => named,
+            None => None,
+        };
         let nonce = nonce.to_owned();
-        Ok(Self { key_id, nonce, created_s, expires_s, covers_body, params, signature })
+        Ok(Self { key_id, audience, nonce, created_s, expires_s, covers_body, params, signature })
     }
 
     /// The key that is said to have signed, for the caller to look up.
     #[must_use]
     pub fn key_id(&self) -> KeyId {
         self.key_id
+    }
+
+    /// The key of the broker that the request is for. That it is named says nothing yet: who reads
+    /// it has to compare.
+    #[must_use]
+    pub fn audience(&self) -> Option<KeyId> {
+        self.audience
     }
 
     /// What the signer promises to use only once.

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::message::{authority, sign, signature_base};
 use super::{Fault, Presented, PublicKey, Request, SecretKey, Signature, statement};
-use crate::ids::{Hash, Timestamp};
+use crate::ids::{Hash, KeyId, Timestamp};
 
 const CREATED: i64 = 1_800_000_000;
 const EXPIRES: i64 = CREATED + 60;
@@ -31,7 +31,7 @@ fn now() -> Timestamp {
 }
 
 fn signed(request: &Request<'_>) -> (String, String) {
-    sign(request, &secret(), CREATED, EXPIRES, NONCE).unwrap()
+    sign(request, &secret(), CREATED, EXPIRES, NONCE, None).unwrap()
 }
 
 /// What becomes of a request that arrives with these headers.
@@ -259,8 +259,26 @@ fn a_value_that_could_end_a_line_is_refused_by_both_sides() {
     let (input, signature) = signed(&BARE);
     for value in ["/a\n\"@query\": ?b", "/a\rb", "/ä", "/a\0"] {
         let forged = Request { path: value, ..BARE };
-        refused(sign(&forged, &secret(), CREATED, EXPIRES, NONCE), "signature_components");
+        refused(sign(&forged, &secret(), CREATED, EXPIRES, NONCE, None), "signature_components");
         refused(received(&forged, &input, &signature), "signature_components");
+    }
+}
+
+#[test]
+fn a_signature_names_the_broker_it_is_for_and_the_name_is_covered() {
+    let (here, there) = (secret().public().id(), KeyId(7));
+    let signed = sign(&BARE, &secret(), CREATED, EXPIRES, NONCE, Some(here));
+    let (input, signature) = signed.unwrap();
+    assert_eq!(received(&BARE, &input, &signature), Ok(()));
+    assert_eq!(Presented::parse(&input, &signature).unwrap().audience(), Some(here));
+    let named = format!(r#";audience="{here}""#);
+    assert!(input.contains(&named), "{input}");
+    for other in [String::new(), format!(r#";audience="{there}""#)] {
+        refused(received(&BARE, &input.replace(&named, &other), &signature), "signature_wrong");
+    }
+    for nobody in [r#""broker""#, "1", r#""""#, "?1"] {
+        let params = format!("{};audience={nobody}", params());
+        refused(received_with(&params), "signature_malformed");
     }
 }
 
@@ -283,14 +301,14 @@ fn a_signature_is_valid_from_created_until_expires() {
 #[test]
 fn a_validity_that_is_too_long_or_not_positive_is_refused_by_both_sides() {
     for expires in [CREATED + 61, CREATED, CREATED - 1, i64::MAX, i64::MIN] {
-        refused(sign(&BARE, &secret(), CREATED, expires, NONCE), "signature_malformed");
+        refused(sign(&BARE, &secret(), CREATED, expires, NONCE, None), "signature_malformed");
     }
     for expires in [CREATED + 61, CREATED, CREATED - 1] {
         let params = params().replace(&EXPIRES.to_string(), &expires.to_string());
         refused(received_with(&params), "signature_malformed");
     }
-    refused(sign(&BARE, &secret(), -1, 59, NONCE), "signature_malformed");
-    refused(sign(&BARE, &secret(), CREATED, EXPIRES, "short"), "signature_malformed");
+    refused(sign(&BARE, &secret(), -1, 59, NONCE, None), "signature_malformed");
+    refused(sign(&BARE, &secret(), CREATED, EXPIRES, "short", None), "signature_malformed");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //!
 //! Reading order: this file, `read` (from strangers), [`schema`], [`fits`] on top of `facts`.
 
+pub mod bounds;
 mod facts;
 pub mod fits;
 mod keywords;

@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 use super::problem::{self, Problem, Problems};
 use super::{
     CAPABILITIES_MAX, CapabilityEntry, DESCRIPTION_BYTES_MAX, Delivery, FALLBACKS_MAX, Limits,
-    MAJORS_MAX, MANIFEST_BYTES_MAX, Manifest, ROLE_BYTES_MAX, Reserves, SCHEMA_BYTES_MAX, Seconds,
-    TAG_BYTES_MAX, TAGS_MAX, WORD_BYTES_MAX, current_major, schema, url,
+    MAJORS_MAX, MANIFEST_BYTES_MAX, Manifest, ROLE_BYTES_MAX, Reserves, Seconds, TAG_BYTES_MAX,
+    TAGS_MAX, WORD_BYTES_MAX, bounds, current_major, schema, url,
 };
 use crate::canonical::{Body, Object};
 use crate::ids::AgentId;
@@ -323,8 +323,8 @@ impl<'a> Members<'a> {
         let value = self.take(name)?;
         match schema::normalise(value) {
             Ok(schema) => {
-                if Body::of(&schema).text().len() > SCHEMA_BYTES_MAX {
-                    self.problems.add(path, format!("larger than {SCHEMA_BYTES_MAX} bytes"));
+                if let Err(passed) = bounds::check(&schema) {
+                    self.problems.add(path, passed.to_string());
                 }
                 Some(schema)
             }

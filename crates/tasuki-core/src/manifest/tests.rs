@@ -240,7 +240,7 @@ fn everything_is_bounded() {
     check(
         "capabilities",
         json!([{"name": "a", "output_schema": large}]),
-        "capabilities[0].output_schema: larger than 65536 bytes",
+        "capabilities[0].output_schema: passes the bound schema_bytes: at most 65536 are allowed",
     );
 }
 

@@ -78,12 +78,79 @@ impl<'r> Granter<'r> {
         granted
     }
 
-    /// Whether it may act as an agent that has these rules: by a new key or a token.
+    /// Whether it may act as an agent that has these rules, by a new key.
     ///
     /// # Errors
     /// With the first thing that the agent may do and the granter may not.
     pub fn may_become(&self, agent: &AgentId, rules: &[Rule]) -> Result<(), Refusal> {
-        if agent == self.agent { Ok(()) } else { self.covers(rules) }
+        if agent == self.agent { Ok(()) } else { self.gives_all(rules) }
+    }
+
+    /// Whether these rules, which stay as they are, allow nothing that it may not do: what it is
+    /// denied they must deny, too.
+    ///
+    /// # Errors
+    /// With the first thing that they allow and the granter may not do.
+    pub fn gives_all(&self, rules: &[Rule]) -> Result<(), Refusal> {
+        self.covers(rules)?;
+        let denials = self.layers.iter().flat_map(|layer| layer.iter());
+        for denial in denials.filter(|rule| rule.effect == Effect::Deny && !rules.contains(rule)) {
+            let allowed = |permission: &&Permission| {
+                rules.iter().any(|rule| rule.effect == Effect::Allow && rule.names(**permission))
+            };
+            // Of a denial of administering, operating is a part.
+            let operates = denial.names(Permission::Operate).then_some(&Permission::Operate);
+            if let Some(permission) = denial.permissions.iter().chain(operates).find(allowed) {
+                let (agent, target) = (self.agent.clone(), denial.targets.join(","));
+                return Err(Refusal::GrantTooWide { agent, permission: *permission, target });
+            }
+        }
+        Ok(())
+    }
+
+    /// The rules of a bearer token for an agent. They are never wider than what its maker may do
+    /// now: if more is wanted than the agent has, the token gets what the agent has now and not
+    /// what it may get later.
+    ///
+    /// # Errors
+    /// With the first thing that the token would allow and its maker may not do.
+    pub fn bearer(
+        &self,
+        agent: &AgentId,
+        has: &[Rule],
+        wanted: &[Rule],
+    ) -> Result<Vec<Rule>, Refusal> {
+        // What the maker may hand on at most. A key of the agent itself is all that the agent is.
+        let most: &[Rule] = match (agent == self.agent, self.layers.get(1)) {
+            (true, None) => return Ok(wanted.to_vec()),
+            (true, Some(token)) => token,
+            (false, _) => has,
+        };
+        let refused = match self.covers_bearer(agent, wanted) {
+            Ok(()) => return Ok(self.with_denials(wanted)),
+            Err(refused) => refused,
+        };
+        if lacking(wanted, most).is_some() || self.covers_bearer(agent, most).is_err() {
+            return Err(refused);
+        }
+        let denials = wanted.iter().filter(|rule| rule.effect == Effect::Deny).cloned();
+        let clipped: Vec<_> = most.iter().cloned().chain(denials).collect();
+        Ok(self.with_denials(&clipped))
+    }
+
+    /// For itself it hands on what its token allows; its agent's rules hold for both.
+    fn covers_bearer(&self, agent: &AgentId, rules: &[Rule]) -> Result<(), Refusal> {
+        if agent != self.agent {
+            return self.covers(rules);
+        }
+        let Some(token) = self.layers.get(1) else { return Ok(()) };
+        match lacking(token, rules) {
+            None => Ok(()),
+            Some((permission, target)) => {
+                let agent = self.agent.clone();
+                Err(Refusal::GrantTooWide { agent, permission, target })
+            }
+        }
     }
 
     /// Keys of its own are changed by who signs with one: a token that was stolen must not become
@@ -104,15 +171,16 @@ impl<'r> Granter<'r> {
     }
 }
 
-/// What the wanted rules allow and these do not, if there is anything.
-fn lacking(own: &[Rule], wanted: &[Rule]) -> Option<(Permission, String)> {
+/// What the wanted rules allow and these do not, if there is anything. Denials of neither count.
+#[must_use]
+pub fn lacking(own: &[Rule], wanted: &[Rule]) -> Option<(Permission, String)> {
     let allowances = wanted.iter().filter(|rule| rule.effect == Effect::Allow);
     for rule in allowances {
         for permission in &rule.permissions {
             for target in &rule.targets {
                 let covered = |own: &Rule| {
                     own.effect == Effect::Allow
-                        && own.permissions.contains(permission)
+                        && own.names(*permission)
                         && any_covers(&own.targets, target)
                         && rule.projects.iter().all(|project| any_covers(&own.projects, project))
                 };

@@ -3,7 +3,10 @@
 //! follows from the changes in the log, which belong to the store's own chain. Secrets are not here:
 //! of a token there is the hash, of a manifest the address.
 
+pub mod alerts;
 pub mod grant;
+pub mod names;
+pub mod roles;
 pub mod rules;
 
 use std::collections::BTreeMap;
@@ -13,6 +16,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use self::alerts::{Alert, AlertMoved, Alerts, NoticeTaken, NoticeTold, Silence, Silenced};
 use self::rules::Rule;
 use crate::breaker::{self, Breaker, Limits};
 use crate::envelope::Target;
@@ -21,6 +25,7 @@ use crate::identity::{PublicKey, Signature};
 use crate::ids::{
     AgentId, ChannelId, HandoffId, Hash, KeyId, Position, TenantId, Timestamp, TokenId,
 };
+use crate::pipeline::Pipeline;
 use crate::reserve::{self, Reservation};
 
 /// How many keys that are not revoked an agent may have: one, and its successor.
@@ -43,6 +48,11 @@ pub struct Identity {
     pub tokens: BTreeMap<TokenId, Arc<Token>>,
     pub tenants: BTreeMap<TenantId, Arc<Tenant>>,
     pub channels: BTreeMap<ChannelId, Arc<Channel>>,
+    /// Every version of every pipeline that was ever declared: what runs stays on its own.
+    pub pipelines: BTreeMap<(String, u32), Arc<Pipeline>>,
+    /// Targets of which nothing is claimed until somebody resumes them, or until a time. Whoever waits
+    /// for work hears of a change here.
+    pub pauses: BTreeMap<Target, Arc<Pause>>,
     /// Whose key this is, revoked ones included: a key is never given to anybody else.
     keys: BTreeMap<KeyId, AgentId>,
     /// The last change of who is known.
@@ -56,6 +66,8 @@ pub struct Guards {
     pub breakers: BTreeMap<Target, Arc<Breaker>>,
     /// What holders have for themselves.
     pub reservations: BTreeMap<HandoffId, Arc<Reservation>>,
+    /// What people are told of.
+    pub alerts: Alerts,
     /// Claims that show how a target fares.
     probes: BTreeMap<HandoffId, Target>,
 }
@@ -218,6 +230,23 @@ pub struct Channel {
     pub subscribers: BTreeMap<AgentId, Position>,
 }
 
+/// Nothing is claimed of a target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Pause {
+    pub target: Target,
+    /// Whether it is paused at all; a store has a row for what is over, too.
+    pub paused: bool,
+    /// From then on it is not paused any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+    pub since: Timestamp,
+}
+
+/// How many targets may be paused at once.
+pub const PAUSES_MAX: usize = 10_000;
+/// How many versions of one pipeline are kept.
+pub const PIPELINE_VERSIONS_MAX: usize = 1000;
+
 /// How many subscribers a channel may have.
 pub const SUBSCRIBERS_MAX: usize = 10_000;
 
@@ -270,6 +299,19 @@ pub enum Change {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<Limits>,
     },
+    /// Nothing is claimed of a target from here on, for good or until a time.
+    TargetPaused {
+        target: Target,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
+    },
+    TargetResumed {
+        target: Target,
+    },
+    /// A version of a pipeline was declared. What begins on it stays on it.
+    PipelineDeclared {
+        pipeline: Box<Pipeline>,
+    },
     Subscribed {
         channel: ChannelId,
         agent: AgentId,
@@ -286,6 +328,10 @@ pub enum Change {
         /// What it tried: an operation, and what that was about. Up to 0.1 a method and a path.
         operation: String,
     },
+    AlertMoved(AlertMoved),
+    NoticeTaken(NoticeTaken),
+    NoticeTold(NoticeTold),
+    AlertSilenced(Silenced),
 }
 
 /// One thing that is known; what a store keeps in one row.
@@ -297,6 +343,10 @@ pub enum Entry {
     Breaker(Arc<Breaker>),
     Channel(Arc<Channel>),
     Reservation(Arc<Reservation>),
+    Pause(Arc<Pause>),
+    Pipeline(Arc<Pipeline>),
+    Alert(Arc<Alert>),
+    Silence(Arc<Silence>),
 }
 
 impl Registry {
@@ -385,6 +435,19 @@ impl Registry {
                 changed.last_pos = sealed.position;
                 vec![self.put(Entry::Breaker(breaker))]
             }
+            Change::TargetPaused { target, until } => {
+                let (target, until) = (target.clone(), *until);
+                let pause = Pause { target, paused: true, until, since: now };
+                vec![self.put(Entry::Pause(Arc::new(pause)))]
+            }
+            Change::TargetResumed { target } => {
+                let target = target.clone();
+                let pause = Pause { target, paused: false, until: None, since: now };
+                vec![self.put(Entry::Pause(Arc::new(pause)))]
+            }
+            Change::PipelineDeclared { pipeline } => {
+                vec![self.put(Entry::Pipeline(Arc::new((**pipeline).clone())))]
+            }
             Change::Subscribed { channel, agent } => self.change_channel(channel, |channel| {
                 channel.subscribers.entry(agent.clone()).or_insert(sealed.position);
             }),
@@ -392,6 +455,13 @@ impl Registry {
                 channel.subscribers.remove(agent);
             }),
             Change::AccessDenied { .. } => Vec::new(),
+            Change::AlertMoved(_)
+            | Change::NoticeTaken(_)
+            | Change::NoticeTold(_)
+            | Change::AlertSilenced(_) => {
+                let entry = alerts::after(&self.guards.alerts, change, sealed);
+                entry.map(|entry| self.put(entry)).into_iter().collect()
+            }
         }
     }
 
@@ -485,6 +555,25 @@ impl Registry {
                     known.channels.insert(channel.id.clone(), channel.clone());
                 }
             }),
+            Entry::Pipeline(pipeline) => identity(self, &|known| {
+                let key = (pipeline.name.clone(), pipeline.version);
+                known.pipelines.insert(key, pipeline.clone());
+            }),
+            Entry::Pause(pause) => identity(self, &|known| {
+                match pause.paused {
+                    true => known.pauses.insert(pause.target.clone(), pause.clone()),
+                    false => known.pauses.remove(&pause.target),
+                };
+            }),
+            Entry::Alert(alert) => {
+                let known = &mut Arc::make_mut(&mut self.guards).alerts.known;
+                known.insert(alert.moved.key.clone(), alert.clone());
+            }
+            Entry::Silence(silence) => {
+                let key = (silence.silenced.rule.clone(), silence.silenced.target.clone());
+                let silences = &mut Arc::make_mut(&mut self.guards).alerts.silences;
+                silences.insert(key, silence.clone());
+            }
             Entry::Breaker(breaker) => {
                 let guards = Arc::make_mut(&mut self.guards);
                 let before = match breaker.matters() {
@@ -512,6 +601,13 @@ impl Registry {
 }
 
 impl Identity {
+    /// Why nothing is claimed of a target, if somebody paused it.
+    #[must_use]
+    pub fn pause_of(&self, target: &Target, now: Timestamp) -> Option<&Pause> {
+        let pause = self.pauses.get(target)?;
+        pause.until.is_none_or(|until| now < until).then_some(&**pause)
+    }
+
     /// Whose key this is, and the key, if it counts.
     #[must_use]
     pub fn holder_of(&self, key: KeyId, now: Timestamp) -> Option<(&Arc<Agent>, PublicKey)> {

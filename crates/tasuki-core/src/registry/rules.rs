@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::roles::Role;
 use crate::event::words;
 
 /// How many rules one agent or token may have.
@@ -35,8 +36,10 @@ pub enum Permission {
     WriteSharedContext,
     /// Decide on dead letters.
     Redrive,
-    /// Release or stop work that waits for approval.
+    /// Release or stop work that waits for approval, answer questions, clear taints.
     Approve,
+    /// Drain and resume agents, set their breakers. Who administers an agent may do this, too.
+    Operate,
     /// Enroll and revoke agents, issue tokens, set rules and quotas.
     Administer,
 }
@@ -50,6 +53,7 @@ words!(Permission {
     WriteSharedContext = "write_shared_context",
     Redrive = "redrive",
     Approve = "approve",
+    Operate = "operate",
     Administer = "administer",
 });
 
@@ -62,20 +66,58 @@ pub enum Effect {
 }
 
 /// Allows or denies something towards some targets and in some projects.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Said")]
 pub struct Rule {
-    #[serde(default)]
     pub effect: Effect,
     pub permissions: BTreeSet<Permission>,
+    pub targets: Vec<String>,
+    pub projects: Vec<String>,
+}
+
+/// A rule as it is written: it may name a role for the permissions that the role has.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Rule")]
+struct Said {
+    #[serde(default)]
+    effect: Effect,
+    /// What is allowed or denied. There are some, or a role.
+    #[serde(default)]
+    permissions: BTreeSet<Permission>,
+    /// Stands for the permissions of this role; answers have those.
+    #[serde(default)]
+    role: Option<Role>,
     /// Patterns of agents' and capabilities' names, without their tenant: `*` stands for any
     /// characters, `?` for one.
     #[serde(default = "anything")]
-    pub targets: Vec<String>,
+    targets: Vec<String>,
     /// Patterns of projects; a rule with other patterns than `*` says nothing about work that
     /// belongs to no project.
     #[serde(default = "anything")]
-    pub projects: Vec<String>,
+    projects: Vec<String>,
+}
+
+impl From<Said> for Rule {
+    fn from(said: Said) -> Self {
+        let Said { effect, mut permissions, role, targets, projects } = said;
+        permissions.extend(role.map(Role::permissions).unwrap_or_default());
+        Self { effect, permissions, targets, projects }
+    }
+}
+
+impl JsonSchema for Rule {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        Said::schema_name()
+    }
+
+    fn schema_id() -> std::borrow::Cow<'static, str> {
+        Said::schema_id()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Said::json_schema(generator)
+    }
 }
 
 fn anything() -> Vec<String> {
@@ -100,13 +142,21 @@ impl Rule {
         Self::allow(Permission::ALL.iter().copied())
     }
 
+    /// Whether it says something about a permission. What is said about administering an agent is
+    /// said about operating it.
+    #[must_use]
+    pub fn names(&self, permission: Permission) -> bool {
+        let above = (permission == Permission::Operate).then_some(Permission::Administer);
+        std::iter::once(permission).chain(above).any(|it| self.permissions.contains(&it))
+    }
+
     fn is_about(&self, wish: &Wish<'_>) -> bool {
         let target = |pattern: &String| wish.target.is_none_or(|name| matches(pattern, name));
         let project = |pattern: &String| match wish.project {
             Some(name) => matches(pattern, name),
             None => pattern == "*",
         };
-        self.permissions.contains(&wish.permission)
+        self.names(wish.permission)
             && self.targets.iter().any(target)
             && self.projects.iter().any(project)
     }
@@ -115,7 +165,7 @@ impl Rule {
     #[must_use]
     pub fn fault(&self) -> Option<String> {
         if self.permissions.is_empty() {
-            return Some("permissions is empty".into());
+            return Some("permissions is empty, and there is no role".into());
         }
         for (name, patterns) in [("targets", &self.targets), ("projects", &self.projects)] {
             if patterns.is_empty() || patterns.len() > PATTERNS_MAX {
@@ -159,9 +209,7 @@ pub fn allow(rules: &[Rule], wish: &Wish<'_>) -> bool {
 #[must_use]
 pub fn allow_all(rules: &[Rule], permission: Permission) -> bool {
     let about = |effect: Effect| {
-        rules
-            .iter()
-            .filter(move |rule| rule.effect == effect && rule.permissions.contains(&permission))
+        rules.iter().filter(move |rule| rule.effect == effect && rule.names(permission))
     };
     let is_any = |patterns: &[String]| patterns.iter().any(|pattern| pattern == "*");
     about(Effect::Deny).next().is_none()

@@ -4,6 +4,8 @@
 
 use serde_json::Value;
 
+use super::shapes::{SHAPES, Shape};
+use super::text::{NAMES, beginning, distinct, has_password, is_random, is_web_token};
 use super::{FINDINGS_MAX, Finding, LOOK_BYTES_MAX, SecretKind};
 
 /// Looks at every text of a value, names of members included.
@@ -56,64 +58,6 @@ fn shown(path: &str) -> &str {
     if path.is_empty() { "/" } else { path }
 }
 
-/// A token that begins like this and goes on with at least so many characters of an alphabet.
-struct Shape {
-    prefix: &'static str,
-    rest_min: usize,
-    alphabet: fn(u8) -> bool,
-    kind: SecretKind,
-}
-
-const fn shape(
-    prefix: &'static str,
-    rest_min: usize,
-    alphabet: fn(u8) -> bool,
-    kind: SecretKind,
-) -> Shape {
-    Shape { prefix, rest_min, alphabet, kind }
-}
-
-fn upper(byte: u8) -> bool {
-    byte.is_ascii_uppercase() || byte.is_ascii_digit()
-}
-
-fn plain(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-}
-
-fn joined(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
-}
-
-const SHAPES: &[Shape] = &[
-    shape("AKIA", 16, upper, SecretKind::AwsKey),
-    shape("ASIA", 16, upper, SecretKind::AwsKey),
-    shape("AIza", 35, joined, SecretKind::GoogleKey),
-    shape("ghp_", 36, plain, SecretKind::GithubToken),
-    shape("gho_", 36, plain, SecretKind::GithubToken),
-    shape("ghu_", 36, plain, SecretKind::GithubToken),
-    shape("ghs_", 36, plain, SecretKind::GithubToken),
-    shape("ghr_", 36, plain, SecretKind::GithubToken),
-    shape("github_pat_", 40, joined, SecretKind::GithubToken),
-    shape("glpat-", 20, joined, SecretKind::GitlabToken),
-    shape("xoxb-", 20, joined, SecretKind::SlackToken),
-    shape("xoxp-", 20, joined, SecretKind::SlackToken),
-    shape("xoxa-", 20, joined, SecretKind::SlackToken),
-    shape("xoxr-", 20, joined, SecretKind::SlackToken),
-    shape("xoxs-", 20, joined, SecretKind::SlackToken),
-    shape("xapp-", 20, joined, SecretKind::SlackToken),
-    shape("sk_live_", 16, plain, SecretKind::StripeKey),
-    shape("rk_live_", 16, plain, SecretKind::StripeKey),
-    shape("whsec_", 24, plain, SecretKind::StripeKey),
-    shape("sk-ant-", 24, joined, SecretKind::ModelKey),
-    shape("sk-proj-", 24, joined, SecretKind::ModelKey),
-    shape("sk-", 40, plain, SecretKind::ModelKey),
-    shape("hf_", 30, plain, SecretKind::ModelKey),
-    shape("npm_", 36, plain, SecretKind::RegistryToken),
-    shape("pypi-", 40, joined, SecretKind::RegistryToken),
-    shape("dop_v1_", 60, plain, SecretKind::RegistryToken),
-];
-
 fn in_text(text: &str) -> Vec<SecretKind> {
     let mut kinds = Vec::new();
     if text.contains("-----BEGIN") && text.contains("PRIVATE KEY-----") {
@@ -145,57 +89,9 @@ fn fits(text: &str, at: usize, shape: &Shape) -> bool {
     begins_word(text, at) && run >= shape.rest_min && distinct(rest) > 4
 }
 
-fn beginning(text: &str) -> &str {
-    &text[..text.floor_char_boundary(LOOK_BYTES_MAX)]
-}
-
 fn begins_word(text: &str, at: usize) -> bool {
     text[..at].chars().next_back().is_none_or(|before| !before.is_ascii_alphanumeric())
 }
-
-fn distinct(bytes: &[u8]) -> usize {
-    let mut seen = [false; 256];
-    bytes.iter().for_each(|byte| seen[usize::from(*byte)] = true);
-    seen.iter().filter(|seen| **seen).count()
-}
-
-/// Three parts of base64, of which the first two are JSON objects. Claims may be long; a header is
-/// not.
-fn is_web_token(text: &str) -> bool {
-    const CLAIMS_BYTES_MAX: usize = 8 * LOOK_BYTES_MAX;
-    let part =
-        |bytes: &[u8], max: usize| bytes.iter().take(max).take_while(|byte| joined(**byte)).count();
-    let bytes = text.as_bytes();
-    let header = part(bytes, LOOK_BYTES_MAX);
-    let Some(rest) = bytes[header..].strip_prefix(b".eyJ") else { return false };
-    let claims = part(rest, CLAIMS_BYTES_MAX);
-    let signature = rest[claims..].strip_prefix(b".").map_or(0, |rest| part(rest, 64));
-    header >= 16 && claims >= 8 && signature >= 16
-}
-
-/// `user:password@host`, at the beginning of a text.
-fn has_password(rest: &str) -> bool {
-    let rest = beginning(rest);
-    let end = rest.find(|c: char| c.is_whitespace() || "/?#\"'<>".contains(c));
-    let Some((user, _)) = rest[..end.unwrap_or(rest.len())].rsplit_once('@') else { return false };
-    user.split_once(':')
-        .is_some_and(|(_, password)| password.len() >= 4 && !is_placeholder(password))
-}
-
-const NAMES: &[&str] = &[
-    "password",
-    "passwd",
-    "passphrase",
-    "secret",
-    "apikey",
-    "accesskey",
-    "secretkey",
-    "privatekey",
-    "clientsecret",
-    "accesstoken",
-    "authtoken",
-    "refreshtoken",
-];
 
 /// Whether a name ends in a word for something that should stay secret.
 fn is_secret_name(name: &str) -> bool {
@@ -221,29 +117,4 @@ fn assigns(line: &str) -> bool {
         let end = value.find(|c: char| c.is_whitespace() || "\"'`,;".contains(c));
         is_random(&value[..end.unwrap_or(value.len())])
     })
-}
-
-/// Whether a value looks as if it was made to be guessed by nobody: long enough, of several kinds
-/// of characters, without much repetition.
-fn is_random(value: &str) -> bool {
-    let bytes = value.as_bytes();
-    let kinds: [fn(&u8) -> bool; 4] = [
-        u8::is_ascii_lowercase,
-        u8::is_ascii_uppercase,
-        u8::is_ascii_digit,
-        u8::is_ascii_punctuation,
-    ];
-    let kinds = kinds.iter().filter(|kind| bytes.iter().any(kind)).count();
-    let spread = distinct(bytes) * 2 >= bytes.len().min(24);
-    (8..=512).contains(&bytes.len()) && kinds >= 2 && spread && !is_placeholder(value)
-}
-
-/// What stands for a secret in documentation and templates.
-fn is_placeholder(value: &str) -> bool {
-    let lower = value.to_ascii_lowercase();
-    let words = ["example", "placeholder", "changeme", "redacted", "your", "xxxx", "****", "dummy"];
-    let marks = ["${", "{{", "<", "$(", "%(", "..."];
-    let paths = ["process.env", "os.environ", "env.", "vault:", "secrets."];
-    let begins = marks.iter().any(|mark| lower.starts_with(mark)) || lower.starts_with('$');
-    begins || words.iter().chain(&paths).any(|word| lower.contains(word)) || lower.ends_with("()")
 }

@@ -4,67 +4,13 @@
 
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Map, Value};
 
+use super::shapes::{SHAPES, Shape, joined};
 use super::{LOOK_BYTES_MAX, SecretKind};
-
-/// A token that begins like this and goes on with at least so many characters of an alphabet.
-struct Shape {
-    prefix: &'static str,
-    rest_min: usize,
-    alphabet: fn(u8) -> bool,
-    kind: SecretKind,
-}
-
-const fn shape(
-    prefix: &'static str,
-    rest_min: usize,
-    alphabet: fn(u8) -> bool,
-    kind: SecretKind,
-) -> Shape {
-    Shape { prefix, rest_min, alphabet, kind }
-}
-
-fn upper(byte: u8) -> bool {
-    byte.is_ascii_uppercase() || byte.is_ascii_digit()
-}
-
-fn plain(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric()
-}
-
-fn joined(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
-}
-
-const SHAPES: &[Shape] = &[
-    shape("AKIA", 16, upper, SecretKind::AwsKey),
-    shape("ASIA", 16, upper, SecretKind::AwsKey),
-    shape("AIza", 35, joined, SecretKind::GoogleKey),
-    shape("ghp_", 36, plain, SecretKind::GithubToken),
-    shape("gho_", 36, plain, SecretKind::GithubToken),
-    shape("ghu_", 36, plain, SecretKind::GithubToken),
-    shape("ghs_", 36, plain, SecretKind::GithubToken),
-    shape("ghr_", 36, plain, SecretKind::GithubToken),
-    shape("github_pat_", 40, joined, SecretKind::GithubToken),
-    shape("glpat-", 20, joined, SecretKind::GitlabToken),
-    shape("xoxb-", 20, joined, SecretKind::SlackToken),
-    shape("xoxp-", 20, joined, SecretKind::SlackToken),
-    shape("xoxa-", 20, joined, SecretKind::SlackToken),
-    shape("xoxr-", 20, joined, SecretKind::SlackToken),
-    shape("xoxs-", 20, joined, SecretKind::SlackToken),
-    shape("xapp-", 20, joined, SecretKind::SlackToken),
-    shape("sk_live_", 16, plain, SecretKind::StripeKey),
-    shape("rk_live_", 16, plain, SecretKind::StripeKey),
-    shape("whsec_", 24, plain, SecretKind::StripeKey),
-    shape("sk-ant-", 24, joined, SecretKind::ModelKey),
-    shape("sk-proj-", 24, joined, SecretKind::ModelKey),
-    shape("sk-", 40, plain, SecretKind::ModelKey),
-    shape("hf_", 30, plain, SecretKind::ModelKey),
-    shape("npm_", 36, plain, SecretKind::RegistryToken),
-    shape("pypi-", 40, joined, SecretKind::RegistryToken),
-    shape("dop_v1_", 60, plain, SecretKind::RegistryToken),
-];
 
 /// After five dashes. Those are not looked for, because some tokens begin with a dash at their end.
 pub(super) const KEY: &str = "BEGIN";
@@ -74,7 +20,10 @@ pub(super) const URL: &str = "://";
 /// Where something may begin that is looked for. None of these hides another one that begins within
 /// it, so one match at each place is enough; a test says so.
 static BEGINNINGS: LazyLock<AhoCorasick> = LazyLock::new(|| {
-    let built = AhoCorasick::builder().match_kind(MatchKind::LeftmostFirst).build(beginnings());
+    let built = AhoCorasick::builder()
+        .match_kind(MatchKind::LeftmostFirst)
+        .kind(Some(AhoCorasickKind::DFA))
+        .build(beginnings());
     built.expect("a few short words make a small automaton")
 });
 
@@ -130,7 +79,7 @@ fn fits(text: &str, shape: &Shape) -> bool {
     run >= shape.rest_min && distinct(rest) > 4
 }
 
-fn beginning(text: &str) -> &str {
+pub(super) fn beginning(text: &str) -> &str {
     &text[..text.floor_char_boundary(LOOK_BYTES_MAX)]
 }
 
@@ -138,15 +87,15 @@ fn begins_word(text: &str, at: usize) -> bool {
     text.as_bytes()[..at].last().is_none_or(|before| !before.is_ascii_alphanumeric())
 }
 
-fn distinct(bytes: &[u8]) -> usize {
+pub(super) fn distinct(bytes: &[u8]) -> usize {
     let mut seen = [false; 256];
     bytes.iter().for_each(|byte| seen[usize::from(*byte)] = true);
     seen.iter().filter(|seen| **seen).count()
 }
 
-/// Three parts of base64, of which the first two are JSON objects. Claims may be long; a header is
-/// not.
-fn is_web_token(text: &str) -> bool {
+/// Three parts of base64, of which the first two are JSON objects and the first names an algorithm.
+/// Claims may be long; a header is not.
+pub(super) fn is_web_token(text: &str) -> bool {
     const CLAIMS_BYTES_MAX: usize = 8 * LOOK_BYTES_MAX;
     let part =
         |bytes: &[u8], max: usize| bytes.iter().take(max).take_while(|byte| joined(**byte)).count();
@@ -155,11 +104,18 @@ fn is_web_token(text: &str) -> bool {
     let Some(rest) = bytes[header..].strip_prefix(b".eyJ") else { return false };
     let claims = part(rest, CLAIMS_BYTES_MAX);
     let signature = rest[claims..].strip_prefix(b".").map_or(0, |rest| part(rest, 64));
-    header >= 16 && claims >= 8 && signature >= 16
+    header >= 16 && claims >= 8 && signature >= 16 && names_algorithm(&bytes[..header])
+}
+
+/// Whether the header of a token is one: others only look like it.
+fn names_algorithm(header: &[u8]) -> bool {
+    let Ok(json) = URL_SAFE_NO_PAD.decode(header) else { return false };
+    let header: Option<Map<String, Value>> = serde_json::from_slice(&json).ok();
+    header.is_some_and(|header| header.get("alg").is_some_and(Value::is_string))
 }
 
 /// `user:password@host`, at the beginning of a text.
-fn has_password(rest: &str) -> bool {
+pub(super) fn has_password(rest: &str) -> bool {
     let rest = beginning(rest);
     let end = rest.find(|c: char| c.is_whitespace() || "/?#\"'<>".contains(c));
     let Some((user, _)) = rest[..end.unwrap_or(rest.len())].rsplit_once('@') else { return false };
@@ -167,7 +123,7 @@ fn has_password(rest: &str) -> bool {
         .is_some_and(|(_, password)| password.len() >= 4 && !is_placeholder(password))
 }
 
-const NAMES: &[&str] = &[
+pub(super) const NAMES: &[&str] = &[
     "password",
     "passwd",
     "passphrase",
@@ -180,6 +136,19 @@ const NAMES: &[&str] = &[
     "accesstoken",
     "authtoken",
     "refreshtoken",
+    "bearertoken",
+    "apitoken",
+    "apisecret",
+    "appkey",
+    "authkey",
+    "signingkey",
+    "encryptionkey",
+    "licensekey",
+    "credential",
+    "credentials",
+    "creds",
+    "webhooksecret",
+    "sessiontoken",
 ];
 
 /// Whether a name ends in a word for something that should stay secret.
@@ -198,7 +167,7 @@ pub(super) fn is_secret_name(name: &str) -> bool {
 
 /// Whether one of the words ends in this letter, which rules most names out.
 fn ends_name(last: u8) -> bool {
-    matches!(last.to_ascii_lowercase(), b'd' | b'e' | b'n' | b't' | b'y')
+    matches!(last.to_ascii_lowercase(), b'd' | b'e' | b'l' | b'n' | b's' | b't' | b'y')
 }
 
 /// `name = value` or `name: value`, with or without quotes.
@@ -233,6 +202,19 @@ fn assigns_at(line: &str, at: usize) -> bool {
     is_random(&value[..end.unwrap_or(value.len())])
 }
 
+/// How many bits each character of a secret tells at least. Words of a language tell about as much, which
+/// is why several kinds of characters are asked for besides.
+const ENTROPY_BITS_MIN: f64 = 2.5;
+
+/// How many bits a character of a text tells, by how often each occurs in it.
+fn entropy_bits(bytes: &[u8]) -> f64 {
+    let mut counts = [0_u32; 256];
+    bytes.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
+    let all = bytes.len() as f64;
+    let shares = counts.iter().filter(|count| **count > 0).map(|count| f64::from(*count) / all);
+    shares.map(|share| -share * share.log2()).sum()
+}
+
 /// Whether a value looks as if it was made to be guessed by nobody: long enough, of several kinds
 /// of characters, without much repetition.
 pub(super) fn is_random(value: &str) -> bool {
@@ -244,12 +226,14 @@ pub(super) fn is_random(value: &str) -> bool {
         u8::is_ascii_punctuation,
     ];
     let kinds = kinds.iter().filter(|kind| bytes.iter().any(kind)).count();
-    let spread = distinct(bytes) * 2 >= bytes.len().min(24);
-    (8..=512).contains(&bytes.len()) && kinds >= 2 && spread && !is_placeholder(value)
+    (8..=512).contains(&bytes.len())
+        && kinds >= 2
+        && entropy_bits(bytes) >= ENTROPY_BITS_MIN
+        && !is_placeholder(value)
 }
 
 /// What stands for a secret in documentation and templates.
-fn is_placeholder(value: &str) -> bool {
+pub(super) fn is_placeholder(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     let words = ["example", "placeholder", "changeme", "redacted", "your", "xxxx", "****", "dummy"];
     let marks = ["${", "{{", "<", "$(", "%(", "..."];

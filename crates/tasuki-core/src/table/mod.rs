@@ -284,7 +284,13 @@ fn deciding() -> Vec<Trial> {
             let (handoff, by) = by("reviewer");
             Command::by(
                 by,
-                commands::Redrive { handoff, new: HandoffId(99), to: None, expires_in_ms: None },
+                commands::Redrive {
+                    handoff,
+                    new: HandoffId(99),
+                    to: None,
+                    expires_in_ms: None,
+                    above: Vec::new(),
+                },
             )
         }),
         Trial::new("discard", |_| {

@@ -139,6 +139,7 @@ const STEPS: &[(&str, Step)] = &[
                 new: HandoffId(50),
                 to: None,
                 expires_in_ms: None,
+                above: Vec::new(),
             },
         ));
         scene

@@ -10,12 +10,13 @@ use tasuki_core::assembly::{
     Brief, Candidate, Gap, Item, Prepared, Priority, Profiles, Request, Rule, Strategy as Chosen,
     Tokenizer,
 };
+use tasuki_core::trust::Trust;
 
 pub(crate) fn tokenizer() -> impl Strategy<Value = Tokenizer> {
     prop_oneof![
         4 => Just(Tokenizer::O200k),
         4 => Just(Tokenizer::Cl100k),
-        1 => Just(Tokenizer::Unknown),
+        1 => Just(Tokenizer::UNKNOWN),
     ]
 }
 
@@ -29,7 +30,8 @@ fn word() -> impl Strategy<Value = String> {
         1 => "\\PC{1,3}",
         1 => prop::sample::select(&[
             "\n", "\n\n", "\n# Task\n", "\n/", "\n ", "\r\n", "\t", "```\n", "\n- ", ". ", "  ",
-            "<|endoftext|>", "\n'll", "\u{2028}", "\u{a0}",
+            "<|endoftext|>", "\n'll", "\u{2028}", "\u{a0}", "§", "\n§ ", "¶", "§7 R1 must: ",
+            "\n| a | b |\n|---|---|\n| 1 | 2 |\n", "[m1]", "\r", "[{\"a\":1,\"b\":2},{\"a\":1,\"b\":3}]",
         ][..]).prop_map(str::to_owned),
     ]
 }
@@ -68,13 +70,17 @@ fn item() -> impl Strategy<Value = Item> {
             tags: vec![],
             at: Timestamp(at * 60_000),
             source: None,
+            by: [None, Some("coder".to_owned()), Some("ci bot".to_owned())]
+                [usize::try_from(at % 3).unwrap()]
+            .clone(),
+            trust: if at % 5 == 4 { Trust::Tool } else { Trust::Agent },
         },
     )
 }
 
 fn brief() -> impl Strategy<Value = Brief> {
-    let rule = (prop::sample::select(&["must", "must_not", "format", "odd"][..]), text(12))
-        .prop_map(|(kind, text)| Rule { kind: kind.into(), text });
+    let rule = (prop::sample::select(&["must", "must_not", "format", "security"][..]), text(12))
+        .prop_map(|(kind, text)| Rule { kind: kind.into(), text, issuer: Some("user".into()) });
     let always = (text(30), vec(rule, 0..5), option::of(text(10)), vec(text(8), 0..3));
     let more = (option::of(text(10)), option::of(text(20)), vec(text(8), 0..3), vec(text(8), 0..4));
     (always, more).prop_map(
@@ -83,6 +89,7 @@ fn brief() -> impl Strategy<Value = Brief> {
             (expected_output, summary, tried, history),
         )| {
             let gaps = tried.iter().take(1).cloned().collect();
+            let history = history.into_iter().map(|step| format!("user: {step}")).collect();
             Brief {
                 intent,
                 constraints,

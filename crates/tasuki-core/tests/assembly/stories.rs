@@ -6,8 +6,9 @@ use tasuki_core::assembly::{
     Assembled, Brief, Candidate, Item, Prepared, Priority, Profiles, Reason, Request, Rule, Rung,
     Strategy, Tokenizer, WarningCode, assemble,
 };
+use tasuki_core::trust::Trust;
 
-fn item(id: &str, text: &str) -> Item {
+pub(super) fn item(id: &str, text: &str) -> Item {
     Item {
         id: id.into(),
         revision: 1,
@@ -20,6 +21,8 @@ fn item(id: &str, text: &str) -> Item {
         tags: vec![],
         at: Timestamp(0),
         source: None,
+        by: None,
+        trust: Trust::Agent,
     }
 }
 
@@ -28,7 +31,11 @@ fn request(items: Vec<Item>) -> Request {
     Request {
         brief: Brief {
             intent: "Refund order 4711.".into(),
-            constraints: vec![Rule { kind: "must_not".into(), text: "Do not pay twice.".into() }],
+            constraints: vec![Rule {
+                kind: "must_not".into(),
+                text: "Do not pay twice.".into(),
+                issuer: None,
+            }],
             ask: Some("Check the payment.".into()),
             ..Brief::default()
         },
@@ -49,18 +56,19 @@ fn long_text() -> String {
 #[test]
 fn what_is_of_high_priority_comes_before_better_matches() {
     let high = Item { priority: Priority::High, ..item("ms-1", "Weather was fine that day.") };
-    let request = request(vec![high, item("ms-2", "The payment of order 4711 failed twice.")]);
-    let needed = within(10_000, &request).receipt.budget_for_everything;
+    let request =
+        request(vec![high, item("ms-2", &"The payment of order 4711 failed. ".repeat(7))]);
+    let needed = within(10_000, &request).receipt.token_count;
     let receipt = within(needed - 1, &request).receipt;
     assert_eq!(receipt.kept[0].id, "ms-1");
-    assert_eq!(receipt.dropped[0].id, "ms-2");
-    assert_eq!(receipt.dropped[0].fetch.as_deref(), Some("/v1/memories/ms-2?detail=full"));
+    assert_eq!((&*receipt.demoted[0].id, receipt.demoted[0].rung), ("ms-2", Rung::Stub));
+    assert_eq!(receipt.demoted[0].fetch, "/v1/memories/ms-2?detail=full");
 }
 
 #[test]
 fn a_long_text_is_passed_in_the_parts_that_matter() {
     let text = format!("{} Payment 88-A17 of order 4711 failed. {}", long_text(), long_text());
-    let assembled = within(260, &request(vec![item("ms-1", &text)]));
+    let assembled = within(300, &request(vec![item("ms-1", &text)]));
     let demoted = &assembled.receipt.demoted[0];
     assert_eq!(demoted.rung, Rung::Summary);
     assert!(demoted.parts.is_some_and(|(kept, all)| kept >= 1 && kept < all));
@@ -77,7 +85,7 @@ fn the_strategies_stop_at_their_rungs() {
     };
     let (lazy, prompt) = rung(Strategy::Lazy);
     assert_eq!(lazy, Rung::Stub);
-    assert!(prompt.contains("- [ms-1] Story (561 tokens): A long story.\n"), "{prompt}");
+    assert!(prompt.contains("§ [m1] note \"Story\", 561 tokens: A long story.\n"), "{prompt}");
     assert_eq!(rung(Strategy::SummaryRefs).0, Rung::Summary);
     assert_eq!(rung(Strategy::Priority).0, Rung::Full);
     assert_eq!(rung(Strategy::Full).0, Rung::Full);
@@ -131,11 +139,14 @@ fn what_does_not_belong_into_an_envelope_is_warned_about() {
 }
 
 #[test]
-fn an_unknown_tokenizer_is_bounded_by_bytes_and_flagged() {
-    let request = Request { tokenizer: Tokenizer::Unknown, ..request(vec![item("a", "Übung")]) };
+fn tokens_of_an_unknown_tokenizer_are_estimated_on_the_safe_side_and_flagged() {
+    let request = Request { tokenizer: Tokenizer::UNKNOWN, ..request(vec![item("a", "Übung")]) };
     let assembled = assemble(&request).unwrap();
-    assert_eq!(assembled.receipt.token_count, assembled.prompt.len() as u64);
+    let bytes = assembled.prompt.len() as u64;
+    let counted = Tokenizer::O200k.count(&assembled.prompt);
+    assert!((counted + 1..bytes).contains(&assembled.receipt.token_count));
     assert!(!assembled.receipt.exact);
+    assert!(assembled.receipt.warnings[0].text.contains("65 % more"));
     assert_eq!(assembled.receipt.warnings[0].code, WarningCode::InexactCount);
 }
 
@@ -156,8 +167,9 @@ fn the_best_items_are_at_the_two_ends() {
     });
     let prompt = assemble(&request(items.collect())).unwrap().prompt;
     let context = &prompt[prompt.find("## Context").unwrap()..];
-    let places: Vec<usize> =
-        (1..=5).map(|at| context.find(&format!("- word{}\n", "x".repeat(at))).unwrap()).collect();
+    let places: Vec<usize> = (1..=5)
+        .map(|at| context.find(&format!("note: word{}\n", "x".repeat(at))).unwrap())
+        .collect();
     // The newest is the best: 5 first, 4 last, 1 in the middle.
     assert!(places[4] < places[2] && places[2] < places[0]);
     assert!(places[0] < places[1] && places[1] < places[3]);

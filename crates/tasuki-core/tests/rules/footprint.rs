@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use tasuki_core::commands::{Command, Footprint, HeldBy, Proof, Returns, Seeker, Wish};
+use tasuki_core::commands::{Command, Footprint, HeldBy, Proof, Returns, Seeker, Seeks, Wish};
 use tasuki_core::decide::{Outcome, Replay, View};
 use tasuki_core::document::StoredBody;
 use tasuki_core::envelope::Target;
@@ -153,7 +153,13 @@ impl View for Watched<'_> {
     }
 
     fn waiting(&self, seeker: &Seeker, max: usize) -> Vec<HandoffId> {
-        if !self.footprint.seeks.is_some_and(|it| it.seeker == seeker && it.max >= max) {
+        let fits = |it: Seeks<'_>| {
+            // It may look for less: what is paused is not looked for.
+            let narrower =
+                seeker.capabilities.iter().all(|one| it.seeker.capabilities.contains(one));
+            it.seeker.agent == seeker.agent && narrower && it.max >= max
+        };
+        if !self.footprint.seeks.is_some_and(fits) {
             self.complain(seeker);
         }
         let found = self.world.waiting(seeker, max);

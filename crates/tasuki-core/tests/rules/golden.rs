@@ -18,7 +18,9 @@ use tasuki_core::identity::SecretKey;
 use tasuki_core::ids::{
     ChannelId, ClaimId, Fence, HandoffId, Position, TaskId, Timestamp, TokenId,
 };
+use tasuki_core::join::{CameTo, Member};
 use tasuki_core::pipeline::StageRef;
+use tasuki_core::registry::alerts::{AlertKey, AlertMoved, NoticeTaken, NoticeTold, Silenced};
 use tasuki_core::registry::rules::{Effect, Permission, Rule};
 use tasuki_core::registry::{Change, Purpose, Quotas, Signed, Standing, Tenant, Token};
 use tasuki_core::route::{Policy, Reason, Why};
@@ -136,7 +138,11 @@ fn example_after(event: &Event) -> Option<Event> {
         | Event::TaskHeld { .. }
         | Event::TaskResumed { .. }
         | Event::Spent(_)
-        | Event::TrimFetched { .. } => return None,
+        | Event::WaitOver
+        | Event::Joined { .. }
+        | Event::PassedTo { .. }
+        | Event::TrimFetched { .. }
+        | Event::ClaimTold { .. } => return None,
         Event::ConstraintLifted { .. } => Event::TrimFetched {
             agent: agent("acme/coder"),
             memory: "acme/ms-4821".parse().unwrap(),
@@ -291,6 +297,13 @@ fn change_after(change: &Change) -> Option<Change> {
         },
         Change::AccessDenied { .. }
         | Change::LimitsSet { .. }
+        | Change::TargetPaused { .. }
+        | Change::AlertMoved(_)
+        | Change::NoticeTaken(_)
+        | Change::NoticeTold(_)
+        | Change::AlertSilenced(_)
+        | Change::TargetResumed { .. }
+        | Change::PipelineDeclared { .. }
         | Change::Subscribed { .. }
         | Change::Unsubscribed { .. } => {
             return None;
@@ -340,6 +353,7 @@ fn offered_with_everything() -> Offered {
         expires_at: Timestamp(1_800_086_400_000),
         not_before: Some(Timestamp(1_800_000_060_000)),
         needs_approval: true,
+        blocked: false,
         ordering_key: Some("account-1".parse().unwrap()),
         key: key("k-1", "request"),
         probe: false,
@@ -402,7 +416,7 @@ fn examples() -> Vec<Record> {
     let offered = Offered { opens, redrive_of: None, ..offered_with_everything() };
     let event = Event::TransferOffered(Box::new(offered));
     push(&mut records, event);
-    for event in later().into_iter().chain(talk()).chain(of_the_desk()) {
+    for event in later().into_iter().chain(talk()).chain(of_the_desk()).chain(together()) {
         push(&mut records, event);
     }
     records
@@ -468,7 +482,7 @@ fn later() -> Vec<Event> {
         Event::Retracted { reason: body("wrong").hash },
         Event::Tainted { source: HANDOFF, policy: TaintPolicy::Block },
         Event::Tainted { source: HANDOFF, policy: TaintPolicy::Flag },
-        Event::TaintCleared { source: HANDOFF, reason: body("looked at it").hash },
+        Event::TaintCleared { source: HANDOFF, reason: body("looked at it").hash, releases: false },
         Event::ReviewTaken { by: agent("person"), until: Timestamp(1_800_000_600_000) },
         Event::ReviewReleased,
         Event::Reserved { fence: FENCE, resources },
@@ -519,6 +533,70 @@ fn of_the_desk() -> Vec<Event> {
         Event::TaskCompleted { result: Some(body("done").hash) },
         Event::TaskCompleted { result: None },
     ]
+}
+
+/// What hangs together above one hop.
+fn together() -> Vec<Event> {
+    let member = |came_to, result: Option<&str>| Member {
+        task_id: TASK,
+        came_to,
+        handoff_id: Some(HANDOFF),
+        result: result.map(|text| body(text).hash),
+        result_pos: result.map(|_| Position(12)),
+    };
+    let members = vec![member(CameTo::Completed, Some("done")), member(CameTo::Retracted, None)];
+    let agreement = Agreement { has_gaps: true, ..Agreement::default() };
+    let contract = Contract { agreement, ..Contract::default() };
+    let blocked =
+        Offered { blocked: true, contract, redrive_of: None, ..offered_with_everything() };
+    let until = Some(Timestamp(1_800_000_600_000));
+    let pipeline = r#"{"name":"p","version":1,"first":"code","stages":[{"name":"code",
+        "to":{"agent":"coder"},"next":[{"to":"end"}]}]}"#;
+    let pipeline = Box::new(serde_json::from_str(pipeline).unwrap());
+    let changed = |change| Event::RegistryChanged(Box::new(change));
+    vec![
+        Event::WaitOver,
+        Event::Joined { members },
+        Event::PassedTo { task: TaskId(8) },
+        Event::TaintCleared { source: HANDOFF, reason: body("seen").hash, releases: true },
+        Event::TransferOffered(Box::new(blocked)),
+        Event::dead_letter(DeadReason::Deadlock),
+        changed(Change::TargetPaused { target: to("coder"), until }),
+        changed(Change::TargetPaused { target: to_any("review"), until: None }),
+        changed(Change::TargetResumed { target: to("coder") }),
+        changed(Change::PipelineDeclared { pipeline }),
+        Event::ClaimTold { fence: FENCE, told: body("what it was told").hash },
+        changed(Change::AlertMoved(AlertMoved {
+            key: alert(),
+            fires: true,
+            since: Timestamp(1_800_000_000_000),
+            moved_at: Timestamp(1_800_000_005_000),
+            value: "0.021".into(),
+        })),
+        changed(Change::NoticeTaken(NoticeTaken {
+            key: alert(),
+            by: "here".into(),
+            until: Timestamp(1_800_000_030_000),
+        })),
+        changed(Change::NoticeTold(NoticeTold {
+            key: alert(),
+            fires: true,
+            since: Timestamp(1_800_000_000_000),
+            sent: false,
+            tries: 8,
+            problem: Some("no answer".into()),
+        })),
+        changed(Change::AlertSilenced(Silenced {
+            rule: Some("HandoffFailed".into()),
+            target: None,
+            until: Timestamp(1_800_003_600_000),
+            reason: body("known").hash,
+        })),
+    ]
+}
+
+fn alert() -> AlertKey {
+    AlertKey { rule: "HandoffFailed".into(), target: Some("agent:coder".into()) }
 }
 
 /// What is said while work goes on.

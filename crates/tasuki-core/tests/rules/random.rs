@@ -194,9 +194,10 @@ impl Op {
             Self::Redrive { handoff } => {
                 let handoff = pick_handoff(stage, *handoff)?;
                 let new = HandoffId(stage.next_id());
+                let above = stage.task(handoff).above().to_vec();
                 Command::by(
                     agent("person"),
-                    commands::Redrive { handoff, new, to: None, expires_in_ms: None },
+                    commands::Redrive { handoff, new, to: None, expires_in_ms: None, above },
                 )
             }
             Self::Discard { handoff } => {

@@ -2,10 +2,12 @@
 //! Start times and deadlines.
 
 use tasuki_core::commands::{self, Act, Command};
-use tasuki_core::event::{DeadReason, FailureClass};
+use tasuki_core::contract::After;
+use tasuki_core::event::{DeadReason, FailureClass, TaintPolicy};
 use tasuki_core::handoff::{State, StateName};
+use tasuki_core::ids::HandoffId;
 
-use crate::support::{DAY, HOUR, MINUTE, Stage, agent, body, to};
+use crate::support::{DAY, HOUR, MINUTE, Stage, agent, body, complete, to};
 
 #[test]
 fn a_scheduled_handoff_waits_for_its_start() {
@@ -84,4 +86,44 @@ fn an_approval_does_not_hasten_the_start() {
     });
     stage.run(Command::by(agent("person"), commands::Approve { handoff })).unwrap();
     assert_eq!(stage.state(handoff), StateName::Scheduled);
+}
+
+/// Work that waited for a task, was given its result, and is then held back because that was taken back.
+fn joined_and_blocked(stage: &mut Stage) -> (HandoffId, HandoffId) {
+    let first = stage.offered();
+    let tasks = vec![stage.handoff(first).task_id];
+    let last = stage.offer_to(to("tester"), |offer| {
+        offer.contract.after = Some(After { tasks: tasks.clone(), need: 1 });
+    });
+    let proof = stage.claim(first, "coder");
+    stage.act(first, proof, complete("done")).unwrap();
+    stage.run(Command::of_broker(commands::Join::new(last, tasks, [first]))).unwrap();
+    assert_eq!(stage.state(last), StateName::Pending);
+    let (from, task) = (stage.handoff(first).task_id, stage.handoff(last).task_id);
+    let retract = commands::Retract {
+        handoff: first,
+        reason: body("it was wrong"),
+        policy: TaintPolicy::Block,
+        above: None,
+    };
+    stage.run(Command::by(agent("coder"), retract)).unwrap();
+    stage.run(Command::of_broker(commands::SpreadTaint { from, to: vec![task] })).unwrap();
+    assert_eq!(stage.state(last), StateName::AwaitingApproval);
+    (first, last)
+}
+
+#[test]
+fn what_has_gone_on_after_its_tasks_does_not_wait_for_them_again() {
+    let mut stage = Stage::new();
+    let (source, last) = joined_and_blocked(&mut stage);
+    let (task, reason) = (stage.handoff(last).task_id, body("looked at it"));
+    let clear = commands::ClearTaint { task, source, reason, by_right: false };
+    stage.run(Command::by(agent("planner"), clear)).unwrap();
+    assert_eq!(stage.state(last), StateName::Pending);
+    assert_eq!(stage.claim_next("tester", 1), [last]);
+
+    let mut stage = Stage::new();
+    let (_, last) = joined_and_blocked(&mut stage);
+    stage.run(Command::by(agent("person"), commands::Approve { handoff: last })).unwrap();
+    assert_eq!(stage.claim_next("tester", 1), [last]);
 }

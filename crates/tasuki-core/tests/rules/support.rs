@@ -130,6 +130,7 @@ impl Stage {
             lifted: Vec::new(),
             above,
             dead_end: None,
+            one_at_a_time: false,
             expires_at: self.now.plus_ms(DAY),
             not_before: None,
             needs_approval: false,
@@ -215,9 +216,10 @@ impl Stage {
 
     pub(crate) fn redrive(&mut self, handoff: HandoffId) -> Result<Outcome, Refusal> {
         let new = HandoffId(self.next_id());
+        let above = self.task(handoff).above().to_vec();
         self.run(Command::by(
             agent("person"),
-            commands::Redrive { handoff, new, to: None, expires_in_ms: None },
+            commands::Redrive { handoff, new, to: None, expires_in_ms: None, above },
         ))
     }
 

@@ -12,9 +12,15 @@ use tasuki_core::contract::After;
 use tasuki_core::document::{Kind, Priority, Scope};
 use tasuki_core::event::{Actor, TaintPolicy};
 use tasuki_core::identity::SecretKey;
-use tasuki_core::ids::{AgentId, DocumentId, HandoffId, Hash, Position, TaskId, TokenId};
+use tasuki_core::ids::{
+    AgentId, DocumentId, HandoffId, Hash, Position, TaskId, Timestamp, TokenId,
+};
+use tasuki_core::registry::alerts::{
+    AlertKey, AlertMoved, AlertWish, NoticeTaken, NoticeTold, Silenced,
+};
 use tasuki_core::registry::rules::{Permission, Rule};
 use tasuki_core::registry::{Purpose, Quotas, Standing, Tenant, Token};
+use tasuki_core::task::TaskState;
 use tasuki_core::terms::Terms;
 
 use crate::random::{Op, any, op, pick, pick_handoff, pick_task, target};
@@ -36,12 +42,14 @@ pub(crate) enum What {
     Amend,
     TakeReview,
     Retract,
-    Taint,
     ClearTaint,
+    SpreadTaint,
+    EndCircle,
     Join,
     SettleBelow,
     Lift,
     NoteFetch,
+    NoteTold,
     CompleteTask,
     EndPublication,
     ReadBack,
@@ -63,12 +71,14 @@ const ALL: &[What] = &[
     What::Amend,
     What::TakeReview,
     What::Retract,
-    What::Taint,
     What::ClearTaint,
+    What::SpreadTaint,
+    What::EndCircle,
     What::Join,
     What::SettleBelow,
     What::Lift,
     What::NoteFetch,
+    What::NoteTold,
     What::CompleteTask,
     What::EndPublication,
     What::ReadBack,
@@ -92,7 +102,7 @@ pub(crate) fn wide() -> impl Strategy<Value = Wide> {
 }
 
 fn any_pick() -> impl Strategy<Value = u8> {
-    0..12_u8
+    0..17_u8
 }
 
 impl Wide {
@@ -135,8 +145,14 @@ impl Wide {
                 let task = *pick(&told, this)?;
                 Some(Command::of_broker(commands::EndPublication { task }))
             }
-            What::Taint | What::ClearTaint => of_task(what, stage, this, that, flag),
+            What::ClearTaint => clear_taint(stage, this, that, flag),
             What::SettleBelow => settle_below(stage, this),
+            What::SpreadTaint => {
+                let tainted = stage.world.tasks.values().filter(|task| !task.taints.is_empty());
+                let tainted: Vec<_> = tainted.map(|task| task.id).collect();
+                Some(Command::of_broker(spread(stage, *pick(&tainted, this)?)))
+            }
+            What::EndCircle => Some(Command::of_broker(end_circle(stage, this)?)),
             What::ReadBack | What::Reserve | What::Unreserve => {
                 held(what, stage, *pick(claims, this)?, that)
             }
@@ -149,7 +165,8 @@ impl Wide {
             | What::Retract
             | What::Join
             | What::Lift
-            | What::NoteFetch => of_handoff(what, stage, this, that, flag),
+            | What::NoteFetch
+            | What::NoteTold => of_handoff(what, stage, this, that, flag),
         }
     }
 }
@@ -172,7 +189,12 @@ fn rich_offer(stage: &mut Stage, this: u8, that: u8, flag: bool) -> Offer {
         offer.contract.agreement.read_back = Some(body("what binds").hash);
     }
     if let Some((first, _)) = first.filter(|(id, _)| this % 4 == 2 && *id != TaskId::STORE) {
-        offer.contract.after = Some(After { tasks: vec![first], need: 1 });
+        let mut tasks = vec![first];
+        let second = pick_task(stage, that + 1).map(|(id, _)| id);
+        tasks.extend(second.filter(|id| flag && *id != first && *id != TaskId::STORE));
+        let need = u32::try_from(tasks.len()).unwrap();
+        offer.contract.after = Some(After { tasks, need });
+        offer.not_before = this.is_multiple_of(2).then(|| stage.now.plus_ms(30 * SECOND));
     }
     offer
 }
@@ -209,17 +231,16 @@ fn publish(stage: &mut Stage, this: u8, flag: bool) -> Command {
     Command::by(agent("planner"), publish).with_key(key)
 }
 
-fn of_task(what: What, stage: &Stage, this: u8, that: u8, flag: bool) -> Option<Command> {
-    let (task, _) = pick_task(stage, this)?;
-    let source = pick_handoff(stage, that)?;
-    let decider = stage.world.tasks[&task].decider().clone();
-    if let What::ClearTaint = what {
-        let taints = &stage.world.tasks[&task].taints;
-        let source = taints.first().map_or(source, |(source, _)| *source);
-        let clear = commands::ClearTaint { task, source, reason: body("looked at it") };
-        return Some(Command::by(decider, clear));
-    }
-    Some(Command::by(decider, commands::Taint { task, source, policy: policy(flag) }))
+fn clear_taint(stage: &Stage, this: u8, that: u8, flag: bool) -> Option<Command> {
+    let tainted = stage.world.tasks.values().filter(|task| !task.taints.is_empty());
+    let tainted: Vec<_> = tainted.map(|task| task.id).collect();
+    let task = pick(&tainted, this).copied().or_else(|| Some(pick_task(stage, this)?.0))?;
+    let known = &stage.world.tasks[&task];
+    let source = known.taints.first().map(|(source, _)| *source);
+    let source = source.or_else(|| pick_handoff(stage, that))?;
+    let reason = body("looked at it");
+    let clear = commands::ClearTaint { task, source, reason, by_right: flag };
+    Some(Command::by(known.decider().clone(), clear))
 }
 
 /// A task that has some below it.
@@ -242,19 +263,57 @@ pub(crate) fn below(stage: &Stage, parent: TaskId) -> commands::SettleBelow {
     }
 }
 
-/// The same, and what is below those that have ended well.
+/// What the engine finds below a task, and below those of them that have ended well.
 pub(crate) fn all_below(stage: &Stage, parent: TaskId) -> commands::SettleBelow {
     let mut settle = below(stage, parent);
     let mut at = 0;
     while let Some(id) = settle.below.get(at).copied() {
         at += 1;
-        if stage.world.tasks[&id].state == tasuki_core::TaskState::Completed {
+        if stage.world.tasks[&id].state == TaskState::Completed {
             let more = below(stage, id);
             settle.below.extend(more.below);
             settle.hops.extend(more.hops);
         }
     }
     settle
+}
+
+/// What the engine finds to be built on a task.
+pub(crate) fn spread(stage: &Stage, from: TaskId) -> commands::SpreadTaint {
+    let task = &stage.world.tasks[&from];
+    let to = task.parent_task_id.into_iter().chain(task.tree.passed_to.iter().copied()).collect();
+    commands::SpreadTaint { from, to }
+}
+
+/// What the engine finds of the tasks that a handoff waits for.
+pub(crate) fn join(stage: &Stage, id: HandoffId) -> Option<commands::Join> {
+    let tasks = stage.world.handoffs[&id].waits_for_tasks()?.tasks.clone();
+    let lasts = tasks.iter().filter_map(|task| stage.world.tasks.get(task)?.last);
+    let lasts: Vec<_> = lasts.collect();
+    Some(commands::Join::new(id, tasks, lasts))
+}
+
+/// Two calls: such as wait for each other, if there are any.
+fn end_circle(stage: &Stage, this: u8) -> Option<commands::EndCircle> {
+    let waits = |it: &&std::sync::Arc<tasuki_core::Handoff>| {
+        it.answers().is_some() || !it.needs_all_of().is_empty()
+    };
+    let open: Vec<_> = stage.world.handoffs.values().filter(waits).collect();
+    let closing = |one: &HandoffId, other: &HandoffId| {
+        let (one, other) = (&stage.world.handoffs[one], &stage.world.handoffs[other]);
+        let calls = one.answers() == Some(&other.from) && other.answers() == Some(&one.from);
+        let tasks = one.needs_all_of().contains(&other.task_id)
+            && other.needs_all_of().contains(&one.task_id);
+        calls || tasks
+    };
+    let ids = || open.iter().map(|it| it.id);
+    let pairs: Vec<_> = ids().flat_map(|one| ids().map(move |other| (one, other))).collect();
+    let circles: Vec<_> = pairs.iter().filter(|(a, b)| a != b && closing(a, b)).collect();
+    let (one, other) = match pick(&circles, this) {
+        Some(circle) => **circle,
+        None => *pick(&pairs, this)?,
+    };
+    Some(commands::EndCircle { calls: vec![one, other], path: body("a waits for b") })
 }
 
 fn policy(flag: bool) -> TaintPolicy {
@@ -297,7 +356,9 @@ fn of_handoff(what: What, stage: &mut Stage, this: u8, that: u8, flag: bool) -> 
             let id = dead_letter(stage, this).unwrap_or(id);
             let new = HandoffId(stage.next_id());
             let to = Some(if flag { to("tester") } else { to_any("test") });
-            Command::by(person, commands::Redrive { handoff: id, new, to, expires_in_ms: None })
+            let above = stage.task(id).above().to_vec();
+            let redrive = commands::Redrive { handoff: id, new, to, expires_in_ms: None, above };
+            Command::by(person, redrive)
         }
         What::Amend => {
             let id = dead_letter(stage, this).unwrap_or(id);
@@ -313,21 +374,34 @@ fn of_handoff(what: What, stage: &mut Stage, this: u8, that: u8, flag: bool) -> 
             Command::by(any(that), commands::TakeReview { handoff: id, until })
         }
         What::Retract => {
+            let done = |it: &&std::sync::Arc<tasuki_core::Handoff>| {
+                it.state.name() == tasuki_core::handoff::StateName::Completed
+            };
+            let done: Vec<_> = stage.world.handoffs.values().filter(done).collect();
+            let handoff = pick(&done, this).map_or(handoff, |done| (***done).clone());
             let above = stage.world.tasks[&handoff.task_id].parent_task_id;
             let (reason, policy) = (body("wrong"), policy(flag));
-            let retract = commands::Retract { handoff: id, reason, policy, above };
+            let retract = commands::Retract { handoff: handoff.id, reason, policy, above };
             Command::by(handoff.from.clone(), retract)
         }
         What::Join => {
             let after = handoff.contract.after.as_ref();
             let tasks = after.map_or_else(Vec::new, |after| after.tasks.clone());
-            let failed = if flag { vec![id] } else { Vec::new() };
-            Command::of_broker(commands::Join { handoff: id, tasks, failed })
+            let lasts = tasks.iter().filter_map(|task| stage.world.tasks.get(task)?.last);
+            // Who looked too early knows nothing of them.
+            let lasts: Vec<_> =
+                if flag && that.is_multiple_of(4) { Vec::new() } else { lasts.collect() };
+            Command::of_broker(commands::Join::new(id, tasks, lasts))
         }
         What::Lift => {
             let constraint = body("a rule").hash;
             let lift = commands::Lift { handoff: id, constraint, reason: body("no longer") };
             Command::by(handoff.from.clone(), lift)
+        }
+        What::NoteTold => {
+            let fence = handoff.attempts.last()?.fence;
+            let told = body(if flag { "what it was told" } else { "other words" });
+            Command::of_broker(commands::NoteTold { handoff: id, fence, told })
         }
         _ => {
             let by = handoff.attempts.first().map_or(any(that), |it| it.agent.clone());
@@ -413,6 +487,20 @@ fn registry(stage: &mut Stage, this: u8, that: u8, flag: bool) -> Command {
             target: tasuki_core::Target::Agent(coder()),
             limits: flag.then_some(tasuki_core::breaker::Limits { failures: 2, open_ms: 1000 }),
         },
+        12 => RegistryWish::Pause {
+            target: if flag { to("coder") } else { to_any("review") },
+            until: that.is_multiple_of(2).then(|| stage.now.plus_ms(20 * SECOND)),
+        },
+        13 => RegistryWish::Resume { target: if flag { to("coder") } else { to_any("review") } },
+        14 => RegistryWish::DeclarePipeline(Box::new(
+            serde_json::from_value(serde_json::json!({
+                "name": "line", "version": 1 + that % 3, "first": "a",
+                "stages": [{ "name": "a", "to": { "agent": if flag { "coder" } else { "tester" } },
+                    "next": [{ "to": "end" }] }],
+            }))
+            .unwrap(),
+        )),
+        15 => RegistryWish::Alert(Box::new(alert(stage, that, flag))),
         _ => RegistryWish::NoteDenied {
             agent: coder(),
             code: "permission_denied".into(),
@@ -421,6 +509,35 @@ fn registry(stage: &mut Stage, this: u8, that: u8, flag: bool) -> Command {
     };
     let by = if flag { Actor::Agent(agent("admin")) } else { Actor::Broker };
     Command::registry(by, None, wish)
+}
+
+fn alert(stage: &Stage, that: u8, flag: bool) -> AlertWish {
+    let key = AlertKey { rule: "HandoffCircuitOpen".into(), target: Some("agent:coder".into()) };
+    let (since, now) = (Timestamp(7), stage.now);
+    match that % 4 {
+        0 => AlertWish::Move(AlertMoved {
+            key,
+            fires: flag,
+            since,
+            moved_at: now,
+            value: "open".into(),
+        }),
+        1 => AlertWish::Take(NoticeTaken { key, by: "here".into(), until: now.plus_ms(SECOND) }),
+        2 => AlertWish::Tell(NoticeTold {
+            key,
+            fires: flag,
+            since,
+            sent: true,
+            tries: 1,
+            problem: None,
+        }),
+        _ => {
+            let reason = body("known");
+            let until = if flag { now.plus_ms(SECOND) } else { now };
+            let silenced = Silenced { rule: None, target: None, until, reason: reason.hash };
+            AlertWish::Silence { silenced, reason }
+        }
+    }
 }
 
 /// A key that the agent has, if it has one.

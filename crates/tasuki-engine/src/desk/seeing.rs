@@ -10,12 +10,14 @@ use tasuki_core::registry::rules::Permission;
 use tasuki_core::{
     AgentId, Body, Cursor, Handoff, HandoffId, Position, Refusal, Target, Task, TaskId,
 };
+use tasuki_protocol::Problem;
 use tasuki_store::audit::Verdict;
 use tasuki_store::{Entry, HandoffFilter, Needs, PAGE_MAX, Sight, TaskFilter};
 
 use super::{Desk, Page, SeenStats};
 use crate::caller::Caller;
 use crate::error::{Error, denied};
+use crate::operations::Subject;
 use crate::queries::{ChainEntry, DeadLetter, Placed};
 use crate::requests::{WaitFor, WaitRequest, Waited};
 
@@ -133,6 +135,53 @@ impl Desk {
         }
     }
 
+    /// What is said about a problem with something. Who may not see it hears that it is not there,
+    /// whatever else is wrong: a reason would tell that it is, and how it is.
+    pub(crate) async fn unless_hidden(
+        &self,
+        subject: Option<Subject>,
+        problem: Problem,
+    ) -> Problem {
+        let Some(subject) = subject.filter(|_| self.caller.agent().is_some()) else {
+            return problem;
+        };
+        let (id, not_there): (_, Error) = match subject {
+            Subject::Handoff(id) => (id.to_string(), Refusal::HandoffNotFound(id).into()),
+            Subject::Task(id) => (id.to_string(), Refusal::TaskNotFound(id).into()),
+        };
+        let speaks_of_it = problem.message.contains(&id)
+            || serde_json::to_string(&problem.details).is_ok_and(|it| it.contains(&id));
+        if !speaks_of_it {
+            return problem;
+        }
+        let seen = match subject {
+            Subject::Handoff(id) => self.may_know(id).await,
+            Subject::Task(id) => self.task(id).await.map(drop),
+        };
+        match seen {
+            Err(Error::Refused(Refusal::HandoffNotFound(_) | Refusal::TaskNotFound(_))) => {
+                not_there.into()
+            }
+            Ok(()) | Err(_) => problem,
+        }
+    }
+
+    /// Whether the caller may know of a handoff: it may see it, or it is among those whom it is for.
+    async fn may_know(&self, id: HandoffId) -> Result<(), Error> {
+        let sight = self.engine.look(Needs::handoff(id)).await?;
+        let for_me = sight.handoff(id).is_some_and(|handoff| {
+            let among = |target: &Target| match target {
+                Target::Agent(agent) => self.caller.agent() == Some(agent),
+                Target::Capability(capability) => {
+                    capability.tenant() == self.caller.tenant().as_str()
+                        && self.caller.may(Permission::Claim, Some(capability.name()))
+                }
+            };
+            among(&handoff.to) || handoff.contract.routing.fallbacks.iter().any(among)
+        });
+        if for_me { Ok(()) } else { self.handoff_in(&sight, id).map(drop) }
+    }
+
     pub async fn handoff(&self, id: HandoffId) -> Result<Arc<Handoff>, Error> {
         let sight = self.engine.look(Needs::handoff(id)).await?;
         self.handoff_in(&sight, id).cloned()
@@ -141,6 +190,18 @@ impl Desk {
     pub async fn task(&self, id: TaskId) -> Result<Arc<Task>, Error> {
         let sight = self.engine.look(Needs::task(id)).await?;
         self.task_in(&sight, id).await.cloned()
+    }
+
+    /// Waits until more happened to a task than the caller knows of. Whether it did; if not, the time
+    /// was up or the broker goes away.
+    pub async fn task_moved(&self, id: TaskId, known: u32, wait_ms: u64) -> Result<bool, Error> {
+        self.engine.until_moved(self, id, known, wait_ms).await
+    }
+
+    /// Whether the broker goes away, so that nothing more comes of a wait.
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
+        *self.engine.closing.borrow()
     }
 
     /// The result that the owner of a task ended it with.
@@ -217,7 +278,7 @@ impl Desk {
         let items = self.engine.list_handoffs(filter).await?;
         let next = (items.len() == max).then(|| items.last().map(|last| last.id)).flatten();
         // Where neither projects nor coordinators make a difference, the rows themselves tell.
-        let minds = self.caller.minds_projects() || !self.caller.may_all(Permission::Read);
+        let minds = self.caller.is_project_scoped() || !self.caller.may_all(Permission::Read);
         let sight = match minds {
             true => {
                 let tasks = items.iter().map(|handoff| handoff.task_id);

@@ -4,21 +4,22 @@
 //! restart; whatever it does twice has the effect of once.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
 use serde_json::json;
 use tasuki_core::canonical::Body;
 use tasuki_core::commands::{self, Command};
-use tasuki_core::envelope::Action;
+use tasuki_core::envelope::{Action, Control};
 use tasuki_core::event::Event;
 use tasuki_core::handoff::{Handoff, StateName};
 use tasuki_core::redact::redact;
 use tasuki_core::report::FailureReport;
 use tasuki_core::secrets::Policy;
 use tasuki_core::{AgentId, HandoffId, State, Target, Task, TaskId, TaskState, Timestamp};
-use tasuki_store::Change;
+use tasuki_store::{Change, Needs};
 
+use super::circles::Calls;
 use super::{AGAIN_MS, Flow, Fold, GO_ON, each_in};
 use crate::caller::BROKER;
 use crate::engine::Engine;
@@ -28,6 +29,21 @@ use crate::requests::{FollowUp, NewOffer};
 
 /// How many things that could not be done are remembered; the dead letters themselves stay listed.
 const LEFT_MAX: usize = 10_000;
+
+/// The states in which somebody may wait for an answer.
+const UNDER_WAY: [StateName; 8] = [
+    StateName::AwaitingApproval,
+    StateName::Scheduled,
+    StateName::Pending,
+    StateName::Claimed,
+    StateName::InProgress,
+    StateName::InputRequired,
+    StateName::Answered,
+    StateName::Failed,
+];
+
+/// How many tasks are looked at at once.
+const LOOK_MAX: usize = 1000;
 
 /// Of how many tasks it is remembered that nothing is below them; of others it is looked up.
 const CHILDLESS_MAX: usize = 100_000;
@@ -48,6 +64,14 @@ pub(crate) struct Follower {
     told: BTreeSet<TaskId>,
     /// Tasks from which something may follow for those below.
     moved: BTreeSet<TaskId>,
+    /// Tasks whose taints others may have to be told of.
+    spreading: BTreeSet<TaskId>,
+    /// Who waits for whose answer.
+    calls: Calls,
+    /// Calls that may have closed a circle.
+    called: BTreeSet<HandoffId>,
+    /// Tasks that may have closed one by what they wait for.
+    joining: BTreeSet<TaskId>,
     /// Tasks that were seen to begin, and nothing below them.
     childless: BTreeSet<TaskId>,
     /// When to try again what could not be done.
@@ -74,6 +98,7 @@ impl Fold for Follower {
         let Some(engine) = self.engine.upgrade() else { return Flow::Break(()) };
         self.waiting.clear();
         self.childless.clear();
+        self.calls.clear();
         self.listed = false;
         self.list(&engine).await;
         self.wake().await
@@ -110,6 +135,10 @@ impl Follower {
             held: Vec::new(),
             told: BTreeSet::new(),
             moved: BTreeSet::new(),
+            spreading: BTreeSet::new(),
+            calls: Calls::default(),
+            called: BTreeSet::new(),
+            joining: BTreeSet::new(),
             childless: BTreeSet::new(),
             again_at: None,
         }
@@ -117,14 +146,40 @@ impl Follower {
 
     async fn list(&mut self, engine: &Engine) {
         let listed = each_in(&*engine.store, StateName::Scheduled, |handoff| {
-            if let Some(after) = &handoff.contract.after {
+            if let Some(after) = handoff.waits_for_tasks() {
                 self.wait_for(handoff.id, &after.tasks);
+                self.calls.note_waiting(&Arc::new(handoff.clone()));
             }
         });
-        match listed.await {
+        let listed = match listed.await {
+            Ok(()) => self.list_calls(engine).await,
+            Err(error) => Err(error.into()),
+        };
+        match listed {
             Ok(()) => self.listed = true,
             Err(error) => tracing::warn!(%error, "what waits for other tasks is found out later"),
         }
+    }
+
+    /// Every call that is open.
+    async fn list_calls(&mut self, engine: &Engine) -> Result<(), Error> {
+        let mut open = Vec::new();
+        for state in UNDER_WAY {
+            let calls = each_in(&*engine.store, state, |handoff| {
+                if handoff.answers().is_some() {
+                    open.push(Arc::new(handoff.clone()));
+                }
+            });
+            calls.await?;
+        }
+        for some in open.chunks(LOOK_MAX) {
+            let tasks = some.iter().map(|call| call.task_id);
+            let sight = engine.look(Needs::default().and_tasks(tasks)).await?;
+            for call in some {
+                self.calls.note(call, sight.task(call.task_id).map(|task| &**task));
+            }
+        }
+        Ok(())
     }
 
     fn wait_for(&mut self, handoff: HandoffId, tasks: &[TaskId]) {
@@ -140,6 +195,30 @@ impl Follower {
             && let Some(after) = &offered.contract.after
         {
             self.wait_for(id, &after.tasks);
+        }
+        if let Some(handoff) = change.handoff.as_ref().filter(|it| it.contract.after.is_some()) {
+            self.calls.note_waiting(handoff);
+            if record.event.offered().is_some() {
+                self.joining.insert(handoff.task_id);
+            }
+        }
+        if let Some(handoff) = change.handoff.as_ref().filter(|it| it.control == Control::Awaited) {
+            self.calls.note(handoff, change.task.as_deref());
+            if let Event::CallOffered(_) = record.event {
+                self.called.insert(handoff.id);
+            }
+        }
+        // It was approved, its time is over, or what is above it was decided on.
+        let scheduled = |it: &&Arc<Handoff>| matches!(it.state, State::Scheduled { .. });
+        if let Some(waits) = change.handoff.as_ref().filter(scheduled)
+            && waits.waits_for_tasks().is_some()
+        {
+            self.ready.insert(waits.id);
+        }
+        if let Some(task) = change.task.as_ref().filter(|task| !task.taints.is_empty())
+            && record.event.facts().spreads
+        {
+            self.spreading.insert(task.id);
         }
         if let (Some(id), Event::DeadLettered { .. }) = (record.handoff_id, &record.event) {
             self.dead.push(id);
@@ -176,7 +255,7 @@ impl Follower {
 
     async fn act(&mut self, engine: &Engine) {
         for id in std::mem::take(&mut self.ready) {
-            match engine.let_go_on(id).await {
+            match engine.release_if_ready(id).await {
                 Ok(true) => self.waiting.retain(|_, all| {
                     all.remove(&id);
                     !all.is_empty()
@@ -215,36 +294,53 @@ impl Follower {
                 self.moved.insert(id);
             }
         }
+        for id in std::mem::take(&mut self.called) {
+            let Some(circle) = self.calls.circle(id) else { continue };
+            if let Err(error) = engine.end_circle(&circle).await {
+                tracing::warn!(%error, handoff = %id, "the circle that it closes is ended later");
+                self.called.insert(id);
+            }
+        }
+        for id in std::mem::take(&mut self.joining) {
+            let Some(circle) = self.calls.circle_of_tasks(id) else { continue };
+            if let Err(error) = engine.end_circle_of_tasks(&circle).await {
+                tracing::warn!(%error, task = %id, "the circle that it closes is ended later");
+                self.joining.insert(id);
+            }
+        }
+        for id in std::mem::take(&mut self.spreading) {
+            // One step: those built on these are told of by the events that this makes.
+            if let Err(error) = engine.spread_taints(id).await {
+                tracing::warn!(%error, task = %id, "what is built on it is told later");
+                self.spreading.insert(id);
+            }
+        }
         let left = !self.listed
             || !self.ready.is_empty()
             || !self.dead.is_empty()
             || !self.held.is_empty()
             || !self.told.is_empty()
-            || !self.moved.is_empty();
+            || !self.moved.is_empty()
+            || !self.spreading.is_empty()
+            || !self.called.is_empty()
+            || !self.joining.is_empty();
         self.again_at = left.then(|| engine.now().plus_ms(AGAIN_MS));
     }
 }
 
 impl Engine {
     /// Lets a handoff go on that waits for other tasks, if it may. Says whether it waits no longer.
-    async fn let_go_on(&self, id: HandoffId) -> Result<bool, Error> {
+    async fn release_if_ready(&self, id: HandoffId) -> Result<bool, Error> {
         let Some(handoff) = self.store.handoff(id).await? else { return Ok(true) };
-        let waits = matches!(handoff.state, State::Scheduled { .. });
-        let Some(after) = handoff.contract.after.as_ref().filter(|_| waits) else {
-            return Ok(!matches!(handoff.state, State::AwaitingApproval));
-        };
-        let mut failed = Vec::new();
-        for task in &after.tasks {
-            let state = self.store.task(*task).await?.map(|task| task.state);
-            let lost = state.is_none_or(|it| it.is_terminal() || it == TaskState::DeadLettered);
-            if lost && state != Some(TaskState::Completed) {
-                failed.extend(self.newest_handoff(*task).await?.map(|last| last.id));
-            }
+        let Some(after) = handoff.waits_for_tasks() else { return Ok(true) };
+        if !matches!(handoff.state, State::Scheduled { .. }) {
+            return Ok(handoff.state.is_terminal());
         }
-        let join =
-            Command::of_broker(commands::Join { handoff: id, tasks: after.tasks.clone(), failed });
-        let after = self.one_handoff(join).await?;
-        Ok(!matches!(after.state, State::Scheduled { .. }))
+        let tasks = self.look(Needs::default().and_tasks(after.tasks.iter().copied())).await?;
+        let lasts = after.tasks.iter().filter_map(|id| tasks.task(*id)?.last);
+        let join = commands::Join::new(id, after.tasks.clone(), lasts);
+        let joined = self.one_handoff(Command::of_broker(join)).await?;
+        Ok(joined.waits_for_tasks().is_none())
     }
 
     /// Hands a failure to whoever decides about the task, in the form of every other message. Where

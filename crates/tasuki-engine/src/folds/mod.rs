@@ -3,8 +3,10 @@
 //! them; the one driver below knows how to begin where it stopped, to catch up, to go on after a
 //! gap, and to save. A fold may rely on the order of each task's changes and on nothing else.
 
+mod circles;
 pub(crate) mod epochs;
 pub(crate) mod follower;
+pub(crate) mod metering;
 pub(crate) mod observer;
 pub(crate) mod presence;
 pub(crate) mod waiters;
@@ -17,7 +19,7 @@ use async_trait::async_trait;
 use tasuki_core::cursor::{Epochs, Lost};
 use tasuki_core::handoff::{Handoff, StateName};
 use tasuki_core::{Cursor, Position, Target, Timestamp};
-use tasuki_store::{Change, Committed, HandoffFilter, PAGE_MAX, Store};
+use tasuki_store::{Change, Committed, HandoffFilter, PAGE_MAX, Store, Timings};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -39,6 +41,24 @@ pub(crate) trait Fold: Send {
     /// with: it begins with what is committed next, and starts over where something was missed.
     fn name(&self) -> Option<&'static str> {
         None
+    }
+
+    /// Whether it is the same wherever it is computed: it takes every event of the log, from the first
+    /// one on, and looks at nothing else. What was saved of it may be of no use.
+    fn is_exact(&self) -> bool {
+        false
+    }
+
+    fn can_load(&self, _saved: &str) -> bool {
+        true
+    }
+
+    /// How long a batch took that this broker committed, and how many events it had.
+    fn time(&mut self, _timings: &Timings, _events: usize) {}
+
+    /// Everything that there was is taken by now; what comes next is new.
+    async fn caught_up(&mut self) -> Flow {
+        GO_ON
     }
 
     /// Takes up what was saved of it, before the changes that came since.
@@ -176,7 +196,14 @@ impl Driven {
             Some(name) => {
                 let epochs = store.epochs().await.unwrap_or_default();
                 let mut saved = Saved::find(name, store, &epochs).await;
-                saved.at = saved.at.max(Position(store.head().0.saturating_sub(BEHIND_MAX)));
+                if fold.is_exact() {
+                    let usable = saved.text.as_deref().is_some_and(|text| fold.can_load(text));
+                    if saved.lost || !usable {
+                        saved = Saved::default();
+                    }
+                } else {
+                    saved.at = saved.at.max(Position(store.head().0.saturating_sub(BEHIND_MAX)));
+                }
                 (epochs, saved)
             }
         };
@@ -186,7 +213,10 @@ impl Driven {
         }
         let save_at = store.clock().now().plus_ms(SAVE_EVERY_MS);
         let mut driven = Self { fold, at: saved.at, epochs, save_at };
-        if flow.is_break() || driven.catch_up(store).await.is_break() {
+        if flow.is_break()
+            || driven.catch_up(store).await.is_break()
+            || driven.fold.caught_up().await.is_break()
+        {
             return None;
         }
         Some(driven)
@@ -200,11 +230,16 @@ impl Driven {
             Ok(batch) if batch.missed => {
                 self.epochs = store.epochs().await.unwrap_or_default();
                 let kept = self.epochs.kept_until().unwrap_or_else(|| store.head());
-                self.at = self.at.min(kept);
+                // What is the same everywhere cannot take back what it took.
+                self.at = if self.fold.is_exact() { Position(0) } else { self.at.min(kept) };
                 self.fold.start_over().await?;
-                self.catch_up(store).await
+                self.catch_up(store).await?;
+                self.fold.caught_up().await
             }
-            Ok(batch) => self.take(batch, store).await,
+            Ok(batch) => {
+                self.fold.time(&batch.timings, batch.changes.len());
+                self.take(batch, store).await
+            }
             Err(_) if self.fold.name().is_none() => {
                 self.at = store.head();
                 self.fold.start_over().await
@@ -217,6 +252,10 @@ impl Driven {
         let begins = batch.changes.first().map(|change| change.sealed.position);
         if begins.is_some_and(|begins| begins.0 > self.at.0 + 1) {
             self.catch_up(store).await?;
+            // What could not be read is missing, and must not be.
+            if self.fold.is_exact() && begins.is_some_and(|begins| begins.0 > self.at.0 + 1) {
+                return GO_ON;
+            }
         }
         let known = batch.changes.partition_point(|change| change.sealed.position <= self.at);
         let changes = &batch.changes[known..];
@@ -235,7 +274,8 @@ impl Driven {
             return GO_ON;
         }
         loop {
-            let Ok(changes) = store.changes(self.at, READ_MAX).await else { return GO_ON };
+            let whole = !self.fold.is_exact();
+            let Ok(changes) = read(store, self.at, whole).await else { return GO_ON };
             let Some(last) = changes.last().map(|change| change.sealed.position) else {
                 return GO_ON;
             };
@@ -259,6 +299,20 @@ impl Driven {
             tracing::debug!(%error, fold = name, "a fold is saved later");
         }
     }
+}
+
+/// The next changes, whole or as events alone, which need nothing of what they are about.
+async fn read(
+    store: &dyn Store,
+    after: Position,
+    whole: bool,
+) -> Result<Vec<Change>, tasuki_store::Error> {
+    if whole {
+        return store.changes(after, READ_MAX).await;
+    }
+    let bare = |sealed| Change { sealed, task: None, handoff: None };
+    let entries = store.events(after, READ_MAX).await?;
+    Ok(entries.into_iter().map(|entry| bare(entry.sealed)).collect())
 }
 
 #[cfg(test)]

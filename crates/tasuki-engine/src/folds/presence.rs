@@ -73,6 +73,13 @@ impl Presence {
         all.get(target).is_some_and(live)
     }
 
+    /// Everybody who is there.
+    pub(crate) fn live(&self, now: Timestamp) -> Vec<Target> {
+        let all = self.seen.lock().expect("no holder of this lock panics");
+        let live = |seen: &Seen| seen.waiting > 0 || now < seen.at.plus_ms(LIVE_MS);
+        all.iter().filter(|(_, seen)| live(seen)).map(|(target, _)| target.clone()).collect()
+    }
+
     fn untold(&self, now: Timestamp) -> Vec<(Target, Timestamp)> {
         let mut all = self.seen.lock().expect("no holder of this lock panics");
         let news = all.iter_mut().filter(|(_, seen)| !seen.told || seen.waiting > 0);

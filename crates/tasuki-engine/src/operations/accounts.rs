@@ -3,6 +3,7 @@
 
 use tasuki_core::ids::{TenantId, TokenId};
 use tasuki_core::registry::Quotas;
+use tasuki_core::registry::rules::Permission;
 use tasuki_protocol::{self as wire, Code};
 
 use super::Right::{LooksAfter, Operator};
@@ -13,17 +14,20 @@ use crate::desk::Desk;
 pub struct IssueToken;
 
 impl Operation for IssueToken {
-    const FACTS: Facts =
-        manages("token_issue", LooksAfter, "Issue a token; its text is shown this once").errors(&[
-            &[
-                Code::AgentNotFound,
-                Code::NotPermitted,
-                Code::GrantTooWide,
-                Code::KeyNotShown,
-                Code::TokenTooDeep,
-                Code::InvalidRules,
-            ],
-        ]);
+    const FACTS: Facts = manages(
+        "token_issue",
+        LooksAfter(Permission::Administer),
+        "Issue a token; its text is shown this once",
+    )
+    .errors(&[&[
+        Code::AgentNotFound,
+        Code::NotPermitted,
+        Code::GrantTooWide,
+        Code::KeyNotShown,
+        Code::TokenTooDeep,
+        Code::NameTaken,
+        Code::InvalidRules,
+    ]]);
     type On = ();
     type In = wire::IssueToken;
     type Out = wire::IssuedToken;
@@ -43,8 +47,11 @@ impl Operation for IssueToken {
 pub struct Tokens;
 
 impl Operation for Tokens {
-    const FACTS: Facts =
-        reads("token_list", LooksAfter, "List tokens, newest first, without their secrets");
+    const FACTS: Facts = reads(
+        "token_list",
+        LooksAfter(Permission::Administer),
+        "List tokens, newest first, without their secrets",
+    );
     type On = ();
     type In = wire::Nothing;
     type Out = wire::Tokens;
@@ -58,8 +65,9 @@ impl Operation for Tokens {
 pub struct RevokeToken;
 
 impl Operation for RevokeToken {
-    const FACTS: Facts = manages("token_revoke", LooksAfter, "Revoke a token at once")
-        .errors(&[&[Code::TokenNotFound]]);
+    const FACTS: Facts =
+        manages("token_revoke", LooksAfter(Permission::Administer), "Revoke a token at once")
+            .errors(&[&[Code::TokenNotFound]]);
     type On = TokenId;
     type In = wire::Nothing;
     type Out = wire::TokenInfo;

@@ -12,14 +12,23 @@ use super::Right::{Has, Known, LooksAfter};
 use super::{Done, Facts, Operation, answer, manages, reads, shown};
 use crate::desk::Desk;
 
-const AGENT_ERRORS: &[Code] = &[Code::AgentNotFound, Code::NotPermitted];
+const AGENT_ERRORS: &[Code] = &[Code::AgentNotFound, Code::GrantTooWide, Code::NotPermitted];
 
 pub struct Publish;
 
 impl Operation for Publish {
-    const FACTS: Facts =
-        manages("agent_publish", LooksAfter, "Publish an agent's manifest, its first or a new one")
-            .errors(&[&[Code::AgentNotFound, Code::InvalidManifest, Code::ManifestMoved]]);
+    const FACTS: Facts = manages(
+        "agent_publish",
+        LooksAfter(Permission::Administer),
+        "Publish an agent's manifest, its first or a new one",
+    )
+    .errors(&[&[
+        Code::AgentNotFound,
+        Code::InvalidManifest,
+        Code::NameTaken,
+        Code::ManifestMoved,
+        Code::GrantTooWide,
+    ]]);
     type On = ();
     type In = wire::Publish;
     type Out = wire::Agent;
@@ -112,7 +121,7 @@ pub struct Drain;
 impl Operation for Drain {
     const FACTS: Facts = manages(
         "agent_drain",
-        LooksAfter,
+        LooksAfter(Permission::Operate),
         "Let an agent finish what it has; nothing new is routed to it",
     )
     .errors(&[AGENT_ERRORS]);
@@ -128,8 +137,12 @@ impl Operation for Drain {
 pub struct Resume;
 
 impl Operation for Resume {
-    const FACTS: Facts = manages("agent_resume", LooksAfter, "Let a drained agent have work again")
-        .errors(&[AGENT_ERRORS]);
+    const FACTS: Facts = manages(
+        "agent_resume",
+        LooksAfter(Permission::Operate),
+        "Let a drained agent have work again",
+    )
+    .errors(&[AGENT_ERRORS]);
     type On = AgentId;
     type In = wire::Nothing;
     type Out = wire::Agent;
@@ -144,7 +157,7 @@ pub struct Deregister;
 impl Operation for Deregister {
     const FACTS: Facts = manages(
         "agent_deregister",
-        LooksAfter,
+        LooksAfter(Permission::Administer),
         "Take an agent out; what it holds waits for somebody else",
     )
     .errors(&[AGENT_ERRORS]);
@@ -195,6 +208,7 @@ impl Operation for EnrollKey {
         Code::KeyTaken,
         Code::TooManyKeys,
         Code::InvalidRules,
+        Code::NameTaken,
     ]]);
     type On = AgentId;
     type In = wire::Enroll;
@@ -209,16 +223,19 @@ impl Operation for EnrollKey {
 pub struct RotateKey;
 
 impl Operation for RotateKey {
-    const FACTS: Facts =
-        manages("key_rotate", LooksAfter, "Replace a key; the old one still counts for a while")
-            .errors(&[&[
-                Code::AgentNotFound,
-                Code::GrantTooWide,
-                Code::KeyNotFound,
-                Code::KeyNotShown,
-                Code::KeyTaken,
-                Code::TooManyKeys,
-            ]]);
+    const FACTS: Facts = manages(
+        "key_rotate",
+        LooksAfter(Permission::Administer),
+        "Replace a key; the old one still counts for a while",
+    )
+    .errors(&[&[
+        Code::AgentNotFound,
+        Code::GrantTooWide,
+        Code::KeyNotFound,
+        Code::KeyNotShown,
+        Code::KeyTaken,
+        Code::TooManyKeys,
+    ]]);
     type On = AgentId;
     type In = wire::Rotate;
     type Out = wire::Agent;
@@ -234,7 +251,7 @@ pub struct RevokeKey;
 impl Operation for RevokeKey {
     const FACTS: Facts = manages(
         "key_revoke",
-        LooksAfter,
+        LooksAfter(Permission::Administer),
         "Revoke a key at once; with its last key an agent loses what it holds",
     )
     .errors(&[&[

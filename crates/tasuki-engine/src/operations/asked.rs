@@ -122,6 +122,8 @@ fn follow_up(body: wire::FollowUp, defaults: Terms) -> engine::FollowUp {
         said: body.said,
         more: body.more,
         signed: body.signed,
+        // The desk knows who asks, and whether that may be more.
+        instructs: false,
         deadline: body.deadline,
         expires_in_ms: body.expires_in_ms,
         start_in_ms: body.start_in_ms,
@@ -202,6 +204,7 @@ pub(crate) fn complete(
         metadata: body.metadata,
         criteria: body.criteria,
         gaps: body.gaps,
+        resolved_gaps: body.resolved_gaps,
         usage: body.usage,
         follow_ups: body.follow_ups.into_iter().map(|hop| follow_up(hop, defaults)).collect(),
     }

@@ -48,6 +48,7 @@ impl Operation for Assemble {
             reserved_work: asked.reserved_work,
             tokenizer: asked.tokenizer,
             role: asked.role,
+            payload: asked.payload,
         };
         let put = desk.assemble(&asked.from_agent, wish).await?;
         let receipt = put.assembled.receipt;

@@ -21,7 +21,7 @@ impl Operation for Claim {
         "Claim the next work for an agent, waiting for it if there is none",
     )
     .waits()
-    .errors(&[&[Code::OtherTenant]]);
+    .errors(&[&[Code::OtherTenant, Code::CapabilityNotDeclared]]);
     type On = ();
     type In = wire::Claim;
     type Out = wire::Claims;
@@ -46,6 +46,7 @@ impl Operation for ClaimOne {
     .errors(&[&[
         Code::HandoffNotFound,
         Code::OtherTenant,
+        Code::CapabilityNotDeclared,
         Code::AlreadyClaimed,
         Code::WrongState,
         Code::NotTarget,
@@ -53,7 +54,9 @@ impl Operation for ClaimOne {
         Code::DeadlinePassed,
         Code::OutOfTurn,
         Code::TargetUnavailable,
+        Code::TargetPaused,
         Code::KeptForAsker,
+        Code::OnHold,
     ]]);
     type On = HandoffId;
     type In = wire::ClaimOne;
@@ -74,7 +77,7 @@ impl Operation for Peek {
         Has(Permission::Claim),
         "Look at what waits for an agent without claiming it",
     )
-    .errors(&[&[Code::OtherTenant]]);
+    .errors(&[&[Code::OtherTenant, Code::CapabilityNotDeclared]]);
     type On = ();
     type In = wire::Peek;
     type Out = wire::Peeked;
@@ -296,6 +299,7 @@ impl Operation for Counter {
     )
     .errors(&[&[
         Code::HandoffNotFound,
+        Code::CapabilityNotDeclared,
         Code::OtherTenant,
         Code::WrongState,
         Code::NotTarget,

@@ -19,13 +19,17 @@ impl Operation for Show {
         Known,
         "Show the shared context of a project, with the tasks that are open",
     )
-    .errors(&[&[Code::NotPermitted]]);
+    .errors(&[&[Code::NotPermitted, Code::MemoryNotFound]]);
     type On = Project;
-    type In = wire::Nothing;
+    type In = wire::ShowContext;
     type Out = wire::SharedContext;
 
-    async fn run(desk: &Desk, project: Project, _: wire::Nothing) -> Done<wire::SharedContext> {
-        answer(shown::context(&desk.context(&project).await?))
+    async fn run(
+        desk: &Desk,
+        project: Project,
+        asked: wire::ShowContext,
+    ) -> Done<wire::SharedContext> {
+        answer(shown::context(&desk.context_at(&project, asked.revision).await?))
     }
 }
 

@@ -19,6 +19,8 @@ const REVIEW_ERRORS: &[Code] = &[
     Code::ReviewTaken,
     Code::HandoffOpen,
     Code::OnHold,
+    Code::BudgetExhausted,
+    Code::TaskNotFound,
     Code::NotOwner,
     Code::TaskFinished,
     Code::TaskMoved,
@@ -119,6 +121,7 @@ impl Operation for Redrive {
         Code::NotOwner,
         Code::HandoffOpen,
         Code::OnHold,
+        Code::BudgetExhausted,
         Code::TaskFinished,
         Code::InvalidTerms,
         Code::DiskFull,
@@ -129,7 +132,7 @@ impl Operation for Redrive {
 
     async fn run(desk: &Desk, id: HandoffId, asked: wire::RedriveLetter) -> Done<wire::Offered> {
         let handoff = desk.redrive(id, &asked.by, asked.expires_in_ms).await?;
-        answer(shown::offered(&handoff, desk.listening(&handoff)))
+        answer(shown::offered(&desk.offered(handoff)))
     }
 }
 
@@ -175,7 +178,7 @@ impl Operation for Reroute {
     async fn run(desk: &Desk, id: HandoffId, asked: wire::Reroute) -> Done<wire::Offered> {
         let span = asked.expires_in_ms;
         let handoff = desk.rule(id, &asked.by, Ruling::Reroute(asked.to), span).await?;
-        answer(shown::offered(&handoff, desk.listening(&handoff)))
+        answer(shown::offered(&desk.offered(handoff)))
     }
 }
 
@@ -193,8 +196,8 @@ impl Operation for Amend {
     type Out = wire::Offered;
 
     async fn run(desk: &Desk, id: HandoffId, asked: wire::Amend) -> Done<wire::Offered> {
-        let handoff = desk.amend(id, asked).await?;
-        answer(shown::offered(&handoff, desk.listening(&handoff)))
+        let handoff = Box::pin(desk.amend(id, asked)).await?;
+        answer(shown::offered(&desk.offered(handoff)))
     }
 }
 
@@ -213,8 +216,8 @@ impl Operation for Answer {
 
     async fn run(desk: &Desk, id: HandoffId, asked: wire::Answer) -> Done<wire::Offered> {
         let span = asked.expires_in_ms;
-        let handoff = desk.answer(id, &asked.by, asked.decision, span).await?;
-        answer(shown::offered(&handoff, desk.listening(&handoff)))
+        let handoff = Box::pin(desk.answer(id, &asked.by, asked.decision, span)).await?;
+        answer(shown::offered(&desk.offered(handoff)))
     }
 }
 

@@ -25,6 +25,8 @@ const REPLY_BYTES: usize = 1024;
 /// One line of the table.
 pub struct Entry {
     pub facts: Facts,
+    /// Its place in the table.
+    pub number: usize,
     /// What it is about.
     pub on: &'static [&'static str],
     pub asks: SchemaOf,
@@ -76,12 +78,13 @@ impl Entry {
     }
 
     pub(super) fn streamed<O: Streamed>() -> Self {
-        Self::new::<O::In>(O::FACTS, schema::<tasuki_protocol::Event>, Call::Streamed)
+        Self::new::<O::In>(O::FACTS, O::PIECES, Call::Streamed)
     }
 
     fn new<In: JsonSchema>(facts: Facts, answers: SchemaOf, call: Call) -> Self {
         Self {
             facts,
+            number: 0,
             on: &[],
             asks: schema::<In>,
             answers,
@@ -154,7 +157,7 @@ impl Entry {
             | Right::Known
             | Right::Each(_)
             | Right::Decides(_)
-            | Right::LooksAfter => Ok(()),
+            | Right::LooksAfter(_) => Ok(()),
         }
     }
 
@@ -162,14 +165,18 @@ impl Entry {
     pub fn asked<T: DeserializeOwned + 'static>(
         &self,
         given: Given<'_>,
-        first: impl FnOnce(&Value) -> Result<(), Problem>,
+        first: impl FnOnce(&mut Value) -> Result<(), Problem>,
     ) -> Result<T, Problem> {
         let every = |value: &Value| self.every_fault(value);
         let form = Form { members: self.members(), every: &every };
         match given {
             Given::Query(text) => read::query(text, &form),
             Given::Json(bytes) => read::request(bytes, &form, first),
-            Given::Value(value) => first(value).and_then(|()| read::plain(value, &form)),
+            Given::Value(value) => {
+                let mut value = value.clone();
+                first(&mut value)?;
+                read::plain(&value, &form)
+            }
         }
     }
 
@@ -190,8 +197,19 @@ fn at_a_desk<O: Operation>(
     given: Given<'_>,
 ) -> Result<Running, Problem> {
     let on = O::On::read(on)?;
-    let asked: O::In = entry.asked(given, |asked| Ok(O::first(&desk, asked)?))?;
-    Ok(async move { O::run(&desk, on, asked).await.map(Reply::of) }.boxed())
+    let asked: O::In = entry.asked(given, |asked| {
+        // Every text that may be stored comes by here, whatever it is for.
+        desk.engine.no_secrets(&entry.facts, asked)?;
+        Ok(O::first(&desk, asked)?)
+    })?;
+    let subject = on.subject();
+    let run = async move {
+        match O::run(&desk, on, asked).await.map(Reply::of) {
+            Ok(reply) => Ok(reply),
+            Err(problem) => Err(desk.unless_hidden(subject, problem).await),
+        }
+    };
+    Ok(run.boxed())
 }
 
 fn in_the_lobby<O: Public>(

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tasuki_core::assembly::Tokenizer;
+use tasuki_core::assembly::PromptForm;
 use tasuki_core::handoff::StateName;
 use tasuki_core::registry::rules::Permission;
 use tasuki_core::{Handoff, HandoffId, State, Target};
@@ -14,6 +14,7 @@ use super::Right::{Decides, Each, Has, Known};
 use super::{Done, ENVELOPE_ERRORS, Facts, OFFER_ERRORS, Operation, SchemaOf};
 use super::{answer, answer_once, asked, brings, manages, reads, schema, shown, tasks};
 use crate::desk::{Desk, Page};
+use crate::prompt::PromptWish;
 use crate::requests::{WaitFor, WaitMode, WaitRequest, Waited};
 
 pub struct Offer;
@@ -33,7 +34,7 @@ impl Operation for Offer {
 
     async fn run(desk: &Desk, (): (), asked: wire::Offer) -> Done<wire::Offered> {
         let offered = desk.offer(asked).await?;
-        answer_once(shown::offered(&offered.handoff, offered.listening), offered.repeated)
+        answer_once(shown::offered(&offered), offered.repeated)
     }
 }
 
@@ -55,7 +56,7 @@ impl Operation for OfferBatch {
         let results = desk.offer_many(asked.offers).await?;
         let results = results
             .into_iter()
-            .map(|result| result.map(|it| shown::offered(&it.handoff, it.listening)))
+            .map(|result| result.map(|it| shown::offered(&it)))
             .map(|result| shown::part(result.map_err(Problem::from)))
             .collect();
         answer(noted(desk, wire::Batch { results }, Self::FACTS.name).await)
@@ -271,14 +272,43 @@ impl Operation for Prompt {
     type Out = wire::Prompt;
 
     async fn run(desk: &Desk, id: HandoffId, asked: wire::RenderPrompt) -> Done<wire::Prompt> {
-        let tokenizer = asked.tokenizer.unwrap_or_else(|| Tokenizer::O200k.as_str().to_owned());
-        let rendered = desk.prompt(id, &tokenizer, asked.max_tokens).await?;
+        let messages = asked.form == Some(wire::PromptStyle::Messages);
+        let wish = PromptWish {
+            tokenizer: asked.tokenizer,
+            max_tokens: asked.max_tokens,
+            all: asked.all,
+            form: match asked.form {
+                Some(wire::PromptStyle::Xml) => PromptForm::Xml,
+                Some(wire::PromptStyle::Markdown | wire::PromptStyle::Messages) | None => {
+                    PromptForm::Markdown
+                }
+            },
+            payload_apart: asked.payload_apart,
+        };
+        let prompt = desk.prompt(id, wish).await?;
         let url = |memory: String| format!("/v1/memories/{memory}?detail=full&handoff={id}");
         let fetch = desk.trimmed(id).await?.into_iter().map(url).collect();
+        let rest = format!("{}{}", prompt.read.rest, prompt.delivery);
+        let message = |role: &str, content: &str| wire::PromptMessage {
+            role: role.to_owned(),
+            content: content.to_owned(),
+        };
         answer(wire::Prompt {
-            prompt: rendered.prompt,
-            token_count: rendered.receipt.token_count,
-            exact: rendered.receipt.exact,
+            messages: match messages {
+                true => vec![message("system", &prompt.read.stable), message("user", &rest)],
+                false => Vec::new(),
+            },
+            prompt: format!("{}{rest}", prompt.read.stable),
+            token_count: prompt.token_count,
+            exact: prompt.tokenizer.is_exact(),
+            tokenizer: prompt.tokenizer,
+            bound: prompt.bound,
+            assembled_tokens: prompt.read.token_count,
+            shortened: prompt.read.shortened,
+            names: prompt.read.names.into_iter().collect(),
+            left_out: prompt.left_out,
+            missing: prompt.read.missing,
+            texts_left_out: prompt.texts_left_out,
             fetch,
         })
     }

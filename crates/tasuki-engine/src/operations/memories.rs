@@ -86,6 +86,7 @@ fn search(asked: wire::ListMemories) -> Result<MemorySearch, Problem> {
         deleted: asked.deleted,
         before: asked.before.map(|before| before.position),
         max: asked.limit.unwrap_or(MEMORIES_MAX),
+        bytes_max: None,
     })
 }
 

@@ -7,6 +7,7 @@
 
 pub mod accounts;
 pub mod agents;
+pub mod alerts;
 pub mod asked;
 pub mod assembling;
 pub mod chains;
@@ -20,6 +21,7 @@ pub mod memories;
 mod on;
 pub mod open;
 pub mod pipelines;
+pub mod sessions;
 pub mod shown;
 pub mod streams;
 pub mod system;
@@ -33,6 +35,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tasuki_core::registry::roles::Role;
 use tasuki_core::registry::rules::Permission;
 use tasuki_protocol::{Code, Problem};
 
@@ -40,7 +43,7 @@ use crate::desk::Desk;
 use crate::error::Error;
 
 pub use entry::{Entry, Given, Reply};
-pub use on::On;
+pub use on::{On, Subject};
 pub use open::Public;
 pub use streams::Streamed;
 
@@ -142,10 +145,26 @@ pub enum Right {
     Each(Permission),
     /// Whoever has this permission towards the target, or was named to decide about it.
     Decides(Permission),
-    /// An agent looks after itself, an administrator after others.
-    LooksAfter,
+    /// An agent looks after itself, and who has this permission after others.
+    LooksAfter(Permission),
     /// Who looks after the whole broker.
     Operator,
+}
+
+impl Right {
+    /// The roles that have it, or that may have it towards something.
+    #[must_use]
+    pub fn roles(self) -> Vec<Role> {
+        let has = |role: &Role| match self {
+            // What belongs to somebody is its own, whatever its role.
+            Self::Public | Self::Known | Self::LooksAfter(_) => true,
+            Self::Has(permission) | Self::Each(permission) | Self::Decides(permission) => {
+                role.rule().names(permission)
+            }
+            Self::Operator => *role == Role::Admin,
+        };
+        Role::ALL.iter().copied().filter(has).collect()
+    }
 }
 
 /// What is fixed about an operation.
@@ -224,6 +243,7 @@ pub(crate) const OFFER_ERRORS: &[Code] = &[
     Code::TargetUnavailable,
     Code::TreeTooDeep,
     Code::BudgetExhausted,
+    Code::Deadlock,
 ];
 
 /// Any operation may answer with these.
@@ -238,11 +258,15 @@ pub const COMMON_ERRORS: &[Code] = &[
     Code::SignatureComponents,
     Code::SignatureAlgorithm,
     Code::SignatureWrong,
+    Code::SignatureAudience,
     Code::SignatureReplayed,
     Code::SignatureTooEarly,
     Code::DigestMissing,
     Code::DigestWrong,
     Code::TokenInvalid,
+    Code::CertificateUnknown,
+    Code::CrossSite,
+    Code::NameReserved,
     Code::QuotaExceeded,
     Code::HostNotAllowed,
     Code::RateLimited,
@@ -277,7 +301,9 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         agents::{EnrollKey, RotateKey, RevokeKey},
         accounts::{IssueToken, Tokens, RevokeToken, Tenants, SetTenant, Security},
         assembling::{Assemble},
-        system::{Verify, Stats, Targets, SetBreaker},
+        sessions::{Show, Open, Close},
+        alerts::{List, Rules, Silence, Test},
+        system::{Verify, Stats, Overview, Targets, SetBreaker, PauseTarget, ResumeTarget},
     ];
     table.extend([
         Entry::public::<open::Join>(),
@@ -285,7 +311,12 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         Entry::public::<open::Ready>(),
         Entry::streamed::<streams::Events>(),
         Entry::streamed::<streams::Export>(),
+        Entry::streamed::<streams::Changes>(),
+        Entry::streamed::<streams::Metrics>(),
     ]);
+    for (number, entry) in table.iter_mut().enumerate() {
+        entry.number = number;
+    }
     table
 });
 

@@ -11,6 +11,18 @@ pub trait On: Sized + Send + 'static {
     const NAMES: &'static [&'static str];
 
     fn read(texts: &[String]) -> Result<Self, Problem>;
+
+    /// What of it not everybody may know of.
+    fn subject(&self) -> Option<Subject> {
+        None
+    }
+}
+
+/// Something that is not there for who may not see it.
+#[derive(Debug, Clone, Copy)]
+pub enum Subject {
+    Handoff(HandoffId),
+    Task(TaskId),
 }
 
 impl On for () {
@@ -28,27 +40,32 @@ fn one<T: std::str::FromStr<Err = Malformed>>(texts: &[String]) -> Result<T, Pro
 }
 
 macro_rules! named_by_one {
-    ($($id:ty = $name:literal),+ $(,)?) => {$(
+    ($($id:ty = $name:literal $(, $subject:path)?);+ $(;)?) => {$(
         impl On for $id {
             const NAMES: &'static [&'static str] = &[$name];
 
             fn read(texts: &[String]) -> Result<Self, Problem> {
                 one(texts)
             }
+            $(
+                fn subject(&self) -> Option<Subject> {
+                    Some($subject(*self))
+                }
+            )?
         }
     )+};
 }
 
 named_by_one! {
-    TaskId = "task_id",
-    HandoffId = "handoff_id",
-    AgentId = "agent_id",
-    TokenId = "token_id",
-    TenantId = "tenant_id",
-    Project = "project",
-    ChannelId = "channel",
-    DocumentId = "document_id",
-    OrderingKey = "pipeline",
+    TaskId = "task_id", Subject::Task;
+    HandoffId = "handoff_id", Subject::Handoff;
+    AgentId = "agent_id";
+    TokenId = "token_id";
+    TenantId = "tenant_id";
+    Project = "project";
+    ChannelId = "channel";
+    DocumentId = "document_id";
+    OrderingKey = "pipeline";
 }
 
 impl On for (AgentId, KeyId) {

@@ -25,7 +25,7 @@ pub struct Join;
 
 impl Public for Join {
     const FACTS: Facts = manages("agent_join", Right::Public, "Enroll a key with a join token")
-        .errors(&[&[Code::TokenRefused, Code::KeyTaken, Code::TooManyKeys]]);
+        .errors(&[&[Code::TokenRefused, Code::KeyTaken, Code::TooManyKeys, Code::NameTaken]]);
     type In = wire::Join;
     type Out = wire::Agent;
 
@@ -43,8 +43,9 @@ impl Public for Health {
     type In = wire::Nothing;
     type Out = wire::Health;
 
-    async fn run(_: &Lobby, _: wire::Nothing) -> Done<wire::Health> {
-        answer(wire::Health { status: "ok".into(), reason: None })
+    async fn run(lobby: &Lobby, _: wire::Nothing) -> Done<wire::Health> {
+        let broker_key_id = lobby.engine.broker_key().map(|key| key.id());
+        answer(wire::Health { status: "ok".into(), reason: None, broker_key_id })
     }
 }
 
@@ -58,9 +59,12 @@ impl Public for Ready {
 
     async fn run(lobby: &Lobby, _: wire::Nothing) -> Done<wire::Health> {
         match lobby.engine.not_ready() {
-            None => answer(wire::Health { status: "ready".into(), reason: None }),
+            None => {
+                answer(wire::Health { status: "ready".into(), reason: None, broker_key_id: None })
+            }
             reason => {
-                let said = wire::Health { status: "not_ready".into(), reason };
+                let status = "not_ready".into();
+                let said = wire::Health { status, reason, broker_key_id: None };
                 Ok(Answer { said, outcome: Outcome::NotNow })
             }
         }

@@ -42,6 +42,6 @@ impl Operation for Start {
         asked: wire::StartPipeline,
     ) -> Done<wire::Offered> {
         let offered = Box::pin(desk.start_pipeline(name.as_str(), asked)).await?;
-        answer_once(shown::offered(&offered.handoff, offered.listening), offered.repeated)
+        answer_once(shown::offered(&offered), offered.repeated)
     }
 }

@@ -7,10 +7,12 @@ use serde_json::value::RawValue;
 use tasuki_core::budget::Spent;
 use tasuki_core::contract::Contract;
 use tasuki_core::cursor::Epochs;
+use tasuki_core::event::DeadReason;
 use tasuki_core::handoff::Review;
 use tasuki_core::identity::PublicKey;
 use tasuki_core::manifest::Manifest;
 use tasuki_core::observe::Track;
+use tasuki_core::registry::Pause;
 use tasuki_core::{Body, Capability, Handoff, State, Task, Timestamp};
 
 use tasuki_protocol as wire;
@@ -24,7 +26,9 @@ pub fn raw(body: &Body) -> Box<RawValue> {
     body.json()
 }
 
-pub fn offered(handoff: &Handoff, listening: bool) -> wire::Offered {
+pub fn offered(offered: &engine::Offered) -> wire::Offered {
+    let engine::Offered { handoff, listening, pause, warnings, .. } = offered;
+    let listening = *listening;
     wire::Offered {
         handoff_id: handoff.id,
         task_id: handoff.task_id,
@@ -32,12 +36,18 @@ pub fn offered(handoff: &Handoff, listening: bool) -> wire::Offered {
         correlation_id: handoff.contract.correlation_id.clone(),
         to: handoff.to.clone(),
         listening,
+        paused: pause.as_ref().map(paused),
         routed: handoff.contract.routing.routed,
         envelope: handoff.envelope,
         hop: handoff.hop,
         offered_at: handoff.offered_at,
         expires_at: handoff.expires_at,
+        warnings: warnings.clone(),
     }
+}
+
+pub fn paused(pause: &Pause) -> wire::PausedUntil {
+    wire::PausedUntil { since: pause.since, until: pause.until }
 }
 
 /// A granted claim. An envelope that is gone or a claim that is not there would be our fault.
@@ -68,6 +78,8 @@ pub fn claimed(granted: &engine::Granted) -> Result<wire::Claimed, Problem> {
         messages: granted.brought.messages.clone(),
         earlier_attempts: granted.brought.earlier_attempts.clone(),
         artifacts: granted.brought.artifacts.clone(),
+        joined: granted.brought.joined.clone(),
+        gaps: granted.brought.gaps.clone(),
         left_out: granted.brought.left_out,
     })
 }
@@ -111,6 +123,7 @@ pub fn moved(handoff: &Handoff) -> wire::Moved {
 pub fn beat(granted: &engine::Granted) -> wire::Beat {
     wire::Beat {
         handoff_id: granted.handoff.id,
+        correlation_id: granted.handoff.contract.correlation_id.clone(),
         lease_left_ms: granted.lease_left_ms,
         work_left_ms: granted.work_left_ms,
         messages: granted.brought.messages.clone(),
@@ -126,6 +139,7 @@ pub fn asked(handoff: &Handoff) -> Result<wire::AskReply, Problem> {
         task_id: handoff.task_id,
         state: handoff.state.name().to_string(),
         status: handoff.status().to_string(),
+        correlation_id: handoff.contract.correlation_id.clone(),
         question: question.question,
     })
 }
@@ -306,6 +320,9 @@ pub fn event(entry: &engine::Entry, body: Option<&Body>, epochs: &Epochs) -> wir
 }
 
 pub fn dead_letter(letter: &engine::DeadLetter, now: Timestamp) -> wire::DeadLetter {
+    let said = letter.rejected_because.as_ref().and_then(note);
+    let circle =
+        matches!(letter.handoff.state, State::DeadLettered { reason: DeadReason::Deadlock, .. });
     wire::DeadLetter {
         handoff: handoff(&letter.handoff, now),
         envelope_content: letter.envelope.as_ref().map(raw),
@@ -326,7 +343,8 @@ pub fn dead_letter(letter: &engine::DeadLetter, now: Timestamp) -> wire::DeadLet
             })
             .collect(),
         discarded_because: letter.discarded_because.as_ref().and_then(note),
-        rejected_because: letter.rejected_because.as_ref().and_then(note),
+        rejected_because: said.clone().filter(|_| !circle),
+        waits_in_circle: said.filter(|_| circle),
     }
 }
 

@@ -8,7 +8,8 @@ use tasuki_protocol::{self as wire, Code};
 use super::Right::{Has, Operator};
 use super::{Done, Facts, Operation, answer, manages, reads, shown};
 use crate::desk::Desk;
-use crate::health::TargetHealth;
+use crate::health::{PausedFor, TargetHealth};
+use crate::instruments::resident_bytes;
 
 pub struct Verify;
 
@@ -67,11 +68,21 @@ impl Operation for Stats {
     }
 }
 
-fn resident_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
+pub struct Overview;
+
+impl Operation for Overview {
+    const FACTS: Facts = reads(
+        "overview_show",
+        Has(Permission::Read),
+        "Show at a glance how everything goes: latency, completeness, failures, and targets that need somebody",
+    );
+    type On = ();
+    type In = wire::Nothing;
+    type Out = wire::Overview;
+
+    async fn run(desk: &Desk, (): (), _: wire::Nothing) -> Done<wire::Overview> {
+        answer(desk.overview().await?)
+    }
 }
 
 pub struct Targets;
@@ -102,6 +113,7 @@ fn faring(desk: &Desk, target: Target, health: &TargetHealth) -> wire::TargetHea
         target,
         live: health.live,
         breaker: state.name().to_string(),
+        paused: health.pause.as_ref().map(shown::paused),
         exhausted_in_row: health.breaker.as_ref().map_or(0, |breaker| breaker.in_row),
         limits: health.limits,
         reset_in_ms: state.sends_from().map(|until| until.ms_after(now)),
@@ -119,7 +131,7 @@ pub struct SetBreaker;
 impl Operation for SetBreaker {
     const FACTS: Facts = manages(
         "agent_set_breaker",
-        Has(Permission::Administer),
+        Has(Permission::Operate),
         "Set after how many failures nothing more goes to an agent, and for how long",
     )
     .errors(&[&[Code::AgentNotFound, Code::NotPermitted, Code::InvalidTerms]]);
@@ -129,6 +141,45 @@ impl Operation for SetBreaker {
 
     async fn run(desk: &Desk, id: AgentId, asked: wire::SetBreaker) -> Done<wire::TargetHealth> {
         let (target, health) = desk.set_breaker(&id, asked.limits).await?;
+        answer(faring(desk, target, &health))
+    }
+}
+
+pub struct PauseTarget;
+
+impl Operation for PauseTarget {
+    const FACTS: Facts = manages(
+        "target_pause",
+        Has(Permission::Operate),
+        "Let nothing be claimed of an agent or a capability, until a time or until it is resumed",
+    )
+    .errors(&[&[Code::OtherTenant, Code::NotPermitted, Code::InvalidTerms]]);
+    type On = ();
+    type In = wire::PauseTarget;
+    type Out = wire::TargetHealth;
+
+    async fn run(desk: &Desk, (): (), asked: wire::PauseTarget) -> Done<wire::TargetHealth> {
+        let pause = PausedFor { until: asked.until, for_ms: asked.for_ms };
+        let (target, health) = desk.set_pause(&asked.target, Some(pause)).await?;
+        answer(faring(desk, target, &health))
+    }
+}
+
+pub struct ResumeTarget;
+
+impl Operation for ResumeTarget {
+    const FACTS: Facts = manages(
+        "target_resume",
+        Has(Permission::Operate),
+        "Let work be claimed of an agent or a capability again",
+    )
+    .errors(&[&[Code::OtherTenant, Code::NotPermitted]]);
+    type On = ();
+    type In = wire::ResumeTarget;
+    type Out = wire::TargetHealth;
+
+    async fn run(desk: &Desk, (): (), asked: wire::ResumeTarget) -> Done<wire::TargetHealth> {
+        let (target, health) = desk.set_pause(&asked.target, None).await?;
         answer(faring(desk, target, &health))
     }
 }

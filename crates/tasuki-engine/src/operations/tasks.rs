@@ -144,7 +144,7 @@ impl Operation for Branch {
 
     async fn run(desk: &Desk, id: TaskId, asked: wire::Branch) -> Done<wire::Offered> {
         let offered = desk.branch(id, asked).await?;
-        answer_once(shown::offered(&offered.handoff, offered.listening), offered.repeated)
+        answer_once(shown::offered(&offered), offered.repeated)
     }
 }
 
@@ -216,7 +216,7 @@ pub struct ClearTaint;
 impl Operation for ClearTaint {
     const FACTS: Facts = manages(
         "task_clear_taint",
-        Has(Send),
+        Known,
         "Say that a task may go on although something that it is built on no longer holds",
     )
     .errors(&[&[Code::TaskNotFound, Code::NotTainted]]);

@@ -6,8 +6,10 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use tasuki_core::assembly::{Told, plain};
 use tasuki_core::handoff::talk::{self, Artifact, Message, Question};
 use tasuki_core::handoff::{Attempt, AttemptEnd, State};
+use tasuki_core::join::Member;
 use tasuki_core::report::{FailureReport, Note};
 use tasuki_core::talk::{AnswerReport, MessageReport, QuestionReport};
 use tasuki_core::{Body, Handoff, Position, Timestamp};
@@ -22,6 +24,8 @@ const ATTEMPTS_MAX: usize = 8;
 const NOTES_MAX: usize = 16;
 /// How many bytes of texts a claim brings besides the envelope. What does not fit is counted.
 const BYTES_MAX: usize = 64 * 1024;
+/// The same for results that the work waited for.
+const JOINED_BYTES_MAX: usize = 256 * 1024;
 
 #[derive(Debug, Clone, Default)]
 pub struct Brought {
@@ -29,6 +33,9 @@ pub struct Brought {
     pub questions: Vec<wire::Question>,
     pub messages: Vec<wire::HolderMessage>,
     pub artifacts: Vec<wire::Artifact>,
+    /// What the tasks came to that it waited for, and what is missing of them.
+    pub joined: Vec<wire::Joined>,
+    pub gaps: Vec<wire::JoinGap>,
     /// How many texts there was no room for.
     pub left_out: u32,
 }
@@ -46,6 +53,7 @@ fn positions(handoff: &Handoff) -> Vec<Position> {
     at.extend(handoff.talk.notes().iter().rev().take(NOTES_MAX).map(|noted| noted.note_pos));
     let artifacts = handoff.talk.artifacts().iter().filter(|it| it.bytes <= BYTES_MAX as u64);
     at.extend(artifacts.map(|artifact| artifact.artifact_pos));
+    at.extend(handoff.joined().iter().filter_map(|member| member.result_pos));
     at
 }
 
@@ -106,52 +114,60 @@ impl<'s> Room<'s> {
 impl Brought {
     /// Where everything is that a claim of this handoff may bring.
     pub(crate) fn positions(handoff: &Handoff) -> Vec<Position> {
-        match handoff.attempts.len() > 1 || handoff.talk.said().is_some() {
+        let said = handoff.attempts.len() > 1 || handoff.talk.said().is_some();
+        match said || !handoff.joined().is_empty() {
             true => positions(handoff),
             false => Vec::new(),
         }
     }
 
-    /// The same as lines for a model, in the order in which they matter.
-    pub(crate) fn sections(&self) -> Vec<(&'static str, Vec<String>)> {
-        let questions = self.questions.iter().map(|it| {
+    /// The same for a model, in the order in which it matters. All of it is what others wrote.
+    pub(crate) fn told(&self) -> Vec<(String, Vec<Told>)> {
+        let told = |about: String, text: &str| Told { about, text: text.to_owned() };
+        let mut questions = Vec::new();
+        for it in &self.questions {
             let asked = it.text.as_deref().unwrap_or("(not shown)");
-            match (&it.answer, &it.answered_by) {
-                (Some(answer), Some(by)) => {
-                    format!("{} asked: {asked}\n{by} answered: {answer}", it.asked_by)
-                }
-                (Some(answer), None) => {
-                    format!("{} asked: {asked}\nNobody answered; this holds: {answer}", it.asked_by)
-                }
-                (None, _) => format!("{} asked: {asked}\nThere is no answer.", it.asked_by),
-            }
-        });
-        let messages = self.messages.iter();
-        let messages = messages.filter_map(|it| Some(format!("{}: {}", it.by, it.text.as_ref()?)));
+            questions.push(told(format!("{} asked", it.asked_by.name()), asked));
+            let answer = it.answer.as_ref().map(written).unwrap_or_default();
+            questions.push(match (&it.answer, &it.answered_by) {
+                (Some(_), Some(by)) => told(format!("{} answered", by.name()), &answer),
+                (Some(_), None) => told("nobody answered, so this holds".into(), &answer),
+                (None, _) => told("nobody has answered".into(), ""),
+            });
+        }
+        let messages = self
+            .messages
+            .iter()
+            .filter_map(|it| Some(told(format!("{} says", it.by.name()), it.text.as_deref()?)));
         let mut attempts = Vec::new();
         for it in &self.earlier_attempts {
             let ended = it.ended.as_deref().unwrap_or("not ended");
-            let why = it.failure.as_ref().map(|failure| format!(": {}", failure.message));
-            attempts.push(format!(
-                "Attempt {} by {} {ended}{}",
-                it.attempt,
-                it.agent,
-                why.unwrap_or_default()
-            ));
-            attempts.extend(it.notes.iter().map(|note| format!("Its note: {}", note.note)));
+            let why = it.failure.as_ref().map_or("", |failure| failure.message.as_str());
+            attempts
+                .push(told(format!("attempt {} by {}, {ended}", it.attempt, it.agent.name()), why));
+            attempts.extend(it.notes.iter().map(|note| told("its note".into(), &note.note)));
         }
         let artifacts = self.artifacts.iter().map(|it| {
-            let content = it.content.as_ref().map_or_else(String::new, |content| {
-                format!(": {}", content.as_str().map_or_else(|| content.to_string(), str::to_owned))
-            });
-            format!("{} ({}, by {}){content}", it.name, it.kind, it.by)
+            let content = it.content.as_ref().map(written).unwrap_or_default();
+            let (name, kind) = (plain(it.name.as_str()), plain(&it.kind));
+            told(format!("{name} ({kind}, by {})", it.by.name()), &content)
         });
-        vec![
-            ("Questions and answers", questions.collect()),
+        let joined = self.joined.iter().filter_map(|it| {
+            let by = it.handoff_id.map_or_else(String::new, |id| format!(", {id}"));
+            Some(told(format!("result of {}{by}", it.task_id), it.output.as_ref()?.get()))
+        });
+        let missing =
+            self.gaps.iter().map(|gap| told(plain(&gap.reference), &gap.reason)).collect();
+        let sections: [(&str, Vec<Told>); 6] = [
+            ("Results that this work waited for", joined.collect()),
+            ("What is missing", missing),
+            ("Questions and answers", questions),
             ("Messages to whoever does this work", messages.collect()),
             ("Earlier attempts", attempts),
             ("Work that is there already", artifacts.collect()),
-        ]
+        ];
+        let some = sections.into_iter().filter(|(_, told)| !told.is_empty());
+        some.map(|(heading, told)| (heading.to_owned(), told)).collect()
     }
 
     /// What a claim brings, from the bodies in sight. What is needed to go on comes first.
@@ -178,9 +194,28 @@ impl Brought {
         let mut artifacts: Vec<_> =
             artifacts.map(|it| artifact(it, room.take(it.artifact_pos))).collect();
         artifacts.reverse();
-        let left_out = room.left_out;
-        Self { earlier_attempts: attempts, questions, messages, artifacts, left_out }
+        let mut results = Room { sight, left: JOINED_BYTES_MAX, left_out: 0 };
+        let joined: Vec<_> = handoff.joined().iter().map(|it| member(it, &mut results)).collect();
+        let gaps = handoff.joined().iter().filter_map(Member::gap);
+        let gaps = gaps.map(|(reference, reason)| wire::JoinGap { reference, reason }).collect();
+        let left_out = room.left_out + results.left_out;
+        Self { joined, gaps, earlier_attempts: attempts, questions, messages, artifacts, left_out }
     }
+}
+
+fn member(known: &Member, room: &mut Room<'_>) -> wire::Joined {
+    wire::Joined {
+        task_id: known.task_id,
+        came_to: known.came_to,
+        handoff_id: known.handoff_id,
+        result: known.result,
+        output: known.result_pos.and_then(|at| room.take(at)).map(Body::json),
+    }
+}
+
+/// A value as a text: texts as they are.
+fn written(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn question(handoff: &Handoff, asked: &Question, room: &mut Room<'_>) -> wire::Question {
@@ -228,6 +263,7 @@ pub(super) fn open_question(
         question: question(handoff, asked, &mut room),
         from_agent: handoff.from.clone(),
         to: handoff.to.clone(),
+        correlation_id: handoff.contract.correlation_id.clone(),
         answer_left_ms: asking.due_at().ms_after(now),
     })
 }
@@ -288,7 +324,8 @@ impl Engine {
         let sight = self.look(Needs::default().and_bodies(at)).await?;
         let mut room = Room { sight: &sight, left: usize::MAX, left_out: 0 };
         let messages = handoff.talk.messages().iter().map(|it| message(it, &mut room)).collect();
-        Ok(wire::HolderMessages { messages })
+        let correlation_id = handoff.contract.correlation_id.clone();
+        Ok(wire::HolderMessages { correlation_id, messages })
     }
 
     /// What the next holder of a handoff, or the present one, was told besides the envelope.

@@ -51,6 +51,7 @@ async fn restricted(stage: &Stage, name: &str, rules: serde_json::Value) -> Desk
         signature_input: None,
         signature: None,
         authorization: Some(&authorization),
+        certificate: None,
         from: "here",
     };
     stage.engine.desk(stage.engine.authenticate(shown).await.unwrap())
@@ -162,7 +163,7 @@ async fn a_completion_looks_once_and_a_second_time_for_what_was_agreed() {
     let pipeline = r#"{"pipelines": [{"name": "p", "version": 1, "first": "code", "stages": [
         {"name": "code", "to": {"agent": "coder"}, "next": [{"to": "review"}]},
         {"name": "review", "to": {"agent": "reviewer"}, "next": [{"to": "end"}]}]}]}"#;
-    stage.engine.declare_pipelines(Pipelines::read(pipeline).unwrap()).unwrap();
+    stage.engine.declare_pipelines(Pipelines::read(pipeline).unwrap()).await.unwrap();
     let desk = restricted(&stage, "coder", coder_rules()).await;
     let schema = json!({ "type": "object", "required": ["files"] });
     let follow_up = || json!({ "to": { "agent": "reviewer" }, "payload": { "type": "job" } });
@@ -203,16 +204,22 @@ async fn twenty_agents_are_listed_with_one_look_and_then_without_any() {
             json!({ "agent_id": format!("a-{number}"), "capabilities": [{ "name": "code" }] });
         desk.publish(manifest, None, None).await.unwrap();
     }
-    store.calls();
+    // What is measured reads each manifest once, when it comes by in the log.
+    let calls_of_the_desk = || {
+        let mut calls = store.calls();
+        calls.retain(|call| *call != "bodies");
+        calls
+    };
+    calls_of_the_desk();
     for calls in [&["manifests"][..], &[]] {
         assert_eq!(desk.discover(Search::default()).await.unwrap().len(), 20);
-        assert_eq!(store.calls(), calls);
+        assert_eq!(calls_of_the_desk(), calls);
     }
     // One that is new is looked up, and no other.
     desk.publish(json!({ "agent_id": "b", "capabilities": [] }), None, None).await.unwrap();
-    store.calls();
+    calls_of_the_desk();
     assert_eq!(desk.discover(Search::default()).await.unwrap().len(), 21);
-    assert_eq!(store.calls(), ["manifests"]);
+    assert_eq!(calls_of_the_desk(), ["manifests"]);
 }
 
 #[tokio::test]

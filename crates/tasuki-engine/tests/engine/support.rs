@@ -228,6 +228,7 @@ pub(crate) fn completion(
     CompleteRequest {
         criteria: Vec::new(),
         gaps: Vec::new(),
+        resolved_gaps: Vec::new(),
         handoff,
         proof,
         by: None,

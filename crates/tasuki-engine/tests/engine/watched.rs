@@ -96,6 +96,11 @@ impl Store for Watched {
         self.inner.list_documents(filter).await
     }
 
+    async fn count_documents(&self, filter: DocumentFilter) -> Result<usize, Error> {
+        self.ask("count_documents")?;
+        self.inner.count_documents(filter).await
+    }
+
     async fn search_documents(
         &self,
         question: Question,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Seeded simulation: agents that crash, pause past their lease and come back; a network that
-//! loses replies and repeats requests; a clock that jumps; a broker that restarts. A judge reads
+//! loses replies and repeats requests; a clock that jumps; a broker that restarts; a disk that is full,
+//! is busy, or fails without saying what it has written. A judge reads
 //! the log and asserts that the promises hold. One seed gives one play, so a failure can be played
 //! again: `TASUKI_SEED=7 cargo test -p tasuki-engine --test sim`. `TASUKI_SEEDS` says how
 //! many are played.
@@ -15,11 +16,12 @@ mod random;
 #[path = "../engine/support.rs"]
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use play::{Place, Play};
 use tasuki_engine::Entry;
+use tasuki_store::Mishap;
 
 /// Says which seed it was when a play fails.
 struct Seed(u64);
@@ -40,8 +42,8 @@ fn seeds(count: u64) -> Range<u64> {
     }
 }
 
-/// Plays to the end and returns the log.
-fn play(seed: u64, place: Place, acts: usize) -> Vec<Entry> {
+/// Plays to the end and returns the log, and what went wrong with the disk.
+fn play(seed: u64, place: Place, acts: usize) -> (Vec<Entry>, BTreeSet<Mishap>) {
     let _seed = Seed(seed);
     // One thread and one thing at a time, so that only the seed decides.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -55,14 +57,18 @@ fn play(seed: u64, place: Place, acts: usize) -> Vec<Entry> {
 }
 
 #[test]
-fn the_promises_hold_whatever_agents_network_and_clock_do() {
+fn the_promises_hold_whatever_agents_network_clock_and_disk_do() {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut mishaps = BTreeSet::new();
     for seed in seeds(300) {
-        for entry in play(seed, Place::Volatile, 400) {
+        let (log, wrong) = play(seed, Place::Volatile, 400);
+        mishaps.extend(wrong);
+        for entry in log {
             *seen.entry(entry.sealed.record.event.kind()).or_default() += 1;
         }
     }
     // Plays in which nothing goes wrong would prove nothing.
+    assert!(mishaps.len() == 4 || std::env::var("TASUKI_SEED").is_ok(), "{mishaps:?}");
     for kind in [
         "attempt_failed",
         "call_offered",
@@ -100,7 +106,7 @@ fn the_promises_hold_while_the_broker_restarts_and_crashes() {
 #[test]
 fn one_seed_gives_one_play() {
     let log = |seed| {
-        let log = play(seed, Place::Volatile, 300);
+        let (log, _) = play(seed, Place::Volatile, 300);
         log.into_iter().map(|entry| entry.encoded).collect::<Vec<_>>()
     };
     assert_eq!(log(1), log(1));

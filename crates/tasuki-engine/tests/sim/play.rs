@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What happens: in each act somebody does something, or something goes wrong.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tasuki_core::{AgentId, HandoffId, Position, State};
 use tasuki_engine::{Entry, Error, Granted, HandoffFilter, PAGE_MAX};
-use tasuki_store::{Clock, ManualClock};
+use tasuki_store::{Clock, ManualClock, Mishap, Volatile};
 
 use crate::cast::{Agent, NAMES, Request, Wish, failure, some_offer};
 use crate::judge::Judge;
@@ -32,6 +33,10 @@ pub(crate) struct Play {
     base: tempfile::TempDir,
     ids: Arc<Ids>,
     crashes: u32,
+    /// Where there is no disk, what stands for one.
+    ram: Option<Arc<Volatile>>,
+    /// What has gone wrong with it so far.
+    pub(crate) mishaps: BTreeSet<Mishap>,
 }
 
 enum Answer {
@@ -39,21 +44,23 @@ enum Answer {
     Granted(Vec<Granted>),
     Done,
     Refused(&'static str),
+    /// The broker could not do it, or cannot say whether it did.
+    Failed,
 }
 
 impl Play {
     pub(crate) async fn new(seed: u64, place: Place) -> Self {
         let base = tempfile::tempdir().unwrap();
         let ids = Ids::seeded(seed);
-        let stage = match place {
+        let clock = ManualClock::at(BEGIN);
+        let (stage, ram) = match place {
             Place::Volatile => {
-                let clock = ManualClock::at(BEGIN);
-                let store = Arc::new(tasuki_store::Volatile::new(clock.clone()));
-                Stage::on(store, clock, ids.clone())
+                let store = Arc::new(Volatile::new(clock.clone()));
+                (Stage::on(store.clone(), clock, ids.clone()), Some(store))
             }
             Place::Sqlite => {
                 let dir = base.path().join("0");
-                Stage::sqlite(&dir, ManualClock::at(BEGIN), ids.clone()).await
+                (Stage::sqlite(&dir, clock, ids.clone()).await, None)
             }
         };
         Self {
@@ -68,6 +75,8 @@ impl Play {
             base,
             ids,
             crashes: 0,
+            ram,
+            mishaps: BTreeSet::new(),
         }
     }
 
@@ -78,7 +87,7 @@ impl Play {
             70..76 => self.an_agent_fails(),
             76..80 => self.a_request_comes_again().await,
             80..83 => self.reviewer_acts().await,
-            83..85 if self.place == Place::Sqlite => self.broker_restarts().await,
+            83..85 => self.broker_restarts().await,
             _ => {
                 let ms = match self.random.below(40) {
                     0 => self.random.below(HOUR),
@@ -104,7 +113,7 @@ impl Play {
             Request::Offer(some_offer(&mut self.random, number))
         };
         let answer = self.deliver(&request).await;
-        if self.random.percent(25) {
+        if matches!(answer, Answer::Failed) || self.random.percent(25) {
             self.unanswered.push(request);
         } else if let Answer::Offered(id) = answer {
             self.judge.acknowledged.insert(id);
@@ -122,7 +131,7 @@ impl Play {
             None => self.agents[place].next(&mut self.random, number),
         };
         let answer = self.deliver(&request).await;
-        let lost = self.random.percent(20);
+        let lost = matches!(answer, Answer::Failed) || self.random.percent(20);
         let agent = &mut self.agents[place];
         match (&request, answer) {
             _ if lost => agent.unanswered = Some(request),
@@ -180,11 +189,19 @@ impl Play {
             (_, 0) => engine.cancel(id, handoff.from.clone(), None).await,
             _ => return,
         };
-        assert!(matches!(decided, Ok(_) | Err(Error::Refused(_))), "{decided:?}");
+        let full = matches!(decided, Err(Error::Store(tasuki_store::Error::DiskFull)));
+        assert!(full || matches!(decided, Ok(_) | Err(Error::Refused(_))), "{decided:?}");
         self.read_log(None).await;
     }
 
     async fn broker_restarts(&mut self) {
+        if self.place == Place::Volatile {
+            if self.random.percent(50) {
+                self.stage.engine.close().await;
+            }
+            self.another_broker();
+            return;
+        }
         let (clock, ids) = (self.stage.clock.clone(), self.ids.clone());
         let dir = self.base.path().join(self.crashes.to_string());
         if self.random.percent(50) {
@@ -199,6 +216,28 @@ impl Play {
             std::fs::copy(dir.join(name), copy.join(name)).unwrap();
         }
         self.stage = Stage::sqlite(&copy, clock, ids).await;
+    }
+
+    /// One that finds what the one before has written.
+    fn another_broker(&mut self) {
+        let Some(before) = self.ram.take() else { return };
+        let store = Arc::new(before.restarted());
+        self.stage = Stage::on(store.clone(), self.stage.clock.clone(), self.ids.clone());
+        self.ram = Some(store);
+    }
+
+    /// Lets something go wrong with the disk, now and then.
+    fn plan(&mut self) -> Option<Mishap> {
+        let ram = self.ram.clone()?;
+        let mishap = match self.random.below(60) {
+            0 => Some(Mishap::Full),
+            1 => Some(Mishap::Busy),
+            2 => Some(Mishap::LostBefore),
+            3 => Some(Mishap::LostAfter),
+            _ => None,
+        };
+        ram.plan(mishap);
+        mishap
     }
 
     /// Moves the clock and lets the sweeper do what is due.
@@ -216,18 +255,40 @@ impl Play {
             self.sent.swap_remove(usize::try_from(self.random.below(64)).unwrap());
         }
         self.sent.push(request.clone());
+        let planned = self.plan();
         let answered = self.carry_out(request).await;
+        if let Some(ram) = &self.ram {
+            ram.plan(None);
+        }
+        // A broker whose disk failed is gone, and another one takes its place.
+        if self.stage.store.failure().is_some() {
+            self.another_broker();
+        }
         self.read_log(Some(request)).await;
         let answer = match answered {
             Ok(answer) => answer,
             Err(Error::Refused(refusal) | Error::Ended { refusal, .. }) => {
                 Answer::Refused(refusal.code())
             }
+            Err(Error::Store(error)) if planned.is_some() || self.lacks_room(&error) => {
+                self.mishaps.extend(planned);
+                Answer::Failed
+            }
             Err(error) => panic!("{error}"),
         };
-        let told = if let Answer::Refused(code) = answer { Err(code) } else { Ok(()) };
-        self.judge.told(request, told);
+        match answer {
+            Answer::Refused(code) => self.judge.told(request, Err(code)),
+            Answer::Offered(_) | Answer::Granted(_) | Answer::Done => {
+                self.judge.told(request, Ok(()));
+            }
+            Answer::Failed => {}
+        }
         answer
+    }
+
+    /// Whether new work is refused because something went wrong before.
+    fn lacks_room(&self, error: &tasuki_store::Error) -> bool {
+        matches!(error, tasuki_store::Error::DiskFull) && self.mishaps.contains(&Mishap::Full)
     }
 
     async fn carry_out(&self, request: &Request) -> Result<Answer, Error> {
@@ -264,7 +325,7 @@ impl Play {
     }
 
     /// Left alone for long enough, everything has an end, and all of it can be seen.
-    pub(crate) async fn end(mut self) -> Vec<Entry> {
+    pub(crate) async fn end(mut self) -> (Vec<Entry>, BTreeSet<Mishap>) {
         self.everything_is_visible().await;
         for _ in 0..4 {
             self.time_passes(24 * HOUR).await;
@@ -286,7 +347,7 @@ impl Play {
         assert_eq!((verdict.first_bad, verdict.events), (None, self.judge.at.0));
         let log = self.stage.store.events(Position(0), usize::MAX).await.unwrap();
         self.stage.engine.close().await;
-        log
+        (log, self.mishaps)
     }
 
     /// Every handoff of the log is listed, and every acknowledged offer is among them.

@@ -3,11 +3,12 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Client, Held, Reply, Stage, failure, may, on_durable_stores};
+use crate::support::{Client, Held, Reply, Stage, failure, may, on_durable_stores, towards};
 
 on_durable_stores! { closed:
     an_invented_claim_shows_nothing_of_what_binds_a_holder
     an_invented_claim_does_not_tell_real_handoffs_from_invented_ones
+    a_capability_is_claimed_by_those_who_declare_it_and_may
 }
 
 const WORK: &[&str] = &["send", "claim", "complete"];
@@ -102,4 +103,41 @@ async fn an_invented_claim_does_not_tell_real_handoffs_from_invented_ones(stage:
             assert_eq!(said(&real), said(&not), "{act}");
         }
     }
+}
+
+async fn a_capability_is_claimed_by_those_who_declare_it_and_may(stage: Stage) {
+    let admin = stage.administrator().await;
+    let planner = admin.enroll("planner", may(WORK)).await;
+    let thief = admin.enroll("thief", may(WORK)).await;
+    let coder = admin.enroll("coder", towards(&["claim"], &["coder"])).await;
+    let work = planner.offer("*review", json!({})).await;
+    let one = format!("/v1/handoffs/{work}/claim");
+    let counter = format!("/v1/handoffs/{work}/counter");
+    let head = stage.store.head();
+    let wish = json!({ "agent": "thief", "capabilities": ["review"] });
+    let other = json!({
+        "agent": "thief", "capabilities": ["review"], "terms": { "work_ms": 90_000 },
+        "reason": "because",
+    });
+    for (path, wish) in
+        [("/v1/claims", &wish), ("/v1/claims/peek", &wish), (&one, &wish), (&counter, &other)]
+    {
+        thief.post(path, wish.clone()).await.refused(403, "capability_not_declared");
+    }
+    // Another capability in the manifest is not this one, and saying so is not being allowed to.
+    thief.declares(&["testing"]).await;
+    thief.post("/v1/claims", wish.clone()).await.refused(403, "capability_not_declared");
+    coder.declares(&["review"]).await;
+    let mine = json!({ "agent": "coder", "capabilities": ["review"] });
+    coder.post("/v1/claims", mine).await.refused(403, "not_permitted");
+    let silent = coder.post("/v1/claims", json!({ "agent": "coder" })).await.done();
+    assert_eq!(silent["claims"], json!([]), "what it may not claim does not come by its manifest");
+    let log = stage.log_after(head).await;
+    let refused =
+        |record: &&Value| record["change"] == "access_denied" && record["agent"] == "thief";
+    let told = log.iter().find(refused).expect("the log says who was refused");
+    assert_eq!(told["code"], "capability_not_declared");
+    thief.declares(&["review"]).await;
+    let claims = thief.post("/v1/claims", wish).await.done();
+    assert_eq!(claims["claims"][0]["handoff_id"], work);
 }

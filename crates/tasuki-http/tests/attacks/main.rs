@@ -7,6 +7,16 @@
 #[allow(dead_code, unused_imports, unused_macros, reason = "the other tests use the rest")]
 mod support;
 
+mod browsers;
 mod claims;
+mod content;
+mod existence;
 mod grants;
+mod names;
+mod pressure;
+mod roles;
+mod schemas;
 mod signatures;
+mod tls;
+
+use support::{contract, samples};

@@ -5,7 +5,8 @@ use serde_json::json;
 use tasuki_core::identity::{SecretKey, Signature, message};
 
 use crate::support::{
-    Backend, Client, Draft, SECOND, Stage, everything, new_key, new_nonce, on_durable_stores,
+    Backend, Client, Draft, SECOND, Stage, broker_key, everything, new_key, new_nonce,
+    on_durable_stores,
 };
 
 on_durable_stores! { closed:
@@ -17,6 +18,8 @@ on_durable_stores! { closed:
     a_signature_that_covers_less_is_refused
     a_body_that_the_signature_does_not_cover_is_refused
     a_signature_by_a_key_that_is_not_known_is_refused
+    a_signature_for_another_broker_or_for_none_is_refused
+    what_one_broker_was_sent_is_refused_by_another_of_the_same_name
 }
 
 struct Scene {
@@ -204,8 +207,9 @@ const COVERED: [&str; 5] = ["@method", "@authority", "@path", "@query", "content
 /// The parameters of a good signature, with this lifetime and then some.
 fn params(scene: &Scene, created_s: i64, expires_s: i64, more: &str) -> String {
     let (nonce, key) = (new_nonce(), scene.planner.key_id());
+    let audience = broker_key().public().id();
     format!(
-        r#";created={created_s};expires={expires_s};nonce="{nonce}";keyid="{key}";tag="tasuki-v1"{more}"#
+        r#";created={created_s};expires={expires_s};nonce="{nonce}";keyid="{key}";tag="tasuki-v1";audience="{audience}"{more}"#
     )
 }
 
@@ -330,4 +334,89 @@ async fn a_signature_by_a_key_that_is_not_known_is_refused(stage: Stage) {
     let unknown = scene.draft().signed(&unknown, now, NONCE);
     let known = scene.stage.send(&known).await.body;
     assert_eq!(known["code"], scene.stage.send(&unknown).await.body["code"]);
+}
+
+async fn a_signature_for_another_broker_or_for_none_is_refused(stage: Stage) {
+    let admin = stage.administrator().await;
+    let planner = admin.enroll("planner", everything()).await;
+    let scene = Scene { stage, planner };
+    let (key, now) = (scene.planner.key(), scene.stage.now_s());
+    let other = new_key().public().id();
+    let itself = key.public().id();
+    for audience in [None, Some(other), Some(itself)] {
+        for draft in [scene.draft(), Draft::get("/v1/stats")] {
+            let draft = draft.signed_for(key, now, &new_nonce(), audience);
+            scene.refused(&draft, "signature_audience").await;
+            // Nothing was spent, and it is refused again.
+            scene.refused(&draft, "signature_audience").await;
+        }
+    }
+    // The name is covered: it can be neither put in, nor changed, nor taken out.
+    let ours = format!(r#";audience="{}""#, broker_key().public().id());
+    let altered = |audience, from: &str, to: &str| {
+        let draft = scene.draft().signed_for(key, now, &new_nonce(), audience);
+        let input = draft.header("signature-input").replace(from, to);
+        draft.with("signature-input", input)
+    };
+    let theirs = format!(r#";audience="{other}""#);
+    let here = Some(broker_key().public().id());
+    for draft in [
+        altered(Some(other), &theirs, &ours),
+        altered(None, r#";tag="tasuki-v1""#, &format!(r#";tag="tasuki-v1"{ours}"#)),
+        altered(here, &ours, ""),
+    ] {
+        scene.refused(&draft, "signature_wrong").await;
+    }
+    scene.refused(&altered(here, &ours, &format!("{ours}{ours}")), "signature_malformed").await;
+    for nobody in [r#";audience="broker""#, ";audience=1", ";audience", r#";audience="""#] {
+        scene.refused(&altered(here, &ours, nobody), "signature_malformed").await;
+    }
+    // A stranger learns nothing of whom a request must name.
+    let stranger = scene.draft().signed_for(&new_key(), now, &new_nonce(), Some(other));
+    scene.refused(&stranger, "signature_wrong").await;
+    let log = admin.get("/v1/security").await.done();
+    let told = |it: &serde_json::Value| {
+        it["code"] == "signature_audience" && it["named"] == itself.to_string()
+    };
+    assert!(log["refusals"].as_array().unwrap().iter().any(told), "{log}");
+    scene.stage.send(&scene.good()).await.done();
+}
+
+async fn what_one_broker_was_sent_is_refused_by_another_of_the_same_name(stage: Stage) {
+    let scene = Scene::new(stage).await;
+    let signer = Some(std::sync::Arc::new(new_key()));
+    let settings = tasuki_engine::Settings { signer, ..scene.stage.settings() };
+    let other = Stage::with(Backend::Sqlite, settings).await;
+    let admin = other.administrator().await;
+    // The same agent with the same key.
+    let body = json!({ "key": scene.planner.key().public(), "rules": everything() });
+    admin.post("/v1/agents/planner/keys", body).await.done();
+    let overheard = scene.good();
+    other.send(&overheard).await.refused(401, "signature_audience");
+    scene.stage.send(&overheard).await.done();
+    other.send(&overheard).await.refused(401, "signature_audience");
+    scene.planner.on(&other).offer("coder", json!({})).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn brokers_on_one_log_answer_for_each_other_and_count_a_request_once() {
+    let Scene { stage, planner } = Scene::new(Stage::closed(Backend::Postgres).await).await;
+    let signer = Some(std::sync::Arc::new(new_key()));
+    let settings = tasuki_engine::Settings { signer, ..stage.settings() };
+    let beside = stage.beside(settings).await;
+    let show = || planner.getting("/v1/agents/planner");
+    // Until a broker has said by which key it is named, nobody answers for it.
+    beside.send(&show()).await.refused(401, "signature_audience");
+    stage.engine.introduce().await.unwrap();
+    stage.pass(SECOND).await;
+    let draft = show();
+    beside.send(&draft).await.done();
+    stage.send(&draft).await.refused(401, "signature_replayed");
+    beside.send(&draft).await.refused(401, "signature_replayed");
+    let now = stage.now_s();
+    let stranger = Some(new_key().public().id());
+    let draft = Draft::get("/v1/stats").signed_for(planner.key(), now, &new_nonce(), stranger);
+    for broker in [&stage, &beside] {
+        broker.send(&draft).await.refused(401, "signature_audience");
+    }
 }

@@ -125,9 +125,33 @@ async fn what_was_put_together_can_be_offered_as_it_is(stage: Stage) {
     assert_eq!(envelope["context"], put["envelope"]["context"]);
     assert_eq!(envelope["context_manifest"], put["receipt"]["manifest_hash"]);
     assert_eq!(envelope["constraints"][0]["text"], "Never change stored invoices.");
-    let prompt = stage.get(&format!("/v1/handoffs/{id}/prompt")).await.done();
-    assert!(text(&prompt["prompt"]).contains("Never change stored invoices."));
-    assert_eq!(prompt["exact"], true);
+    let read = async |query: &str| {
+        let prompt = stage.get(&format!("/v1/handoffs/{id}/prompt{query}")).await.done();
+        (text(&prompt["prompt"]), prompt)
+    };
+    let (prompt, whole) = read("").await;
+    assert!(prompt.starts_with(&text(&put["prompt"])), "{prompt}");
+    assert!(whole["token_count"].as_u64() <= Some(800), "within what the sender said: {whole}");
+    assert_eq!(whole["assembled_tokens"], put["token_count"]);
+    assert_eq!((&whole["exact"], &whole["bound"]), (&json!(true), &json!(800)));
+    assert!(prompt.contains("§ From planner: request, hop 0;"), "{prompt}");
+    // The names in the text are the ids of the envelope, and can be asked for.
+    let first = text(&envelope["context"][0]["id"]);
+    assert_eq!(whole["names"]["m1"], json!(first));
+    let named = stage.get(&format!("/v1/memories/m1?handoff={id}")).await.done();
+    assert_eq!(text(&named["memory_id"]), first);
+    let (everything, all) = read("?all=true").await;
+    assert!(everything.contains("Never change stored invoices.") && all["bound"].is_null());
+    let (_, messages) = read("?form=messages").await;
+    let said = messages["messages"].as_array().unwrap();
+    assert_eq!(said[0]["role"], "system");
+    let joined = text(&said[0]["content"]) + &text(&said[1]["content"]);
+    assert_eq!(joined, prompt, "the same text in two messages");
+    let (xml, _) = read("?form=xml").await;
+    assert!(xml.contains("</text§>") && xml.contains("Never change stored invoices."));
+    let (other, less) = read("?tokenizer=cl100k_base&max_tokens=400").await;
+    assert!(less["token_count"].as_u64() <= Some(400) && less["shortened"] == json!(true));
+    assert!(other.contains("shortened for a reader"), "{other}");
     // The next hop inherits what binds, and may put together its own.
     let held = stage.claimed(&id, "coder").await;
     let next = json!({
@@ -182,7 +206,7 @@ async fn what_was_trimmed_at_one_hop_is_there_again_at_the_next(stage: Stage) {
     let dropped = put["receipt"]["dropped"].as_array().unwrap();
     let gone = dropped.iter().find(|one| text(&one["id"]).starts_with("ms-")).unwrap();
     let gone = text(&gone["id"]);
-    assert!(!text(&put["prompt"]).contains(&format!("[{gone}]")));
+    assert!(text(&put["prompt"]).contains("Not in this text: "), "{gone} is not, and that is said");
     let held = stage.claimed(&id, "coder").await;
     let task = &stage.show(&id).await["task_id"];
     // The coder names no project and looks for nothing itself.
@@ -280,8 +304,8 @@ async fn a_receiver_with_less_room_reads_less_of_it_and_every_pin(stage: Stage) 
     let less = read("tokenizer=o200k_base&max_tokens=300").await.done();
     assert!(less["token_count"].as_u64() <= Some(300), "{less}");
     let prompt = text(&less["prompt"]);
-    let pinned = prompt.split("## ").find(|part| part.starts_with("Pinned")).unwrap();
-    assert_eq!(pinned.trim(), "Pinned\n- The rate is 19 % from 2027-01-01.", "{prompt}");
+    let pinned = prompt.split("§ ## ").find(|part| part.starts_with("Pinned")).unwrap();
+    assert_eq!(pinned.trim(), "Pinned\n§ [m1] by planner: The rate is 19 % from 2027-01-01.");
     read("tokenizer=o200k_base&max_tokens=20").await.refused(422, "budget_too_small");
     // The next one has it pinned as well, although nobody looks it up.
     let held = stage.claimed(&id, "coder").await;

@@ -222,6 +222,9 @@ async fn a_capability_of_another_tenant_gives_no_work(stage: Stage) {
     let acme = admin.enroll("acme/coder", everything()).await;
     let umbra = admin.enroll("umbra/coder", everything()).await;
     let default = admin.enroll("coder", everything()).await;
+    for agent in [&acme, &umbra, &default] {
+        agent.declares(&["review"]).await;
+    }
     let theirs = umbra.offer("*review", json!({})).await;
     let head = stage.store.head();
     for thief in [&acme, &default] {

@@ -214,6 +214,17 @@ async fn a_correlation_id_comes_back_with_every_answer_and_is_searched_for(stage
     let stage = stage.restarted().await;
     let claimed = stage.claim_one(&id, "coder").await.done();
     let held = Held::of(&claimed);
+    let beat = stage.act(&held, "heartbeat", json!({})).await.done();
+    let word = json!({ "by": "planner", "text": "Hurry." });
+    let told = stage.post(&format!("/v1/handoffs/{id}/messages"), word).await.done();
+    let asked = stage.act(&held, "ask", json!({ "text": "Which one?" })).await.done();
+    let open = stage.get("/v1/questions").await.done()["questions"][0].clone();
+    let answer = json!({ "by": "planner", "answer": "this" });
+    let answered = stage.post(&format!("/v1/handoffs/{id}/answer"), answer).await.done();
+    let held = stage.claimed(&id, "coder").await;
+    for answer in [&beat, &told, &asked, &open, &answered] {
+        assert_eq!(answer["correlation_id"], "order-7", "{answer}");
+    }
     let hop = json!({ "to": { "agent": "tester" }, "payload": { "type": "next" } });
     let result = json!({ "payload": { "type": "done" }, "follow_ups": [hop] });
     let moved = stage.act(&held, "complete", result).await.done();

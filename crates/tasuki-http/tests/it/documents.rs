@@ -194,6 +194,9 @@ async fn every_operation_takes_and_gives_what_the_document_says() {
     walk.get("/v1/ready").await;
     let limits = json!({ "limits": { "failures": 3, "open_ms": 60_000 } });
     walk.post("/v1/agents/coder/breaker", limits).await;
+    let target = json!({ "target": { "capability": "rest" }, "for_ms": 60_000 });
+    walk.post("/v1/targets/pause", target).await;
+    walk.post("/v1/targets/resume", json!({ "target": { "capability": "rest" } })).await;
     let cancel = json!({ "by": "planner", "reason": "over" });
     walk.post(&format!("/v1/tasks/{task}/cancel"), cancel).await;
     walk.get(&format!("/v1/tasks/{task}/events")).await;
@@ -203,15 +206,31 @@ async fn every_operation_takes_and_gives_what_the_document_says() {
         "timeout_ms": SECOND,
     });
     walk.post("/v1/wait", wish).await;
-    for path in ["/v1/audit/verify", "/v1/audit/export", "/v1/stats", "/healthz", "/readyz"] {
+    let silence = json!({ "rule": "HandoffFailed", "for_ms": 60_000, "reason": "known" });
+    walk.post("/v1/alerts/silence", silence).await;
+    walk.post("/v1/alerts/test", json!({})).await;
+    for path in [
+        "/v1/audit/verify",
+        "/v1/audit/export",
+        "/v1/stats",
+        "/v1/overview",
+        "/v1/alerts",
+        "/v1/alerts/rules",
+        "/healthz",
+        "/readyz",
+    ] {
         walk.get(path).await;
     }
     beyond_one_hop(&mut walk).await;
     what_is_said(&mut walk).await;
     who_is_known(&mut walk).await;
     what_is_remembered(&mut walk, &waiting[3]).await;
-    // Its own file follows it; it has no end that could be compared.
-    walk.used.insert("event_stream".into());
+    walk.get("/v1/session").await;
+    // Their own files follow them: streams have no end that could be compared, what is measured is no
+    // JSON, and nobody signs in at an open broker.
+    for own in ["event_stream", "change_stream", "metrics_show", "session_open", "session_close"] {
+        walk.used.insert(own.into());
+    }
     assert_eq!(walk.used, contract::operations());
 }
 
@@ -241,7 +260,7 @@ async fn beyond_one_hop(walk: &mut Walk) {
                    "to": "end"},
                   {"to": "end"}]}]}]}"#;
     let pipelines = tasuki_core::pipeline::Pipelines::read(pipelines).unwrap();
-    walk.stage.engine.declare_pipelines(pipelines).unwrap();
+    walk.stage.engine.declare_pipelines(pipelines).await.unwrap();
     walk.get("/v1/pipelines").await;
     let begun = json!({ "from_agent": "planner", "intent": "i", "payload": { "type": "t" } });
     walk.post("/v1/pipelines/p/start", begun.clone()).await;
@@ -445,7 +464,10 @@ async fn the_page_of_the_api_has_every_path_type_and_code() {
     for code in Code::ALL {
         assert!(page.contains(&format!("href=\"/docs/errors/{code}\"")), "{code}");
     }
-    assert_eq!(stage.get("/").await.bytes, reply.bytes);
+    // Browsers are led to the dashboard, below whatever path a proxy serves it.
+    let led = stage.get("/").await;
+    assert_eq!(led.status, 307);
+    assert_eq!(led.headers["location"], "ui/");
 }
 
 #[tokio::test]

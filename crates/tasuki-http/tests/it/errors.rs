@@ -96,6 +96,8 @@ fn every_refusal() -> Vec<Refusal> {
         },
         Refusal::KeyNotShown(agent()),
         Refusal::TokenTooDeep { max: 16 },
+        Refusal::NameReserved("Broker".parse().unwrap()),
+        Refusal::NameTaken { agent: "Coder".parse().unwrap(), there: "coder".parse().unwrap() },
         Refusal::TargetUnavailable {
             target: "coder".into(),
             state: tasuki_core::breaker::BreakerName::Open,
@@ -114,6 +116,8 @@ fn every_refusal() -> Vec<Refusal> {
         Refusal::InvalidArtifact(String::new()),
         Refusal::ArtifactNotFound { handoff, name: "draft".parse().unwrap() },
         Refusal::TreeTooDeep { task, max: 64 },
+        Refusal::Deadlock { path: vec![agent(), agent()], task },
+        Refusal::TargetPaused { target: "coder".into(), left_ms: Some(1000) },
         Refusal::OnHold { task, letter: handoff },
         Refusal::BudgetExhausted { task, left: tasuki_core::budget::Budget::default() },
     ];
@@ -144,6 +148,8 @@ fn every_refusal() -> Vec<Refusal> {
             | Refusal::AlreadyReviewed { .. }
             | Refusal::DeadlinePassed
             | Refusal::TreeTooDeep { .. }
+            | Refusal::Deadlock { .. }
+            | Refusal::TargetPaused { .. }
             | Refusal::OnHold { .. }
             | Refusal::BudgetExhausted { .. }
             | Refusal::InvalidTerms(_)
@@ -164,6 +170,8 @@ fn every_refusal() -> Vec<Refusal> {
             | Refusal::GrantTooWide { .. }
             | Refusal::KeyNotShown(_)
             | Refusal::TokenTooDeep { .. }
+            | Refusal::NameReserved(_)
+            | Refusal::NameTaken { .. }
             | Refusal::ChainNotFound(_)
             | Refusal::MemoryNotFound(_)
             | Refusal::MemoryDeleted(_)

@@ -54,6 +54,21 @@ async fn one_host_beside_another_does_not_hide_it() {
 }
 
 #[tokio::test]
+async fn a_target_that_names_another_host_than_ours_is_refused() {
+    let stage = Stage::volatile().await;
+    for (target, ours) in
+        [("http://evil.example/v1/stats", false), ("http://localhost/v1/stats", true)]
+    {
+        let request = Request::get(target).header(header::HOST, "localhost");
+        let request = request.body(Body::empty()).unwrap();
+        match ours {
+            true => drop(stage.call(request).await.done()),
+            false => drop(stage.call(request).await.refused(421, "host_not_allowed")),
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_host_that_was_allowed_is_answered() {
     let hosts = vec!["broker.internal".to_owned()];
     let stage = Stage::limited(Limits { hosts, ..Limits::default() }).await;

@@ -545,7 +545,7 @@ const PIPELINE: &str = r#"{"pipelines": [{
     ]}]}"#;
 
 async fn a_pipeline_runs_by_itself_and_joins_its_branches(stage: Stage) {
-    stage.engine.declare_pipelines(Pipelines::read(PIPELINE).unwrap()).unwrap();
+    stage.engine.declare_pipelines(Pipelines::read(PIPELINE).unwrap()).await.unwrap();
     let body = json!({
         "from_agent": "planner", "intent": "Add GET /users/{id}.", "payload": { "type": "job" },
         "constraints": ["Do not touch auth."],

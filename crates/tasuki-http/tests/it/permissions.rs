@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which operations each permission opens. What rules say about targets is in `rules.rs`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -24,7 +24,7 @@ const REFUSALS: [&str; 7] = [
 ];
 
 /// Which operations each permission opens, towards others.
-const OPENED: [(&str, &[&str]); 10] = [
+const OPENED: [(&str, &[&str]); 11] = [
     ("", &[]),
     (
         "send",
@@ -89,6 +89,7 @@ const OPENED: [(&str, &[&str]); 10] = [
             "handoff_wait",
             "dead_letter_show",
             "event_stream",
+            "change_stream",
             "stats_show",
             "memory_show",
             "context_show",
@@ -97,6 +98,10 @@ const OPENED: [(&str, &[&str]); 10] = [
             "channel_messages",
             "reservation_list",
             "health_targets",
+            "alert_list",
+            "alert_rules",
+            "metrics_show",
+            "overview_show",
         ],
     ),
     // To reroute takes a second one: to send to the new target.
@@ -112,7 +117,29 @@ const OPENED: [(&str, &[&str]); 10] = [
         ],
     ),
     // Who may approve work for a target also answers for it and may say something to its holder.
-    ("approve", &["handoff_approve", "handoff_reject", "handoff_message", "question_answer"]),
+    (
+        "approve",
+        &[
+            "handoff_approve",
+            "handoff_reject",
+            "handoff_message",
+            "question_answer",
+            "task_clear_taint",
+        ],
+    ),
+    // Who drains an agent is told how it then stands, and so may look first.
+    (
+        "operate",
+        &[
+            "agent_show",
+            "agent_drain",
+            "agent_resume",
+            "agent_set_breaker",
+            "target_pause",
+            "target_resume",
+            "alert_silence",
+        ],
+    ),
     (
         "administer",
         &[
@@ -123,6 +150,10 @@ const OPENED: [(&str, &[&str]); 10] = [
             "agent_deregister",
             "agent_set_rules",
             "agent_set_breaker",
+            "target_pause",
+            "target_resume",
+            "alert_silence",
+            "alert_test",
             "key_enroll",
             "key_rotate",
             "key_revoke",
@@ -153,7 +184,9 @@ const OPENED: [(&str, &[&str]); 10] = [
 ];
 
 /// Served to everybody, or to everybody known about what is its own.
-const ALWAYS: [&str; 16] = [
+const ALWAYS: [&str; 18] = [
+    "session_show",
+    "session_open",
     "pipeline_list",
     "dead_letter_groups",
     "chain_list",
@@ -174,49 +207,77 @@ const ALWAYS: [&str; 16] = [
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_permission_opens_its_operations_and_no_others() {
-    for (permission, opened) in OPENED {
-        let stage = Stage::closed(Backend::Volatile).await;
-        let found = in_time(opened_by(&stage, permission)).await;
-        let expected = opened.iter().chain(&ALWAYS).map(|id| (*id).to_owned());
-        assert_eq!(found, expected.collect::<BTreeSet<_>>(), "{permission}");
-    }
-}
-
-/// The operations that an agent with one permission is not refused.
-async fn opened_by(stage: &Stage, permission: &str) -> BTreeSet<String> {
+    let stage = Stage::closed(Backend::Volatile).await;
     let admin = stage.administrator().await;
     let planner = admin.enroll("planner", everything()).await;
     let coder = admin.enroll("coder", everything()).await;
     let mei = admin.enroll("mei", everything()).await;
-    let rules = if permission.is_empty() { may(&[]) } else { may(&[permission]) };
-    let mut opened = BTreeSet::new();
+    mei.declares(&["review"]).await;
+    let cast = Cast { stage, admin, planner, coder, mei };
+    let mut opened: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for (method, template, id) in contract::table() {
-        // What is asked about is new each time: one request must not spoil the next.
-        let samples = samples_for(&admin, &planner, &coder, &mei, &id).await;
-        admin.set_rules("mei", rules.clone()).await;
-        let path = samples.path(&template);
-        let draft = match &*method {
-            "get" => mei.getting(&path),
-            "post" => mei.posting(&path, &alone(samples.body(&template))),
-            other => mei.shown(Draft::of(other, &path, &samples.body_of(other, &template))),
-        };
-        let code = if id == "event_stream" {
-            // It has no end that could be waited for.
-            let reply = stage.router.clone().oneshot(draft.request()).await.unwrap();
-            (reply.status() == 403).then(|| "not_permitted".to_owned())
-        } else {
-            let mut body = stage.send(&draft).await.body;
-            if body["results"].is_array() {
-                body = body["results"][0]["error"].take();
-            }
-            body["code"].as_str().map(str::to_owned)
-        };
-        if !code.is_some_and(|code| REFUSALS.contains(&&*code)) {
-            opened.insert(id);
+        for permission in in_time(cast.openers(&method, &template, &id)).await {
+            opened.entry(permission).or_default().insert(id.clone());
         }
-        admin.set_rules("mei", everything()).await;
     }
-    opened
+    for (permission, operations) in OPENED {
+        let expected = operations.iter().chain(&ALWAYS).map(|id| (*id).to_owned());
+        assert_eq!(opened[permission], expected.collect::<BTreeSet<_>>(), "{permission}");
+    }
+}
+
+struct Cast {
+    stage: Stage,
+    admin: Client,
+    planner: Client,
+    coder: Client,
+    mei: Client,
+}
+
+impl Cast {
+    /// The permissions with which an agent that has nothing else is not refused an operation.
+    async fn openers(&self, method: &str, template: &str, id: &str) -> Vec<&'static str> {
+        let mut openers = Vec::new();
+        let mut samples = None;
+        for (permission, _) in OPENED {
+            let asked = match &samples {
+                Some(samples) => samples,
+                None => samples.insert(self.samples_for(id).await),
+            };
+            let rules = if permission.is_empty() { may(&[]) } else { may(&[permission]) };
+            self.admin.set_rules("mei", rules).await;
+            let opens = self.opens(method, template, id, asked).await;
+            self.admin.set_rules("mei", everything()).await;
+            if opens {
+                openers.push(permission);
+                // What is asked about next is new: one request must not spoil the other.
+                if method != "get" {
+                    samples = None;
+                }
+            }
+        }
+        openers
+    }
+
+    /// Whether she is not refused.
+    async fn opens(&self, method: &str, template: &str, id: &str, samples: &Samples) -> bool {
+        let path = samples.path(template);
+        let draft = match method {
+            "get" => self.mei.getting(&path),
+            "post" => self.mei.posting(&path, &alone(samples.body(template))),
+            other => self.mei.shown(Draft::of(other, &path, &samples.body_of(other, template))),
+        };
+        if ["event_stream", "change_stream"].contains(&id) {
+            // It has no end that could be waited for.
+            let reply = self.stage.router.clone().oneshot(draft.request()).await.unwrap();
+            return reply.status() != 403;
+        }
+        let mut body = self.stage.send(&draft).await.body;
+        if body["results"].is_array() {
+            body = body["results"][0]["error"].take();
+        }
+        !body["code"].as_str().is_some_and(|code| REFUSALS.contains(&code))
+    }
 }
 
 /// A completion without what follows from it, which is more than one permission.
@@ -229,75 +290,73 @@ fn alone(mut body: Value) -> Value {
     body
 }
 
-async fn samples_for(
-    admin: &Client,
-    planner: &Client,
-    coder: &Client,
-    mei: &Client,
-    operation: &str,
-) -> Samples {
-    let sender = match operation {
-        // These are for who offered it.
-        "task_cancel" | "task_complete" | "task_lift" | "task_clear_taint" | "handoff_cancel"
-        | "handoff_abort" | "handoff_settle" => mei,
-        _ => planner,
-    };
-    let handoff = match operation {
-        "handoff_approve" | "handoff_reject" => {
-            sender.offer("coder", json!({ "needs_approval": true })).await
+impl Cast {
+    async fn samples_for(&self, operation: &str) -> Samples {
+        let Self { admin, planner, coder, mei, .. } = self;
+        let sender = match operation {
+            // These are for who offered it.
+            "task_cancel" | "task_complete" | "task_lift" | "task_clear_taint"
+            | "handoff_cancel" | "handoff_abort" | "handoff_settle" => mei,
+            _ => planner,
+        };
+        let handoff = match operation {
+            "handoff_approve" | "handoff_reject" => {
+                sender.offer("coder", json!({ "needs_approval": true })).await
+            }
+            "handoff_show" | "handoff_envelope" | "handoff_prompt" | "handoff_wait"
+            | "handoff_artifacts" | "handoff_messages" | "handoff_cancel" | "handoff_abort"
+            | "handoff_settle" => sender.offer("coder", json!({})).await,
+            _ => sender.offer("mei", json!({})).await,
+        };
+        let held = match operation {
+            "handoff_start"
+            | "handoff_heartbeat"
+            | "handoff_progress"
+            | "handoff_complete"
+            | "handoff_complete_batch"
+            | "handoff_fail"
+            | "handoff_release"
+            | "handoff_reserve"
+            | "handoff_unreserve"
+            | "handoff_decline" => mei.claimed(&handoff).await,
+            _ => {
+                let claim_id = "claim_00000000000000000000000007".into();
+                Held { handoff, claim_id, fence: 1 }
+            }
+        };
+        let dead = planner.offer("coder", json!({})).await;
+        let dying = coder.claimed(&dead).await;
+        coder.act(&dying, "fail", failure("permanent")).await.done();
+        let subject = sender.offer("coder", json!({})).await;
+        let subject = sender.get(&format!("/v1/handoffs/{subject}")).await.done();
+        let agent = "other".to_owned();
+        let key = new_key();
+        let path = "/v1/agents/other/keys";
+        for old in admin.get("/v1/agents/other").await.body["keys"].as_array().into_iter().flatten()
+        {
+            let revoke = format!("{path}/{}/revoke", text(&old["key_id"]));
+            admin.post(&revoke, json!({})).await.done();
         }
-        "handoff_show" | "handoff_envelope" | "handoff_prompt" | "handoff_wait"
-        | "handoff_artifacts" | "handoff_messages" | "handoff_cancel" | "handoff_abort"
-        | "handoff_settle" => sender.offer("coder", json!({})).await,
-        _ => sender.offer("mei", json!({})).await,
-    };
-    let held = match operation {
-        "handoff_start"
-        | "handoff_heartbeat"
-        | "handoff_progress"
-        | "handoff_complete"
-        | "handoff_complete_batch"
-        | "handoff_fail"
-        | "handoff_release"
-        | "handoff_reserve"
-        | "handoff_unreserve"
-        | "handoff_decline" => mei.claimed(&handoff).await,
-        _ => {
-            let claim_id = "claim_00000000000000000000000007".into();
-            Held { handoff, claim_id, fence: 1 }
+        if operation != "agent_publish" {
+            admin.post(path, json!({ "key": key.public() })).await.done();
         }
-    };
-    let dead = planner.offer("coder", json!({})).await;
-    let dying = coder.claimed(&dead).await;
-    coder.act(&dying, "fail", failure("permanent")).await.done();
-    let subject = sender.offer("coder", json!({})).await;
-    let subject = sender.get(&format!("/v1/handoffs/{subject}")).await.done();
-    let agent = "other".to_owned();
-    let key = new_key();
-    let path = "/v1/agents/other/keys";
-    for old in admin.get("/v1/agents/other").await.body["keys"].as_array().into_iter().flatten() {
-        let revoke = format!("{path}/{}/revoke", text(&old["key_id"]));
-        admin.post(&revoke, json!({})).await.done();
-    }
-    if operation != "agent_publish" {
-        admin.post(path, json!({ "key": key.public() })).await.done();
-    }
-    let (token, _) = admin.token("bearer", "coder", may(&[])).await;
-    let (_, join) = admin.token("join", "other", may(&[])).await;
-    let memory = json!({ "by": planner.name, "scope": { "project": "web" }, "text": "words" });
-    let memory = planner.post("/v1/memories", memory).await.done();
-    Samples {
-        sender: mei.name.clone(),
-        worker: mei.name.clone(),
-        judge: mei.name.clone(),
-        held,
-        dead,
-        task: text(&subject["task_id"]),
-        agent,
-        key: key.public().id().to_string(),
-        token,
-        join,
-        tenant: "acme".into(),
-        memory: text(&memory["memory_id"]),
+        let (token, _) = admin.token("bearer", "coder", may(&[])).await;
+        let (_, join) = admin.token("join", "other", may(&[])).await;
+        let memory = json!({ "by": planner.name, "scope": { "project": "web" }, "text": "words" });
+        let memory = planner.post("/v1/memories", memory).await.done();
+        Samples {
+            sender: mei.name.clone(),
+            worker: mei.name.clone(),
+            judge: mei.name.clone(),
+            held,
+            dead,
+            task: text(&subject["task_id"]),
+            agent,
+            key: key.public().id().to_string(),
+            token,
+            join,
+            tenant: "acme".into(),
+            memory: text(&memory["memory_id"]),
+        }
     }
 }

@@ -31,8 +31,8 @@ const PIPELINE: &str = r#"{"pipelines": [
         {"name": "test", "to": {"agent": "tester"}, "next": [{"to": "end"}]},
         {"name": "review", "to": {"agent": "reviewer"}, "next": [{"to": "end"}]}]}]}"#;
 
-fn declare(stage: &Stage) {
-    stage.engine.declare_pipelines(Pipelines::read(PIPELINE).unwrap()).unwrap();
+async fn declare(stage: &Stage) {
+    stage.engine.declare_pipelines(Pipelines::read(PIPELINE).unwrap()).await.unwrap();
 }
 
 /// A restart after which nothing is learned from the log again: the broker had written down how far
@@ -51,10 +51,10 @@ async fn started(stage: &Stage, pipeline: &str) -> Held {
 }
 
 async fn a_pipeline_goes_on_after_a_restart(stage: Stage) {
-    declare(&stage);
+    declare(&stage).await;
     let held = started(&stage, "endpoint").await;
     let stage = restarted(stage).await;
-    declare(&stage);
+    declare(&stage).await;
     stage.completed(&held).await;
     let task = stage.task_of(&held.handoff).await;
     assert_eq!(task["state"], "open", "{task}");
@@ -64,16 +64,16 @@ async fn a_pipeline_goes_on_after_a_restart(stage: Stage) {
     // The stage after it ends the task, with another restart on the way.
     let held = stage.claimed(&text(&next["handoff_id"]), "reviewer").await;
     let stage = restarted(stage).await;
-    declare(&stage);
+    declare(&stage).await;
     stage.completed(&held).await;
     assert_eq!(stage.task_of(&held.handoff).await["state"], "completed");
 }
 
 async fn a_pipeline_fans_out_after_a_restart(stage: Stage) {
-    declare(&stage);
+    declare(&stage).await;
     let held = started(&stage, "split").await;
     let stage = restarted(stage).await;
-    declare(&stage);
+    declare(&stage).await;
     stage.completed(&held).await;
     let task = stage.task_of(&held.handoff).await;
     assert_eq!(task["children"].as_array().map(Vec::len), Some(2), "{task}");

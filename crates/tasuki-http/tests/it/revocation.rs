@@ -44,6 +44,7 @@ impl Cast {
 }
 
 async fn claim_review(who: &Client, handoff: &str) -> Held {
+    who.declares(&["review"]).await;
     let body = json!({ "agent": who.name, "capabilities": ["review"] });
     Held::of(&who.post(&format!("/v1/handoffs/{handoff}/claim"), body).await.done())
 }

@@ -118,6 +118,7 @@ async fn work_is_claimed_only_where_a_rule_names_the_agent_and_each_capability(s
     let admin = stage.administrator().await;
     let planner = admin.enroll("planner", everything()).await;
     let mei = admin.enroll("mei", towards(&["claim"], &["mei", "review*"])).await;
+    mei.declares(&["deploy", "reviewing"]).await;
     let deploy = planner.offer("*deploy", json!({})).await;
     let review = planner.offer("*reviewing", json!({})).await;
     let head = stage.store.head();
@@ -226,6 +227,7 @@ async fn work_that_may_not_be_completed_is_not(stage: Stage) {
         { "effect": "deny", "permissions": ["complete"], "targets": ["prod-*"] },
     ]);
     let mei = admin.enroll("mei", rules).await;
+    mei.declares(&["review", "prod-deploy"]).await;
     let claimed = async |to: &str| {
         let id = planner.offer(&format!("*{to}"), json!({})).await;
         let wish = json!({ "agent": "mei", "capabilities": [to] });

@@ -111,6 +111,7 @@ async fn a_claim_that_waits_ends_with_the_rule_that_allowed_it(stage: Stage) {
     // To lose one of the capabilities that are asked for is enough.
     admin.set_rules("coder", may(&["claim"])).await;
     let held = coder.claimed(&id).await;
+    coder.declares(&["review"]).await;
     let able = json!({ "agent": "coder", "capabilities": ["review"], "wait_ms": 60 * SECOND });
     let waits = waiting(&coder, able).await;
     admin.set_rules("coder", towards(&["claim"], &["coder"])).await;

@@ -30,7 +30,8 @@ const HANDOFF: &str = "handoff_00000000000000000000000007";
 async fn what_is_for_everybody_needs_nothing_and_the_rest_needs_a_name(stage: Stage) {
     stage.administrator().await;
     for path in [
-        "/",
+        "/ui/",
+        "/ui/app.js",
         "/docs",
         "/docs/errors/unauthenticated",
         "/v1/openapi.json",

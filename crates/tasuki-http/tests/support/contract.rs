@@ -64,6 +64,7 @@ pub(crate) fn check(method: &str, path: &str, reply: &Reply) {
     let documented = &operation["responses"][&status];
     assert!(!documented.is_null(), "{id} does not announce {status}: {}", reply.body);
     let kind = reply.headers["content-type"].to_str().unwrap();
+    let kind = kind.split(';').next().unwrap_or(kind);
     let schema = &documented["content"][kind]["schema"];
     assert!(!schema.is_null(), "{id} does not announce {kind} for {status}");
     if kind == "application/json" {

@@ -18,7 +18,6 @@ use axum::http::{HeaderMap, Request, header};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tasuki_core::Timestamp;
-use tasuki_core::identity::SecretKey;
 use tasuki_engine::{Engine, Settings, SystemIds};
 use tasuki_http::Limits;
 use tasuki_store::{
@@ -29,7 +28,8 @@ use tokio::task::JoinHandle;
 use tower::ServiceExt;
 
 pub(crate) use people::{
-    Client, Draft, everything, join, may, new_key, new_nonce, possession, segment, towards,
+    Client, Draft, broker_key, everything, join, may, new_key, new_nonce, possession, segment,
+    towards,
 };
 
 /// A safety net only: no story waits for time to pass.
@@ -115,7 +115,7 @@ impl Stage {
 
     /// Where everybody has to say who it is.
     pub(crate) async fn closed(backend: Backend) -> Self {
-        let signer = Some(Arc::new(SecretKey::from_seed([0xb0; 32])));
+        let signer = Some(Arc::new(broker_key()));
         let settings = Settings { open: false, signer, ..Settings::default() };
         Self::new(backend, settings, Limits::default()).await
     }
@@ -136,9 +136,20 @@ impl Stage {
         Self::new(backend, settings, Limits::default()).await
     }
 
+    pub(crate) async fn with_limits(backend: Backend, settings: Settings, limits: Limits) -> Self {
+        Self::new(backend, settings, limits).await
+    }
+
     async fn new(backend: Backend, settings: Settings, limits: Limits) -> Self {
         let dir = Arc::new(tempfile::tempdir().unwrap());
         Self::start(backend, dir, ManualClock::at(BEGIN), settings, limits).await
+    }
+
+    /// Another broker on the same database.
+    pub(crate) async fn beside(&self, settings: Settings) -> Self {
+        assert!(matches!(self.backend, Backend::Postgres), "other stores have one broker");
+        let (dir, clock) = (self.dir.clone(), self.clock.clone());
+        Self::start(self.backend, dir, clock, settings, Limits::default()).await
     }
 
     /// The same data again, after the store was closed.
@@ -151,6 +162,10 @@ impl Stage {
     pub(crate) async fn reopened_with(self, settings: Settings) -> Self {
         let Self { clock, dir, backend, .. } = self;
         Self::start(backend, dir, clock, settings, Limits::default()).await
+    }
+
+    pub(crate) fn settings(&self) -> Settings {
+        self.settings.clone()
     }
 
     /// Ends the broker and starts it again on the same data.
@@ -457,7 +472,16 @@ impl Served {
 
 /// A client with connections of its own.
 pub(crate) fn client() -> reqwest::Client {
-    reqwest::Client::builder().no_proxy().build().unwrap()
+    // The authorities of the system are read for nobody: it takes its time.
+    static TLS: std::sync::LazyLock<rustls::ClientConfig> = std::sync::LazyLock::new(|| {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(rustls::RootCertStore::empty())
+            .with_no_client_auth()
+    });
+    reqwest::Client::builder().no_proxy().tls_backend_preconfigured(TLS.clone()).build().unwrap()
 }
 
 pub(crate) async fn send(request: reqwest::RequestBuilder) -> Reply {

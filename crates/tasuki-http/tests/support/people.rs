@@ -10,6 +10,7 @@ use axum::http::{Request, header};
 use serde_json::{Value, json};
 use tasuki_core::Position;
 use tasuki_core::identity::{self, SecretKey, digest, message, statement};
+use tasuki_core::ids::KeyId;
 use tasuki_core::registry::rules::Rule;
 use tasuki_store::Clock;
 
@@ -29,6 +30,11 @@ pub(crate) fn new_key() -> SecretKey {
     let mut seed = [0x5e; 32];
     seed[..8].copy_from_slice(&count().to_be_bytes());
     SecretKey::from_seed(seed)
+}
+
+/// The key of every broker that asks who somebody is, unless a story gives it another.
+pub(crate) fn broker_key() -> SecretKey {
+    SecretKey::from_seed([0xb0; 32])
 }
 
 /// A text that was never used before.
@@ -111,6 +117,17 @@ impl Draft {
 
     /// Signs it as it is now.
     pub(crate) fn signed(self, key: &SecretKey, created_s: i64, nonce: &str) -> Self {
+        self.signed_for(key, created_s, nonce, Some(broker_key().public().id()))
+    }
+
+    /// Signs it for the broker with this key, or for whichever it comes to.
+    pub(crate) fn signed_for(
+        self,
+        key: &SecretKey,
+        created_s: i64,
+        nonce: &str,
+        audience: Option<KeyId>,
+    ) -> Self {
         let digest = (!self.body.is_empty()).then(|| digest::of(&self.body));
         let (path, query) = match self.path.split_once('?') {
             Some((path, query)) => (path, Some(query)),
@@ -123,7 +140,8 @@ impl Draft {
             query,
             content_digest: digest.as_deref(),
         };
-        let signed = message::sign(&request, key, created_s, created_s + VALIDITY_S, nonce);
+        let expires_s = created_s + VALIDITY_S;
+        let signed = message::sign(&request, key, created_s, expires_s, nonce, audience);
         let (input, signature) = signed.unwrap();
         let draft = self.with("signature-input", input).with("signature", signature);
         match digest {
@@ -244,7 +262,10 @@ impl Client {
     /// A request that shows who it is from.
     pub(crate) fn shown(&self, draft: Draft) -> Draft {
         match &self.shows {
-            Shows::Key(key) => draft.signed(key, self.stage.now_s(), &new_nonce()),
+            Shows::Key(key) => {
+                let audience = self.stage.engine.broker_key().map(|key| key.id());
+                draft.signed_for(key, self.stage.now_s(), &new_nonce(), audience)
+            }
             Shows::Token(token) => draft.bearer(token),
         }
     }
@@ -280,6 +301,17 @@ impl Client {
         let body = json!({ "key": key.public(), "rules": rules });
         self.post(&format!("/v1/agents/{}/keys", segment(name)), body).await.done();
         self.with_key(name, key)
+    }
+
+    /// Publishes a manifest of its own with these capabilities.
+    pub(crate) async fn declares(&self, capabilities: &[&str]) {
+        let named: Vec<_> = capabilities.iter().map(|name| json!({ "name": name })).collect();
+        let manifest = json!({ "agent_id": self.name, "capabilities": named });
+        let hash = tasuki_core::Body::of(&manifest).hash;
+        let signature = self.key().sign(&statement::manifest(hash));
+        let signed = json!({ "key_id": self.key_id(), "signature": signature });
+        let body = json!({ "manifest": manifest, "signed": signed });
+        self.post("/v1/agents", body).await.done();
     }
 
     pub(crate) async fn set_rules(&self, name: &str, rules: Value) {

@@ -6,6 +6,7 @@ use tasuki_core::identity::SecretKey;
 
 use super::{Held, Stage, failure, may, merged, new_key, offer, possession, segment, text};
 
+#[derive(Clone)]
 pub(crate) struct Samples {
     /// By which names requests are made: who offers, who works, who decides.
     pub(crate) sender: String,
@@ -80,6 +81,7 @@ impl Samples {
         let name = template.rsplit('/').next().unwrap();
         match (template, name) {
             ("/v1/tasks", _) => json!({ "from_agent": self.sender, "intent": "i" }),
+            ("/v1/session", _) => json!({}),
             ("/v1/handoffs", _) => offer("coder", more),
             ("/v1/handoffs/batch", _) => json!({ "offers": [offer("coder", more)] }),
             ("/v1/completions", _) => {
@@ -111,6 +113,12 @@ impl Samples {
             }),
             (_, "start" | "heartbeat" | "release") => self.held.with(json!({})),
             (_, "approve" | "redrive") => json!({ "by": judge }),
+            ("/v1/alerts/silence", _) => {
+                json!({ "rule": "HandoffFailed", "for_ms": 60_000, "reason": "a known fault" })
+            }
+            ("/v1/targets/pause" | "/v1/targets/resume", _) => {
+                json!({ "target": { "agent": "nobody" } })
+            }
             (_, "breaker") => json!({ "limits": { "failures": 3, "open_ms": 60_000 } }),
             (_, "discard" | "reject") => json!({ "by": judge, "reason": "because" }),
             (_, "lift") => json!({
@@ -165,6 +173,7 @@ impl Samples {
         match method {
             "put" => json!({ "by": self.judge, "state": { "branch": "main" } }),
             "patch" => json!({ "by": self.judge, "text": "other words", "tags": ["style"] }),
+            "delete" if template == "/v1/session" => json!({}),
             "delete" => json!({ "by": self.judge, "reason": "because" }),
             _ => self.body(template),
         }
@@ -206,6 +215,10 @@ impl Samples {
                 "rules": may(&["send"]), "expires_in_ms": 60_000,
             }),
             ("/v1/tenants/{id}", _) => json!({ "requests_per_second": 1000, "in_flight": 1000 }),
+            ("/v1/alerts/silence", _) => json!({
+                "rule": "HandoffFailed", "target": "agent:coder", "for_ms": 60_000, "reason": "known",
+            }),
+            ("/v1/alerts/test", _) => json!({}),
             (_, "drain" | "resume" | "deregister" | "revoke") => json!({}),
             (_, "rules") => json!({ "rules": may(&["send"]) }),
             (_, "keys") => json!({ "key": key.public(), "rules": may(&["send"]) }),

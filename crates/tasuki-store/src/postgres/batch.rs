@@ -28,9 +28,10 @@ use super::load::{Loaded, Locked, more_waits, turns_of_offers};
 use super::needs::Needs;
 use super::rows::{self, sql_position};
 use super::sql::{NEXT_DUE, PUT_HEAD, TAKE_HEAD};
-use super::{Node, documents, partitions, reading};
+use super::{Node, covered, documents, partitions, reading};
 use crate::clock::{self, Patience, Stopwatch};
 use crate::live::Appended;
+use crate::sums::Seal;
 use crate::{Checkpoint, Done, Error, Reply, Stats, Timings, audit, registry};
 
 /// How long a batch is tried for when the database is away or busy.
@@ -94,6 +95,8 @@ struct Head {
     hash: Hash,
     sealed: Position,
     counts: Counts,
+    /// What the rows are, where they are covered.
+    rows: Option<Seal>,
 }
 
 impl Node {
@@ -163,6 +166,11 @@ impl Node {
             }
             Ok(Prepared { written, writes: Some(writes) }) => {
                 let first = written.batch.first().map(|a| (a.sealed.position, a.sealed.hash));
+                if let Some(timeline) = failed_over
+                    && let Err(fault) = self.note(timeline, writes.epoch.0)
+                {
+                    return Err(give_up(db, fault).await);
+                }
                 let committing = Stopwatch::start();
                 match (in_time(Box::pin(self.write(&db, &written, writes))).await, first) {
                     (Ok(keys), _) => {
@@ -209,7 +217,7 @@ impl Node {
             });
         }
         let (mut loaded, head, turns) = futures::try_join!(
-            Loaded::read(db, &locked),
+            Loaded::read(db, &locked, self.row_key.as_ref()),
             db.run(&TAKE_HEAD, &[]),
             turns_of_offers(db, &needs, &self.cursors),
         )?;
@@ -278,7 +286,8 @@ impl Node {
         let timings = Timings { decide_us, ..Timings::default() };
         let written = Written { replies, batch, ready, due, counts, failovers, registry, timings };
         let forget = swept.then(|| reading::keys_since(now));
-        let writes = Writes { head, epoch, now, changed, known, used, forget };
+        let added = std::mem::take(&mut loaded.added);
+        let writes = Writes { head, epoch, now, changed, added, known, used, forget };
         Ok(Prepared { written, writes: (!nothing_to_write).then_some(writes) })
     }
 
@@ -308,12 +317,23 @@ impl Node {
         let epoch = u64::try_from(row.try_get::<_, i64>(4)?).unwrap_or(1);
         let end = rows::position(row.try_get(0)?);
         self.saw(timeline, epoch, end)?;
+        // An epoch that was given out and is not in this log: it was lost with the server before.
+        let lost = epoch < self.epoch.load(Ordering::Acquire);
         match failed_over {
-            None if timeline > known => return Err(Fault::FailedOver(timeline)),
-            Some(_) if timeline <= known => return Err(Fault::Moved),
+            None if timeline > known || lost => return Err(Fault::FailedOver(timeline)),
+            Some(_) if timeline <= known && !lost => return Err(Fault::Moved),
             Some(_) => self.start_over(end),
             None => {}
         }
+        let seal: Option<&[u8]> = row.try_get(10)?;
+        let seal = match &self.row_key {
+            Some(key) => Some(covered::read(seal, key, end)?),
+            None if seal.is_some() => {
+                let problem = "the rows are covered by a row key, which this broker does not have";
+                return Err(Fault::Damaged(problem.into()));
+            }
+            None => None,
+        };
         let hash: &[u8] = row.try_get(1)?;
         let at = Timestamp(row.try_get(3)?);
         self.clock.not_before(at);
@@ -326,6 +346,7 @@ impl Node {
                 waiting: row.try_get(7)?,
                 keys: row.try_get(8)?,
             },
+            rows: seal,
         };
         loaded.live.head = end;
         loaded.live.epoch = Epoch(epoch);
@@ -334,7 +355,7 @@ impl Node {
 
     /// Writes and commits. All statements are sent at once: if one fails, so does the commit.
     async fn write(&self, db: &Db, written: &Written, writes: Writes) -> Result<i64, Fault> {
-        let Writes { head, epoch, now, changed, known, used, forget } = writes;
+        let Writes { head, epoch, now, changed, added, known, used, forget } = writes;
         let batch = &written.batch;
         let mut hash = head.hash;
         let mut seals = Vec::new();
@@ -363,6 +384,15 @@ impl Node {
         for appended in batch {
             documents::project(db.client(), &appended.sealed, appended.body.as_ref()).await?;
         }
+        let rows = match (&self.row_key, &head.rows) {
+            (Some(key), Some(before)) => {
+                let (handoffs, tasks) = (&*changed.handoffs, &*changed.tasks);
+                let written = covered::Written { handoffs, tasks, known: &known, last };
+                let seal = covered::next(db.client(), key, before, &added, written).await?;
+                Some(Seal { epoch: epoch.0, ..seal }.to_bytes(key))
+            }
+            _ => None,
+        };
         let seal = async {
             let puts = seals.iter().map(|seal| rows::put_checkpoint(db.client(), seal));
             futures::future::try_join_all(puts).await
@@ -375,8 +405,14 @@ impl Node {
         };
         let end = async {
             match last {
-                Some(last) => put_head(db, last, hash, sealed, now, epoch, written.counts).await,
-                None => Ok(written.counts.keys),
+                Some(last) => {
+                    let end = End { position: last, hash, sealed, at: now, epoch };
+                    put_head(db, end, written.counts, rows.as_deref()).await
+                }
+                None => {
+                    put_sums(db, rows.as_deref()).await?;
+                    Ok(written.counts.keys)
+                }
             }
         };
         let (.., keys, ()) = futures::try_join!(
@@ -514,22 +550,35 @@ impl Changed {
     }
 }
 
+/// The log's end after a transaction.
+pub(super) struct End {
+    pub(super) position: Position,
+    pub(super) hash: Hash,
+    pub(super) sealed: Position,
+    pub(super) at: Timestamp,
+    pub(super) epoch: Epoch,
+}
+
 pub(super) async fn put_head(
     db: &Db,
-    position: Position,
-    hash: Hash,
-    sealed: Position,
-    now: Timestamp,
-    epoch: Epoch,
+    end: End,
     counts: Counts,
+    sums: Option<&[u8]>,
 ) -> Result<i64, Fault> {
-    let epoch = i64::try_from(epoch.0).unwrap_or(i64::MAX);
-    let (position, sealed) = (sql_position(position), sql_position(sealed));
-    let hash = &hash.0[..];
-    let values: [&(dyn ToSql + Sync); 7] =
-        [&position, &hash, &now.0, &epoch, &counts.live, &counts.waiting, &sealed];
+    let epoch = i64::try_from(end.epoch.0).unwrap_or(i64::MAX);
+    let (position, sealed) = (sql_position(end.position), sql_position(end.sealed));
+    let hash = &end.hash.0[..];
+    let values: [&(dyn ToSql + Sync); 8] =
+        [&position, &hash, &end.at.0, &epoch, &counts.live, &counts.waiting, &sealed, &sums];
     let row = db.run(&PUT_HEAD, &values).await?.pop();
     row.map_or(Ok(0), |row| Ok(row.try_get(0)?))
+}
+
+/// Of a transaction that changes rows and appends nothing.
+async fn put_sums(db: &Db, sums: Option<&[u8]>) -> Result<(), Fault> {
+    let Some(sums) = sums else { return Ok(()) };
+    let sql = "UPDATE log_head SET sums = $1 WHERE one";
+    query(db.client(), sql, &[(&sums, Type::BYTEA)]).await.map(drop)
 }
 
 /// Ends a transaction that came to nothing.
@@ -560,6 +609,8 @@ struct Writes {
     epoch: Epoch,
     now: Timestamp,
     changed: Changed,
+    /// What the sums have of what was read.
+    added: covered::Read,
     /// Agents, tokens and tenants that changed.
     known: Vec<registry::Row>,
     /// What tenants use more or less than before.

@@ -13,7 +13,7 @@ use tasuki_core::registry::Registry;
 use tasuki_core::world::replay_of;
 use tasuki_core::{Body, Event, Handoff, Hash, Position, Task, Timestamp};
 
-use super::batch::{Counts, put_head};
+use super::batch::{Counts, End, put_head};
 use super::db::Db;
 use super::error::Fault;
 use super::partitions::{self, Partitions};
@@ -52,7 +52,7 @@ pub async fn from_sqlite(
     let source = Sqlite::open(SqliteOptions { dir: dir.to_owned(), sync: Full }, clock.clone());
     source.await?.close().await;
     let source = LogReader::open(dir)?;
-    let pool = open::pool(&options)?;
+    let pool = open::pool(&options, &Arc::default()).await?;
     let mut db = pool.get().await.map_err(|error| failed("connect")(error.into()))?;
     open::check(&db).await?;
     open::migrate(&mut db, options.events_each).await?;
@@ -113,6 +113,8 @@ pub async fn to_sqlite(
     clock: Arc<dyn Clock>,
     progress: Progress<'_>,
 ) -> Result<Verdict, CopyError> {
+    // Nothing is believed but the log, which is verified: rows that were changed are made anew.
+    let options = PostgresOptions { believes: true, row_key: None, ..options };
     let source = Postgres::open(options, clock.clone()).await?;
     let mut writer = maintenance::LogWriter::create(dir)?;
     let mut after = Position(0);
@@ -251,7 +253,13 @@ impl<'p> Copier<'p> {
         rows::put_usage(db, &used).await?;
         let counts = self.live.counts();
         let counts = Counts { live: counts.live as i64, waiting: counts.waiting as i64, keys: 0 };
-        let end = put_head(db, self.position, self.hash, self.sealed, self.at, self.epoch, counts);
-        end.await.map(drop)
+        let end = End {
+            position: self.position,
+            hash: self.hash,
+            sealed: self.sealed,
+            at: self.at,
+            epoch: self.epoch,
+        };
+        put_head(db, end, counts, None).await.map(drop)
     }
 }

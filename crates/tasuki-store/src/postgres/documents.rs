@@ -216,15 +216,14 @@ pub(super) async fn stored_bodies(
     Ok(bodies)
 }
 
-const KEPT: &str = "SELECT d.data, r.data, r.erased, r.body FROM document d \
-    JOIN document_revision r ON r.document = d.id";
-
 fn kept(row: &Row) -> Result<KeptDocument, Fault> {
     let mut revision: Revision = parsed(row, 1)?;
     revision.erased = row.try_get(2)?;
     let body: Option<String> = row.try_get(3)?;
     let document = Arc::new(parsed(row, 0)?);
-    Ok(KeptDocument { document, revision, body: body.and_then(Body::stored) })
+    let whole = |text| super::reading::whole(text, Some(revision.content), revision.body_pos);
+    let body = body.map(whole).transpose()?;
+    Ok(KeptDocument { document, revision, body })
 }
 
 /// Conditions on `d`, with their values, which are always bound.
@@ -313,13 +312,33 @@ impl Node {
     ) -> Result<Vec<KeptDocument>, Fault> {
         let mut all = Conditions::of(filter);
         let max = all.bind(i64::try_from(filter.max).unwrap_or(i64::MAX), Type::INT8);
+        let bytes = filter.bytes_max.and_then(|bytes| i64::try_from(bytes).ok());
+        let bytes = all.bind(bytes.unwrap_or(i64::MAX), Type::INT8);
+        // The length of a body is known without reading it.
         let sql = format!(
-            "{KEPT} WHERE {} AND r.revision = \
-                 (SELECT max(revision) FROM document_revision WHERE document = d.id) \
-             ORDER BY d.at DESC LIMIT {max}",
+            "SELECT k.document, k.revision, k.erased, k.body FROM ( \
+                 SELECT f.*, sum(octet_length(f.body)) OVER (ORDER BY f.at DESC) AS bytes FROM ( \
+                     SELECT d.data AS document, r.data AS revision, r.erased, r.body, d.at \
+                     FROM document d JOIN document_revision r ON r.document = d.id \
+                     WHERE {} AND r.revision = \
+                         (SELECT max(revision) FROM document_revision WHERE document = d.id) \
+                     ORDER BY d.at DESC LIMIT {max}) f) k \
+             WHERE coalesce(k.bytes, 0) <= {bytes} ORDER BY k.at DESC",
             all.sql
         );
         self.ask(&sql, &all.values()).await?.iter().map(kept).collect()
+    }
+
+    pub(super) async fn count_documents(&self, filter: &DocumentFilter) -> Result<usize, Fault> {
+        let mut all = Conditions::of(filter);
+        let max = all.bind(i64::try_from(filter.max).unwrap_or(i64::MAX), Type::INT8);
+        let sql = format!(
+            "SELECT count(*) FROM (SELECT 1 FROM document d WHERE {} LIMIT {max}) f",
+            all.sql
+        );
+        let found = self.ask(&sql, &all.values()).await?.pop();
+        let found = found.map_or(Ok(0), |row| row.try_get::<_, i64>(0))?;
+        Ok(usize::try_from(found).unwrap_or(0))
     }
 
     pub(super) async fn search_documents(

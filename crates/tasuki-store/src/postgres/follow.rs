@@ -61,7 +61,7 @@ impl Node {
         let told = self.told.lock().expect("no holder of this lock panics");
         for appended in written.batch.iter().filter(|_| told.failovers == written.failovers) {
             if let Some(body) = &appended.body {
-                self.cache.put(appended.sealed.position, body.clone());
+                self.cache.put(body.hash, body.clone());
             }
         }
         self.forget_erased(written.batch.iter().map(|appended| &appended.sealed));
@@ -71,7 +71,7 @@ impl Node {
     fn forget_erased<'e>(&self, events: impl Iterator<Item = &'e Sealed>) {
         for sealed in events {
             if let Event::Erased(erased) = &sealed.record.event {
-                self.cache.remove(erased.position);
+                self.cache.remove(erased.body);
             }
         }
     }

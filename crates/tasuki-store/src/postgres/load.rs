@@ -29,14 +29,17 @@ use super::sql::{
     CLAIM, CLAIM_COLD, CLAIM_DECLINED, CLAIM_KEPT, LOCK_DUE, LOCK_HELD, LOCK_NAMED, MORE,
     MORE_COLD, MORE_KEPT, READ_HANDOFFS, READ_TASKS, TURNS,
 };
-use super::{documents, reading};
+use super::{covered, documents, reading};
 use crate::live::Live;
+use crate::sums::RowKey;
 
 /// What was read, and how it was when it was read.
 pub(super) struct Loaded {
     pub(super) live: Live,
     pub(super) tasks: HashMap<TaskId, Arc<Task>>,
     pub(super) handoffs: HashMap<HandoffId, Arc<Handoff>>,
+    /// What the sums over the rows have of what was read.
+    pub(super) added: covered::Read,
     /// Read to know the order of a line, but not ours to change.
     others: HashSet<HandoffId>,
     /// What decides about the next turns in queues.
@@ -258,11 +261,16 @@ async fn lock_due(
 impl Loaded {
     /// Reads what is locked, by statements of their own that begin after the locks were taken: what
     /// they see is final.
-    pub(super) async fn read(db: &Db, locked: &Locked) -> Result<Self, Fault> {
+    pub(super) async fn read(
+        db: &Db,
+        locked: &Locked,
+        key: Option<&RowKey>,
+    ) -> Result<Self, Fault> {
         let mut loaded = Self {
             live: Live::new(Epoch(0), Position(0)),
             tasks: HashMap::new(),
             handoffs: HashMap::new(),
+            added: covered::Read::default(),
             others: HashSet::new(),
             turns: HashMap::new(),
             usage: HashMap::new(),
@@ -278,12 +286,20 @@ impl Loaded {
         )?;
         for row in &tasks {
             let task = Arc::new(rows::task_of(row)?);
+            if let Some(key) = key.filter(|_| covered::counts(&task)) {
+                let row = covered::task(key, &task, row.try_get(18)?);
+                loaded.added.tasks.insert(task.id, row);
+            }
             loaded.tasks.insert(task.id, task.clone());
             loaded.live.put_task(task.id, Some(task));
         }
         for row in &handoffs {
             let handoff = Arc::new(rows::handoff_of(row, 0)?);
             if loaded.tasks.contains_key(&handoff.task_id) {
+                if let Some(key) = key.filter(|_| !handoff.state.is_terminal()) {
+                    let row = covered::handoff(key, handoff.id, row.try_get(0)?);
+                    loaded.added.handoffs.insert(handoff.id, row);
+                }
                 loaded.handoffs.insert(handoff.id, handoff.clone());
                 loaded.live.put_handoff(handoff.id, Some(handoff));
             }

@@ -6,12 +6,15 @@
 
 mod batch;
 mod clock;
+mod compare;
 mod copy;
+mod covered;
 mod cursors;
 mod db;
 mod documents;
 mod error;
 mod follow;
+mod hosts;
 mod listing;
 mod load;
 mod needs;
@@ -19,6 +22,7 @@ mod open;
 mod partitions;
 mod reading;
 mod rows;
+mod seen;
 mod silence;
 mod spend;
 mod sql;
@@ -34,11 +38,11 @@ use deadpool_postgres::Pool;
 use ed25519_dalek::SigningKey;
 use tasuki_core::cursor::Epochs;
 use tasuki_core::document::ranking::{Candidates, Question};
-use tasuki_core::ids::TenantId;
+use tasuki_core::ids::{KeyId, TenantId};
 use tasuki_core::quota::Usage;
 use tasuki_core::registry::Registry;
 use tasuki_core::{
-    AgentId, Body, Command, DocumentId, Handoff, Position, Target, Task, TaskId, Timestamp,
+    AgentId, Body, Command, DocumentId, Handoff, Hash, Position, Target, Task, TaskId, Timestamp,
 };
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle};
@@ -51,6 +55,7 @@ use crate::audit::Verdict;
 use crate::cache::BodyCache;
 use crate::clock::{Clock, Stopwatch};
 use crate::nonces::{Nonce, Spent};
+use crate::sums::RowKey;
 use crate::workers::{Until, Workers};
 use crate::{
     COMMANDS_MAX, Checkpoint, Committed, Counts, DocumentFilter, Entry, Error, HandoffFilter,
@@ -58,6 +63,7 @@ use crate::{
 };
 
 pub use clock::DatabaseClock;
+pub use compare::compare_rows;
 pub use copy::{CopyError, from_sqlite, to_sqlite};
 pub use open::{
     PostgresError, PostgresOptions, Server, inspect, password_in, with_password, without_password,
@@ -113,10 +119,12 @@ pub(crate) struct Node {
     prepared: bool,
     /// How a transaction begins.
     begin: String,
-    /// The bodies that this broker wrote last.
-    cache: BodyCache,
+    /// The bodies that this broker wrote last, by hash: positions may be given twice.
+    cache: BodyCache<Hash>,
     clock: Arc<dyn Clock>,
     key: SigningKey,
+    /// What the sums over the rows are made with.
+    row_key: Option<RowKey>,
     cursors: Cursors,
     partitions: Partitions,
     committed: broadcast::Sender<Arc<Committed>>,
@@ -128,7 +136,9 @@ pub(crate) struct Node {
     away: watch::Sender<Option<String>>,
     head: AtomicU64,
     /// The highest timeline that was ever seen: a server on a lower one was replaced.
-    timeline: AtomicI64,
+    timeline: Arc<AtomicI64>,
+    /// Both as they are kept in the data directory.
+    memory: seen::Memory,
     /// The highest epoch that was ever seen. It rises with every failover.
     epoch: AtomicU64,
     stats: Mutex<Stats>,
@@ -157,8 +167,13 @@ impl Node {
     fn saw(&self, timeline: i64, epoch: u64, end: Position) -> Result<(), Fault> {
         let known = self.timeline.fetch_max(timeline, Ordering::AcqRel);
         let risen = epoch > self.epoch.fetch_max(epoch, Ordering::AcqRel);
+        if timeline > known {
+            // What is still connected to the server before is not asked again.
+            self.pool.retain(|_, _| false);
+        }
         if timeline > known || risen {
             self.start_over(end);
+            self.note(timeline, epoch)?;
         }
         if timeline < known {
             return Err(Fault::Lost(format!(
@@ -169,6 +184,14 @@ impl Node {
         Ok(())
     }
 
+    /// Keeps the highest timeline and epoch in the data directory, before anything is committed on them.
+    fn note(&self, timeline: i64, epoch: u64) -> Result<(), Fault> {
+        let noted = self.memory.note(timeline, epoch);
+        noted.map_err(|error| {
+            Fault::Lost(format!("the timeline cannot be noted in the data directory: {error}"))
+        })
+    }
+
     /// After a failover positions may be given a second time, so whatever goes by position is
     /// forgotten. What others appended before this broker noticed is not told any more: whoever
     /// waits has to look.
@@ -176,7 +199,6 @@ impl Node {
         let mut told = self.told.lock().expect("no holder of this lock panics");
         *told = Told { last: end, failovers: told.failovers + 1 };
         self.cursors.forget();
-        self.cache.clear();
         self.registry_lost.store(true, Ordering::Release);
         self.news.notify_one();
         self.head.store(end.0, Ordering::Release);
@@ -227,7 +249,13 @@ impl Postgres {
         options: PostgresOptions,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, PostgresError> {
-        let pool = open::pool(&options)?;
+        let cannot = |error: std::io::Error| PostgresError::Failed {
+            step: "read the last timeline in the data directory",
+            reason: error.to_string(),
+        };
+        let kept = options.dir.as_deref().map(seen::read).transpose().map_err(cannot)?.flatten();
+        let timeline = Arc::new(AtomicI64::new(0));
+        let pool = open::pool(&options, &timeline).await?;
         let unreachable = |fault: Fault| match fault {
             Fault::Lost(reason) => PostgresError::Unreachable(reason),
             other => PostgresError::Unreachable(other.to_string()),
@@ -238,11 +266,22 @@ impl Postgres {
             tracing::warn!(%name, age, "a transaction has been open for long; it keeps vacuum from its work");
         }
         open::migrate(&mut db, options.events_each).await?;
+        let row_key = covered::check(&mut db, &options, &clock).await?;
         let end = reading::end(&db).await.map_err(unreachable)?;
-        if server.timeline < end.timeline {
-            let (found, known) = (server.timeline, end.timeline);
-            return Err(PostgresError::Replaced { found, known });
+        // Timelines count within one cluster only.
+        let same = kept.filter(|kept| kept.system == server.system);
+        let known = end.timeline.max(same.map_or(0, |kept| kept.timeline));
+        let known = known.max(timeline.load(Ordering::Acquire));
+        if server.timeline < known {
+            return Err(PostgresError::Replaced { found: server.timeline, known });
         }
+        timeline.store(server.timeline, Ordering::Release);
+        // An epoch that the log has lost was given out all the same.
+        let epoch = end.epoch.max(kept.map_or(0, |kept| kept.epoch));
+        let rows = row_key.is_some() || kept.is_some_and(|kept| kept.rows);
+        let first = seen::Seen { system: server.system, timeline: 0, epoch: 0, rows };
+        let memory = seen::Memory::new(options.dir.clone(), first);
+        memory.note(server.timeline, epoch).map_err(cannot)?;
         // Before anything is done: a broker whose own clock is off must not take anybody's lease.
         clock.set_by(reading::database_now(&db).await.map_err(unreachable)?);
         clock.not_before(end.at);
@@ -256,6 +295,7 @@ impl Postgres {
             cache: BodyCache::default(),
             clock,
             key: options.key,
+            row_key: row_key.clone(),
             cursors: Cursors::default(),
             partitions: Partitions::new(end.events_each, end.position),
             committed: broadcast::Sender::new(COMMITTED_KEPT_MAX),
@@ -264,8 +304,9 @@ impl Postgres {
             registry_lost: AtomicBool::new(false),
             away: watch::Sender::new(None),
             head: AtomicU64::new(end.position.0),
-            timeline: AtomicI64::new(server.timeline),
-            epoch: AtomicU64::new(end.epoch),
+            timeline,
+            memory,
+            epoch: AtomicU64::new(epoch),
             stats: Mutex::new(Stats {
                 live_handoffs: end.live,
                 waiting_handoffs: end.waiting,
@@ -294,6 +335,10 @@ impl Postgres {
         ];
         if node.prepared {
             others.push(workers.spawn("announcer", closed, follow::announce(node.clone())));
+        }
+        if let Some(key) = row_key {
+            let watching = covered::watch(node.clone(), key, workers.clone());
+            others.push(workers.spawn("reader of the rows", closed, watching));
         }
         let others = others.iter().map(JoinHandle::abort_handle).collect();
         let (queue, lanes) = (Mutex::new(Some(queue)), tokio::sync::Mutex::new(lanes));
@@ -450,6 +495,11 @@ impl Store for Postgres {
         self.node.list_documents(&filter).await.map_err(|fault| fault.during("list documents"))
     }
 
+    async fn count_documents(&self, filter: DocumentFilter) -> Result<usize, Error> {
+        self.check_open()?;
+        self.node.count_documents(&filter).await.map_err(|fault| fault.during("count documents"))
+    }
+
     async fn search_documents(
         &self,
         question: Question,
@@ -482,6 +532,16 @@ impl Store for Postgres {
 
     fn registry(&self) -> watch::Receiver<Arc<Registry>> {
         self.node.registry.subscribe()
+    }
+
+    async fn introduce(&self, key: KeyId) -> Result<(), Error> {
+        self.check_open()?;
+        self.node.introduce(key).await.map_err(|fault| fault.during("say by which key it is named"))
+    }
+
+    async fn brokers(&self) -> Result<Vec<KeyId>, Error> {
+        self.check_open()?;
+        self.node.brokers().await.map_err(|fault| fault.during("read the keys of brokers"))
     }
 
     async fn save_fold(&self, name: &'static str, at: Position, text: String) -> Result<(), Error> {

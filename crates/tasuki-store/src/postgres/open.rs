@@ -2,6 +2,8 @@
 //! Connecting: what a server must be like before it is trusted, and the schema it needs.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use deadpool_postgres::{
@@ -15,9 +17,11 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::batch::SETTINGS;
 use super::db::query;
 use super::error::{Fault, root};
+use super::hosts::{self, Hosts};
+use crate::sqlite::compare::{self, Difference};
 
 /// What the schema of this binary is. Each migration runs once, in order.
-const MIGRATIONS: [&str; 10] = [
+const MIGRATIONS: [&str; 13] = [
     include_str!("migrations/001_foundation.sql"),
     include_str!("migrations/002_registry.sql"),
     include_str!("migrations/003_turns.sql"),
@@ -28,6 +32,9 @@ const MIGRATIONS: [&str; 10] = [
     include_str!("migrations/008_lists.sql"),
     include_str!("migrations/009_talk.sql"),
     include_str!("migrations/010_correlation.sql"),
+    include_str!("migrations/011_together.sql"),
+    include_str!("migrations/012_sums.sql"),
+    include_str!("migrations/013_alerts.sql"),
 ];
 /// The number that brokers which migrate at the same time agree on; any would do.
 const MIGRATION_LOCK: i64 = 0x7461_7375_6b69;
@@ -44,6 +51,13 @@ pub struct PostgresOptions {
     pub url: String,
     /// Signs checkpoints.
     pub key: SigningKey,
+    /// The broker's own directory, where it keeps the highest timeline and epoch that it saw.
+    pub dir: Option<PathBuf>,
+    /// The secret that the sums over the rows are made with: all brokers on the database have the same, and
+    /// the database does not. Without it the rows are believed.
+    pub row_key: Option<[u8; 32]>,
+    /// Whether the rows are believed whatever their sums say, because they are about to be compared.
+    pub believes: bool,
     /// A file with certificates of authorities to believe instead of the system's.
     pub ca: Option<PathBuf>,
     /// Whether the URL leads to a pooler that gives every transaction another connection.
@@ -63,6 +77,9 @@ impl PostgresOptions {
         Self {
             url: url.into(),
             key,
+            dir: None,
+            row_key: None,
+            believes: false,
             ca: None,
             pooler: false,
             connections_max,
@@ -101,6 +118,17 @@ pub enum PostgresError {
     Newer { found: i64, known: i64 },
     #[error("the log is damaged: {0}")]
     Damaged(crate::audit::Finding),
+    #[error(
+        "rows of the database are not what the log says: {}; stop all brokers and move the log to a \
+         directory and back, which makes the rows anew: `tasuki migrate --from URL --to NEW_DIR`",
+        compare::listed(.0)
+    )]
+    Rows(Vec<Difference>),
+    #[error(
+        "the rows of the database are covered by a row key, which this broker does not have; give it \
+         the file of the others with --row-key"
+    )]
+    RowKey,
     #[error("there is work in the database already; give an empty one")]
     NotEmpty,
     #[error("cannot {step}: {reason}")]
@@ -118,6 +146,8 @@ pub struct Server {
     pub synchronous_commit: String,
     pub fsync: String,
     pub timeline: i64,
+    /// Which cluster it is: a standby has the same, a database that was set up anew another.
+    pub system: i64,
     /// A name and an age in seconds for each transaction that has been open for long.
     pub old_transactions: Vec<(String, i32)>,
 }
@@ -193,24 +223,33 @@ impl Way {
     }
 }
 
-pub(super) fn pool(options: &PostgresOptions) -> Result<Pool, PostgresError> {
+/// Connections to the primary: every host is asked once now, and one that is on a lower timeline than
+/// was seen is not used.
+pub(super) async fn pool(
+    options: &PostgresOptions,
+    highest: &Arc<AtomicI64>,
+) -> Result<Pool, PostgresError> {
     let Way { mut config, tls } = Way::to(&options.url, options.ca.as_deref())?;
     if !options.pooler {
         let own = config.get_options().unwrap_or_default().to_owned();
         let settings = SETTINGS.map(|(name, value)| format!("-c {name}={value}")).join(" ");
         config.options(format!("{settings} {own}"));
     }
-    let manager = Manager::from_config(
-        config,
-        tls,
-        ManagerConfig { recycling_method: RecyclingMethod::Fast },
-    );
+    let hosts = Hosts::of(&config, tls, highest.clone());
+    hosts.ask_all().await;
+    let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+    let manager = Manager::from_connect(config, hosts, recycling);
     // A role or a database may say otherwise for its sessions.
-    let durable = Hook::async_fn(|db, _| {
+    let highest = highest.clone();
+    let durable = Hook::async_fn(move |db, _| {
+        let known = highest.load(Ordering::Acquire);
         Box::pin(async move {
-            match durable(db).await {
-                Ok(()) => Ok(()),
-                Err(error) => Err(HookError::message(error.to_string())),
+            let refused = |reason: String| HookError::message(reason);
+            durable(db).await.map_err(|error| refused(error.to_string()))?;
+            let found = hosts::timeline(db).await.map_err(|error| refused(error.to_string()))?;
+            match found.filter(|found| *found < known) {
+                None => Ok(()),
+                Some(found) => Err(refused(PostgresError::Replaced { found, known }.to_string())),
             }
         })
     });
@@ -304,7 +343,10 @@ pub(super) async fn check(db: &Client) -> Result<Server, PostgresError> {
     let old_transactions =
         rows.iter().filter_map(|row| Some((row.try_get(0).ok()?, row.try_get(1).ok()?))).collect();
     let fsync = show(db, "fsync").await?;
-    Ok(Server { version: name, synchronous_commit, fsync, timeline, old_transactions })
+    let rows = query(db, "SELECT system_identifier FROM pg_control_system()", &[]).await;
+    // Who may not ask takes all clusters for one, which only refuses more.
+    let system = rows.ok().and_then(|rows| rows.first()?.try_get(0).ok()).unwrap_or(0);
+    Ok(Server { version: name, synchronous_commit, fsync, timeline, system, old_transactions })
 }
 
 /// Brings the schema up to date. Brokers that start at the same time do it one after the other.

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tasuki_core::cursor::Epochs;
+use tasuki_core::event::Record;
 use tasuki_core::ids::{Epoch, TenantId};
 use tasuki_core::quota::Usage;
 use tasuki_core::registry::Registry;
-use tasuki_core::{AgentId, Body, Position, Target, TaskId, Timestamp};
+use tasuki_core::{AgentId, Body, Hash, Position, Target, TaskId, Timestamp};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
@@ -20,7 +21,7 @@ use super::rows::{self, sql_position};
 use super::sql::{LOOK, READ_BODIES, READ_NEWS};
 use crate::clock::{self, Patience};
 use crate::live::KEY_MS_MAX;
-use crate::{Checkpoint, Committed, EPOCH, Entry, Needs, Sight};
+use crate::{Checkpoint, Committed, EPOCH, Entry, Needs, Sight, codec};
 
 /// How long a question is asked again.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -144,8 +145,20 @@ impl Node {
             }
         }
         let at = needs.bodies_of(&sight);
-        let bodies = self.bodies(&at).await?;
-        sight.put_bodies(&at, bodies);
+        let hashes = sight.hashes();
+        // By hash: after a failover the same position may be another body's.
+        let cached: Vec<_> = at.iter().map(|at| self.cache.get(*hashes.get(at)?)).collect();
+        let missing = at.iter().zip(&cached).filter(|(_, body)| body.is_none());
+        let missing: Vec<_> = missing.map(|(at, _)| *at).collect();
+        sight.put_bodies(&at, cached);
+        let read = self.bodies(&missing).await?;
+        for (at, body) in missing.iter().zip(&read) {
+            let (Some(body), Some(hash)) = (body, hashes.get(at)) else { continue };
+            if body.hash != *hash {
+                return Err(Fault::Lost("the log is another one than a moment ago".into()));
+            }
+        }
+        sight.put_bodies(&missing, read);
         Ok(sight)
     }
 
@@ -244,37 +257,34 @@ impl Node {
     pub(super) async fn manifests(&self, agents: &[AgentId]) -> Result<Vec<Option<Body>>, Fault> {
         let names: Vec<_> = agents.iter().map(AgentId::as_str).collect();
         let sql = "
-            SELECT r.body FROM unnest($1::text[]) WITH ORDINALITY AS a (name, place)
+            SELECT r.body, r.data, r.at FROM unnest($1::text[]) WITH ORDINALITY AS a (name, place)
             LEFT JOIN registry r ON r.kind = 'agent' AND r.name = a.name ORDER BY a.place";
         let found = self.ask(sql, &[(&names, Type::TEXT_ARRAY)]).await?;
-        let body = |row: &Row| Ok(row.try_get::<_, Option<String>>(0)?.and_then(Body::stored));
+        let body = |row: &Row| {
+            let Some(text) = row.try_get::<_, Option<String>>(0)? else { return Ok(None) };
+            let entry = codec::decode_entry("agent", row.try_get(1)?)
+                .map_err(|error| Fault::Damaged(format!("the registry holds {error}")))?;
+            let at = rows::position(row.try_get(2)?);
+            whole(text, crate::registry::manifest_hash(&entry), at).map(Some)
+        };
         found.iter().map(body).collect()
     }
 
     pub(super) async fn bodies(&self, at: &[Position]) -> Result<Vec<Option<Body>>, Fault> {
-        let mut bodies: Vec<_> = at.iter().map(|at| self.cache.get(*at)).collect();
-        let missing: Vec<_> = at
-            .iter()
-            .zip(&bodies)
-            .filter(|(_, body)| body.is_none())
-            .map(|(at, _)| sql_position(*at))
-            .collect();
-        if missing.is_empty() {
-            return Ok(bodies);
+        if at.is_empty() {
+            return Ok(Vec::new());
         }
+        let wanted: Vec<_> = at.iter().map(|at| sql_position(*at)).collect();
         let mut found = HashMap::new();
-        for row in self.ask_often(&READ_BODIES, &[&missing]).await? {
-            let body: Option<String> = row.try_get(1)?;
-            if let Some(body) = body.and_then(Body::stored) {
-                found.insert(rows::position(row.try_get(0)?), body);
+        for row in self.ask_often(&READ_BODIES, &[&wanted]).await? {
+            let at = rows::position(row.try_get(0)?);
+            if let Some(text) = row.try_get::<_, Option<String>>(1)? {
+                let record: Record = serde_json::from_str(row.try_get(2)?)
+                    .map_err(|error| Fault::Damaged(format!("entry {at} is no record: {error}")))?;
+                found.insert(at, whole(text, record.event.body(), at)?);
             }
         }
-        for (at, body) in at.iter().zip(&mut bodies) {
-            if body.is_none() {
-                *body = found.get(at).cloned();
-            }
-        }
-        Ok(bodies)
+        Ok(at.iter().map(|at| found.get(at).cloned()).collect())
     }
 
     pub(super) async fn events(&self, after: Position, max: usize) -> Result<Vec<Entry>, Fault> {
@@ -325,6 +335,12 @@ impl Node {
         let found = self.ask(sql, &page(&sql_position(after), &limit(max))).await?;
         found.iter().map(rows::checkpoint_of).collect()
     }
+}
+
+/// A body, if it still has the hash that it must have.
+pub(super) fn whole(text: String, hash: Option<Hash>, at: Position) -> Result<Body, Fault> {
+    let body = Body::stored(text).filter(|body| Some(body.hash) == hash);
+    body.ok_or_else(|| Fault::Damaged(format!("the body of entry {at} is not what was written")))
 }
 
 pub(super) fn limit(max: usize) -> i64 {

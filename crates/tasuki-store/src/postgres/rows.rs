@@ -325,10 +325,10 @@ pub(super) const PUT_HANDOFFS: Often = Often {
         AS g (id, task_id, state, ended, reviewed, from_agent, target, haste, ready, offered,
             ordering_key, declined_by, holder, request_id, due_at, at, data, known, turn)
     ), changed AS (
-        UPDATE handoff SET state = g.state, ended = g.ended, reviewed = g.reviewed, haste = g.haste,
-            ready = g.ready, turn = g.turn, declined_by = string_to_array(g.declined_by, E'\\n'),
-            holder = g.holder, request_id = g.request_id, due_at = g.due_at, at = g.at,
-            data = g.data
+        UPDATE handoff SET state = g.state, ended = g.ended, reviewed = g.reviewed,
+            target = g.target, haste = g.haste, ready = g.ready, turn = g.turn,
+            declined_by = string_to_array(g.declined_by, E'\\n'), holder = g.holder,
+            request_id = g.request_id, due_at = g.due_at, at = g.at, data = g.data
         FROM given g WHERE g.known IS NOT NULL AND handoff.id = g.id AND handoff.at = g.known
         RETURNING 1
     ), added AS (

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tasuki_core::ids::KeyId;
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -67,6 +68,29 @@ async fn spend(node: &Node, waiting: &[Spend]) -> Result<HashMap<u128, ()>, Faul
         fresh.insert(row.try_get::<_, Uuid>(0)?.as_u128(), ());
     }
     Ok(fresh)
+}
+
+/// What the names of brokers' keys begin with among what is kept.
+const BROKER: &str = "broker:";
+
+impl Node {
+    /// Notes the key of a broker. It is never forgotten: who was told of it may ask any other broker.
+    pub(super) async fn introduce(&self, key: KeyId) -> Result<(), Fault> {
+        let name = format!("{BROKER}{key}");
+        let sql = "INSERT INTO kept VALUES ($1, 0, '') ON CONFLICT (name) DO NOTHING";
+        query(self.db().await?.client(), sql, &[(&name, Type::TEXT)]).await.map(drop)
+    }
+
+    pub(super) async fn brokers(&self) -> Result<Vec<KeyId>, Fault> {
+        let sql = "SELECT name FROM kept WHERE starts_with(name, $1)";
+        let found = query(self.db().await?.client(), sql, &[(&BROKER, Type::TEXT)]).await?;
+        let mut keys = Vec::with_capacity(found.len());
+        for row in &found {
+            let id = row.try_get::<_, &str>(0)?.strip_prefix(BROKER);
+            keys.extend(id.and_then(|id| id.parse::<KeyId>().ok()));
+        }
+        Ok(keys)
+    }
 }
 
 /// How long a nonce is kept after its signature has ended: longer than clocks differ.

@@ -201,7 +201,7 @@ pub(super) const TURNS: Often = Often {
 pub(super) const TAKE_HEAD: Often = Often {
     sql: "
     SELECT position, hash, sealed, at, epoch, timeline, live, waiting, keys,
-        ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int8
+        ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int8, sums
     FROM log_head WHERE one FOR UPDATE",
     types: &[],
 };
@@ -209,7 +209,7 @@ pub(super) const TAKE_HEAD: Often = Often {
 pub(super) const PUT_HEAD: Often = Often {
     sql: "
     UPDATE log_head SET position = $1, hash = $2, at = $3, epoch = $4, live = $5, waiting = $6,
-        sealed = $7,
+        sealed = $7, sums = coalesce($8, sums),
         timeline = ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int8
     WHERE one RETURNING keys",
     types: &[
@@ -220,6 +220,7 @@ pub(super) const PUT_HEAD: Often = Often {
         Type::INT8,
         Type::INT8,
         Type::INT8,
+        Type::BYTEA,
     ],
 };
 
@@ -237,7 +238,7 @@ pub(super) const READ_NEWS: Often = Often {
 };
 
 pub(super) const READ_BODIES: Often = Often {
-    sql: "SELECT position, body FROM event WHERE position = ANY ($1)",
+    sql: "SELECT position, body, record FROM event WHERE position = ANY ($1)",
     types: &[Type::INT8_ARRAY],
 };
 

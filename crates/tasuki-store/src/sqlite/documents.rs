@@ -166,7 +166,12 @@ const KEPT: &str = "SELECT d.data, r.data, r.erased, e.body FROM document d \
 fn kept(row: &Row<'_>) -> Result<KeptDocument> {
     let mut revision: Revision = read(row, 1)?;
     revision.erased = row.get(2)?;
-    let body = row.get::<_, Option<String>>(3)?.and_then(Body::stored);
+    let body = match row.get::<_, Option<String>>(3)? {
+        None => None,
+        Some(text) => {
+            Some(rows::whole(Body::stored(text), Some(revision.content), revision.body_pos)?)
+        }
+    };
     Ok(KeptDocument { document: Arc::new(read(row, 0)?), revision, body })
 }
 
@@ -219,7 +224,26 @@ pub(super) fn list(db: &Connection, filter: &DocumentFilter) -> Result<Vec<KeptD
          ORDER BY d.at DESC LIMIT ?"
     );
     let values: Vec<&dyn ToSql> = values.iter().map(|value| &**value).collect();
-    db.prepare_cached(&sql)?.query_map(&values[..], kept)?.collect()
+    let mut left = filter.bytes_max.unwrap_or(usize::MAX);
+    let mut found = Vec::new();
+    for kept in db.prepare_cached(&sql)?.query_map(&values[..], kept)? {
+        let kept = kept?;
+        let bytes = kept.body.as_ref().map_or(0, |body| body.text().len());
+        // Rows are read as they are asked for: what follows is not even looked at.
+        let Some(rest) = left.checked_sub(bytes) else { break };
+        left = rest;
+        found.push(kept);
+    }
+    Ok(found)
+}
+
+pub(super) fn count(db: &Connection, filter: &DocumentFilter) -> Result<usize> {
+    let (conditions, mut values) = conditions(filter);
+    values.push(Box::new(i64::try_from(filter.max).unwrap_or(i64::MAX)));
+    let sql = format!("SELECT count(*) FROM (SELECT 1 FROM document d WHERE {conditions} LIMIT ?)");
+    let values: Vec<&dyn ToSql> = values.iter().map(|value| &**value).collect();
+    let found: i64 = db.prepare_cached(&sql)?.query_row(&values[..], |row| row.get(0))?;
+    Ok(usize::try_from(found).unwrap_or(0))
 }
 
 pub(super) fn search(

@@ -18,6 +18,7 @@ use tasuki_core::{
     Timestamp,
 };
 
+use super::acknowledged::Note;
 use super::space::Space;
 use super::{checkpointer::Checkpointer, documents, rows};
 use crate::audit;
@@ -25,6 +26,7 @@ use crate::cache::BodyCache;
 use crate::clock::Stopwatch;
 use crate::live::{Appended, Live};
 use crate::machine::{CatchUp, Evicted, Fault, Journal, Written};
+use crate::sums::{RowKey, Seal, Sums};
 use crate::workers::Workers;
 use crate::{Checkpoint, Error, registry};
 
@@ -42,7 +44,12 @@ pub(crate) struct SqliteJournal {
     pub(crate) key: SigningKey,
     pub(crate) log: LogHead,
     pub(crate) dirty: Dirty,
-    pub(crate) cache: Arc<BodyCache>,
+    pub(crate) row_key: RowKey,
+    /// Over the rows as they are in the database.
+    pub(crate) sums: Sums,
+    /// Where the last acknowledged position is noted, apart from the log.
+    pub(crate) note: Note,
+    pub(crate) cache: Arc<BodyCache<Position>>,
     pub(crate) space: Space,
     pub(crate) checkpointer: Checkpointer,
     pub(crate) workers: Workers,
@@ -121,6 +128,8 @@ impl SqliteJournal {
         now: Timestamp,
     ) -> rusqlite::Result<Plan> {
         let mut log = self.log;
+        let mut sums = self.sums.clone();
+        let mut raised = false;
         {
             let mut insert = rows::append_event(&self.db)?;
             for appended in batch {
@@ -135,6 +144,7 @@ impl SqliteJournal {
                 ])?;
                 if let Event::EpochRaised { epoch } = sealed.record.event {
                     rows::raise_epoch(&self.db, epoch, sealed.position)?;
+                    raised = true;
                 }
                 log.hash = audit::extend(log.hash, sealed.hash);
                 log.position = sealed.position;
@@ -147,28 +157,40 @@ impl SqliteJournal {
             rows::add_usage(&self.db, tenant, bytes)?;
         }
         for row in registry::changed(live) {
+            let old = rows::registered(&self.db, &self.row_key, &row)?;
             rows::put_registered(&self.db, &row, live.registry.last_pos)?;
+            sums.replace(old, rows::registered(&self.db, &self.row_key, &row)?);
         }
         if log.unsealed() >= UNSEALED_MAX || (seal && log.unsealed() > 0) {
             let checkpoint = Checkpoint::sign(log.position, log.hash, now, &self.key);
             rows::put_checkpoint(&self.db, &checkpoint)?;
             log.sealed = log.position;
         }
-        Ok(Plan { log, rows: rows_max.min(self.dirty.queue.len()), sync_us: 0 })
+        let rows = rows_max.min(self.dirty.queue.len());
+        Ok(Plan { log, rows, sums, raised, sync_us: 0 })
     }
 
     /// Writes the rows that are longest behind, as they are now.
-    fn project(&self, rows: usize, live: &Live) -> rusqlite::Result<Position> {
+    fn project(&self, plan: &mut Plan, live: &Live) -> rusqlite::Result<Position> {
+        let (rows, key) = (plan.rows, &self.row_key);
         for (_, behind) in self.dirty.queue.iter().take(rows) {
             match behind {
                 Behind::Handoff(id) => {
                     if let Some(handoff) = live.shared_handoff(*id) {
+                        let old = rows::live_handoff(&self.db, key, *id)?;
                         rows::put_handoff(&self.db, handoff)?;
+                        let counts = !handoff.state.is_terminal();
+                        let new = counts.then(|| rows::live_handoff(&self.db, key, *id));
+                        plan.sums.replace(old, new.transpose()?.flatten());
                     }
                 }
                 Behind::Task(id) => {
                     if let Some(task) = live.shared_task(*id) {
+                        let old = rows::live_task(&self.db, key, *id)?;
                         rows::put_task(&self.db, task)?;
+                        let counts = task.live.is_some() || *id == TaskId::STORE;
+                        let new = counts.then(|| rows::live_task(&self.db, key, *id));
+                        plan.sums.replace(old, new.transpose()?.flatten());
                     }
                 }
                 Behind::Key(row) => {
@@ -183,6 +205,12 @@ impl SqliteJournal {
         };
         if projected > self.dirty.projected {
             rows::put_meta(&self.db, "projected", rows::sql_position(projected))?;
+        }
+        if projected > self.dirty.projected || plan.raised || plan.sums != self.sums {
+            let projected = projected.max(self.dirty.projected);
+            let (position, epoch) = (plan.log.position, live.epoch.0);
+            let seal = Seal { projected, position, epoch, sums: plan.sums.clone() };
+            rows::put_seal(&self.db, &seal, key)?;
         }
         Ok(projected)
     }
@@ -203,8 +231,8 @@ impl SqliteJournal {
         };
         self.db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let seal = rows != CatchUp::Least && rows_max >= behind;
-        let plan = self.append(batch, live, rows_max, seal, now)?;
-        let projected = self.project(plan.rows, live)?;
+        let mut plan = self.append(batch, live, rows_max, seal, now)?;
+        let projected = self.project(&mut plan, live)?;
         let sync = Stopwatch::start();
         self.db.prepare_cached("COMMIT")?.execute([])?;
         Ok((Plan { sync_us: sync.us(), ..plan }, projected))
@@ -212,6 +240,8 @@ impl SqliteJournal {
 
     fn written(&mut self, plan: &Plan, projected: Position, live: &Live) -> Evicted {
         self.log = plan.log;
+        self.sums.clone_from(&plan.sums);
+        self.acknowledge(live.epoch.0, false);
         self.dirty.projected = self.dirty.projected.max(projected);
         let mut evicted = Evicted::default();
         for (_, behind) in self.dirty.queue.drain(..plan.rows).collect::<Vec<_>>() {
@@ -259,6 +289,9 @@ fn stored(batch: &[Appended]) -> Vec<(&str, i64)> {
 struct Plan {
     log: LogHead,
     rows: usize,
+    sums: Sums,
+    /// Whether the epoch was raised.
+    raised: bool,
     /// How long its commit took.
     sync_us: u64,
 }
@@ -346,10 +379,21 @@ impl Journal for SqliteJournal {
 
     fn close(&mut self) {
         self.checkpointer.finish(&self.db);
+        self.acknowledge(0, true);
     }
 }
 
 impl SqliteJournal {
+    /// Notes how far the log goes, before anybody is told. What was noted before still holds if this
+    /// cannot be written.
+    pub(super) fn acknowledge(&mut self, epoch: u64, closed: bool) {
+        let LogHead { position, hash, .. } = self.log;
+        let noted = self.note.write(position, epoch, hash, closed);
+        if let Err(error) = noted {
+            tracing::warn!(%error, "the last acknowledged position could not be noted");
+        }
+    }
+
     /// Rolls back where that is certain to leave nothing behind, and gives up where it is not: after
     /// a failed sync the system may have dropped what it was to write, so trying again would lie.
     fn fault(&self, error: &rusqlite::Error) -> Fault {

@@ -17,6 +17,7 @@ use tasuki_core::{AgentId, Capability, Handoff, Target, Task};
 use super::{open, rows};
 use crate::codec;
 use crate::listing::LIVE;
+use crate::sums::{RowHash, RowKey};
 
 /// How many rows one range has.
 const RANGE_ROWS: usize = 4096;
@@ -25,8 +26,8 @@ const READING_MAX: usize = 8;
 /// How many names each of them remembers.
 const NAMES_MAX: usize = 65_536;
 
-/// A handoff that is not at its end, and its task if that has a row yet.
-pub(super) type Loaded = (Arc<Handoff>, Option<Arc<Task>>);
+/// A handoff that is not at its end, its task if that has a row yet, and what its row adds to the sums.
+pub(super) type Loaded = (Arc<Handoff>, Option<Arc<Task>>, RowHash);
 
 /// Some neighbours among the live handoffs: those in a state after one id and up to another.
 struct Range {
@@ -36,14 +37,19 @@ struct Range {
 }
 
 /// Hands over every live handoff with its task.
-pub(super) fn each_live(db: &Connection, path: &Path, mut each: impl FnMut(Loaded)) -> Result<()> {
+pub(super) fn each_live(
+    db: &Connection,
+    key: &RowKey,
+    path: &Path,
+    mut each: impl FnMut(Loaded),
+) -> Result<()> {
     let ranges = ranges(db)?;
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let threads = threads.min(READING_MAX).min(ranges.len());
     if threads <= 1 {
         let mut names = Names::default();
         for range in &ranges {
-            read(db, range, &mut names)?.into_iter().for_each(&mut each);
+            read(db, key, range, &mut names)?.into_iter().for_each(&mut each);
         }
         return Ok(());
     }
@@ -57,7 +63,7 @@ pub(super) fn each_live(db: &Connection, path: &Path, mut each: impl FnMut(Loade
                     let db = open::reader(path)?;
                     let mut names = Names::default();
                     while let Some(range) = ranges.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        if ready.send(read(&db, range, &mut names)).is_err() {
+                        if ready.send(read(&db, key, range, &mut names)).is_err() {
                             return Ok(());
                         }
                     }
@@ -100,11 +106,11 @@ fn ranges(db: &Connection) -> Result<Vec<Range>> {
     Ok(ranges)
 }
 
-fn read(db: &Connection, range: &Range, names: &mut Names) -> Result<Vec<Loaded>> {
+fn read(db: &Connection, key: &RowKey, range: &Range, names: &mut Names) -> Result<Vec<Loaded>> {
     let sql = format!(
         "SELECT task.id, task.state, owner, opened_by, parent_task_id, correlation_id, intent, \
              intent_at, opened_at, ended_at, live, envelope, envelope_hop, events, head, at, \
-             project, channel, more, data \
+             project, channel, more, data, waits.id \
          FROM (SELECT id, task_id, data FROM handoff INDEXED BY handoff_live \
                WHERE ended = 0 AND {} = ?1 AND id > ?2 AND id <= ?3) AS waits \
          LEFT JOIN task ON task.id = waits.task_id",
@@ -127,7 +133,7 @@ fn read(db: &Connection, range: &Range, names: &mut Names) -> Result<Vec<Loaded>
                 Some(Arc::new(task))
             }
         };
-        loaded.push((Arc::new(handoff), task));
+        loaded.push((Arc::new(handoff), task, rows::handoff_hash(key, row, 20, 19)?));
     }
     Ok(loaded)
 }

@@ -3,18 +3,21 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rusqlite::{Connection, Row, params};
 use tasuki_core::{Body, Handoff, HandoffId, Hash, Position, Task, TaskId};
 
+use super::acknowledged::{self, Note};
+use super::journal::{Dirty, LogHead, SqliteJournal};
 use super::open::{self, FILE, INSTANCE, OpenError, io, sql};
 use super::{Sync, documents, listing, rows};
 use crate::audit::{self, Finding, Mark, Raw, Verdict, Verifier};
 use crate::clock::Clock;
 use crate::machine::{CatchUp, Journal};
 use crate::private;
+use crate::sums::{Seal, Sums};
 
 /// Called with how many entries are done.
 pub type Progress<'p> = &'p mut dyn FnMut(u64);
@@ -184,7 +187,7 @@ pub fn backup(dir: &Path, to: &Path) -> Result<(), OpenError> {
 }
 
 /// Copies a database, what is still in its write-ahead log included.
-fn copy(db: &Connection, part: &Path) -> Result<(), OpenError> {
+pub(super) fn copy(db: &Connection, part: &Path) -> Result<(), OpenError> {
     // Left over from a copy that was interrupted.
     let _ = std::fs::remove_file(part);
     db.execute("VACUUM INTO ?", params![part.to_string_lossy()]).map(drop).map_err(sql("copy"))
@@ -205,7 +208,12 @@ pub fn restore(from: &Path, dir: &Path, progress: Progress<'_>) -> Result<Verdic
         return Err(OpenError::Damaged(finding.clone()));
     }
     // What is left of an earlier database would be taken for a part of this one.
-    for name in [INSTANCE.to_owned(), format!("{FILE}-wal"), format!("{FILE}-shm")] {
+    for name in [
+        INSTANCE.to_owned(),
+        acknowledged::NAME.to_owned(),
+        format!("{FILE}-wal"),
+        format!("{FILE}-shm"),
+    ] {
         match std::fs::remove_file(dir.join(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(io("clear the way", dir)(error));
@@ -215,6 +223,11 @@ pub fn restore(from: &Path, dir: &Path, progress: Progress<'_>) -> Result<Verdic
     }
     let part = dir.join("restore.part");
     copy(&source, &part)?;
+    // Nothing of the rows in a backup is believed: the first start makes them from the log that was
+    // verified here.
+    Connection::open(&part)
+        .and_then(|copy| copy.execute("DELETE FROM meta WHERE name = 'row_sums'", []))
+        .map_err(sql("take the sums out of"))?;
     finish(&part, &to).map_err(io("copy the backup", dir))?;
     Ok(verdict)
 }
@@ -232,22 +245,97 @@ fn finish(part: &Path, to: &Path) -> io::Result<()> {
 /// Throws the projections away and makes them anew from the events.
 pub fn rebuild(dir: &Path, clock: &dyn Clock, progress: Progress<'_>) -> Result<u64, OpenError> {
     let lock = open::lock(dir)?;
+    open::check_wal(dir)?;
+    Ok(rebuild_as_is(dir, clock, lock, progress)?.position.0)
+}
+
+/// Goes on with what is left of a damaged log: what was acknowledged after it is given up, and the next
+/// start raises the fence epoch above every one that was given out. Returns where the damaged
+/// write-ahead log was put, if there was one.
+pub fn accept_loss(
+    dir: &Path,
+    clock: &dyn Clock,
+    progress: Progress<'_>,
+) -> Result<(u64, Option<PathBuf>), OpenError> {
+    let lock = open::lock(dir)?;
+    let (wal, mut aside) = (dir.join(format!("{FILE}-wal")), None);
+    if open::check_wal(dir).is_err() {
+        let kept = dir.join(format!("{FILE}-wal.damaged-{}", clock.now().0));
+        std::fs::copy(&wal, &kept).map_err(io("keep the damaged log", dir))?;
+        private::file(&kept).map_err(io("keep the damaged log", dir))?;
+        aside = Some(kept);
+    }
+    // A database that belongs to no directory raises the epoch where it is opened.
+    match std::fs::remove_file(dir.join(INSTANCE)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(io("forget the instance", dir)(error));
+        }
+        _ => {}
+    }
+    let told = open::acknowledged(dir)?;
+    let left = rebuild_as_is(dir, clock, lock, progress)?;
+    // From now on what is left is what was acknowledged.
+    if let Some(told) = told {
+        let mut note = Note::open(dir, Some(&told)).map_err(io("note what was given up", dir))?;
+        let written = note.write(left.position, told.epoch, left.hash, true);
+        written.map_err(io("note what was given up", dir))?;
+    }
+    Ok((left.position.0, aside))
+}
+
+pub(super) fn rebuild_as_is(
+    dir: &Path,
+    clock: &dyn Clock,
+    lock: File,
+    progress: Progress<'_>,
+) -> Result<LogHead, OpenError> {
     let path = dir.join(FILE);
     let db = open::connect(&path, Sync::Full).map_err(sql("open"))?;
     open::migrate(&db)?;
-    let log = open::check_end(&db)?;
-    db.execute_batch(
-        "BEGIN; DELETE FROM task; DELETE FROM handoff; DELETE FROM idempotency; \
+    let log = open::check_end(&db, dir, None)?;
+    let mut journal = open::journal(db, &path, dir, log, Sync::Full, lock)?;
+    rebuild_rows(&mut journal, dir, clock, progress)?;
+    Ok(journal.log)
+}
+
+/// Makes the rows from the log where nothing speaks for those that are there.
+pub(super) fn remake(
+    journal: &mut SqliteJournal,
+    dir: &Path,
+    clock: &dyn Clock,
+) -> Result<Seal, OpenError> {
+    let events = journal.log.position;
+    if events > Position(0) {
+        tracing::warn!(%events, "no seal of this broker is on the rows: they are made anew from the log");
+    }
+    rebuild_rows(journal, dir, clock, &mut |_| ())
+}
+
+fn rebuild_rows(
+    journal: &mut SqliteJournal,
+    dir: &Path,
+    clock: &dyn Clock,
+    progress: Progress<'_>,
+) -> Result<Seal, OpenError> {
+    let verdict = verify_log(&journal.db, &mut |_| ()).map_err(sql("read the log of"))?;
+    if let Some(finding) = verdict.first_bad {
+        return Err(OpenError::Damaged(finding));
+    }
+    journal
+        .db
+        .execute_batch(
+            "BEGIN; DELETE FROM task; DELETE FROM handoff; DELETE FROM idempotency; \
          DELETE FROM registry; DELETE FROM usage; \
          INSERT INTO usage SELECT iif(instr(actor, '/') = 0, 'default', \
              substr(actor, 7, instr(actor, '/') - 7)), sum(bytes) \
              FROM (SELECT record ->> '$.actor' AS actor, length(CAST(body AS BLOB)) AS bytes \
                    FROM event WHERE body IS NOT NULL) GROUP BY 1; \
+         DELETE FROM meta WHERE name = 'row_sums'; \
          UPDATE meta SET value = 0 WHERE name = 'projected'; COMMIT;",
-    )
-    .map_err(sql("empty the projections of"))?;
-    documents::rebuild(&db).map_err(sql("make the documents anew in"))?;
-    let mut journal = open::journal(db, &path, dir, log, Sync::Full, lock)?;
+        )
+        .map_err(sql("empty the projections of"))?;
+    documents::rebuild(&journal.db).map_err(sql("make the documents anew in"))?;
+    (journal.sums, journal.dirty) = (Sums::default(), Dirty::default());
     let mut live = crate::live::Live::new(tasuki_core::ids::Epoch(1), Position(0));
     let mut at = Position(0);
     while let Some(last) = open::replay_some(&journal.db, &mut live, &mut journal.dirty, at)
@@ -268,7 +356,14 @@ pub fn rebuild(dir: &Path, clock: &dyn Clock, progress: Progress<'_>) -> Result<
         live.known_anew.clear();
         progress(at.0);
     }
-    Ok(at.0)
+    let seal = Seal {
+        projected: journal.log.position,
+        position: journal.log.position,
+        epoch: live.epoch.0,
+        sums: journal.sums.clone(),
+    };
+    rows::put_seal(&journal.db, &seal, &journal.row_key).map_err(sql("seal the rows of"))?;
+    Ok(seal)
 }
 
 /// Reads a whole data directory page by page, to copy it.
@@ -290,6 +385,7 @@ impl LogReader {
             let seals = rows::checkpoints(&self.db, after, max)?;
             for entry in entries {
                 let body = rows::body(&self.db, entry.sealed.position)?;
+                let body = body.map(|body| body.text().to_owned());
                 items.push(Item::Event(Box::new(entry), body));
             }
             let seals = seals.into_iter().filter(|seal| seal.position <= last);
@@ -380,4 +476,13 @@ pub fn dump_tasks(dir: &Path) -> Result<Vec<Arc<Task>>, OpenError> {
 
 fn reader(dir: &Path) -> Result<Connection, OpenError> {
     open::reader(&dir.join(FILE)).map_err(sql("open"))
+}
+
+/// Rebuilds all rows of a data directory beside and names those that are not what the log says. A
+/// broker may use the directory meanwhile.
+pub fn compare_rows(
+    dir: &Path,
+    clock: &dyn Clock,
+) -> Result<Vec<super::compare::Difference>, OpenError> {
+    super::compare::differences(&reader(dir)?, dir, clock)
 }

@@ -3,7 +3,9 @@
 //! one sync per batch; the tables that people query follow. One file that can be opened, queried,
 //! copied and backed up.
 
+mod acknowledged;
 mod checkpointer;
+pub(crate) mod compare;
 mod documents;
 pub mod inspect;
 mod journal;
@@ -13,6 +15,7 @@ pub mod maintenance;
 mod open;
 mod rows;
 mod space;
+mod wal;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -69,12 +72,13 @@ pub struct SqliteOptions {
 pub struct Sqlite {
     writer: Handle,
     clock: Arc<dyn Clock>,
-    cache: Arc<BodyCache>,
+    cache: Arc<BodyCache<Position>>,
     readers: Arc<Readers>,
     nonces: Nonces,
     key: SigningKey,
 }
 
+pub use compare::Difference;
 pub use open::{FILE, OpenError};
 
 /// Read-only connections. A query takes one and gives it back.
@@ -142,7 +146,7 @@ impl Sqlite {
 fn cold(
     db: &Connection,
     images: &Images,
-    cache: &BodyCache,
+    cache: &BodyCache<Position>,
     needs: &Needs,
     missing: &Missing,
     mut sight: Sight,
@@ -165,7 +169,7 @@ fn cold(
     let at = needs.bodies_of(&sight);
     let read = |at: &Position| match cache.get(*at) {
         Some(body) => Ok(Some(body)),
-        None => Ok(rows::body(db, *at)?.and_then(Body::stored)),
+        None => rows::body(db, *at),
     };
     let bodies = at.iter().map(read).collect::<rusqlite::Result<_>>()?;
     sight.put_bodies(&at, bodies);
@@ -226,7 +230,7 @@ impl Store for Sqlite {
             missing.into_iter().map(|at| rows::body(db, at)).collect::<rusqlite::Result<Vec<_>>>()
         };
         let mut found = self.readers.read("read bodies", read).await?.into_iter();
-        let fill = |hit: Option<Body>| hit.or_else(|| Body::stored(found.next()??));
+        let fill = |hit: Option<Body>| hit.or_else(|| found.next()?);
         Ok(cached.into_iter().map(fill).collect())
     }
 
@@ -243,6 +247,10 @@ impl Store for Sqlite {
 
     async fn list_documents(&self, filter: DocumentFilter) -> Result<Vec<KeptDocument>, Error> {
         self.readers.read("list documents", move |db| documents::list(db, &filter)).await
+    }
+
+    async fn count_documents(&self, filter: DocumentFilter) -> Result<usize, Error> {
+        self.readers.read("count documents", move |db| documents::count(db, &filter)).await
     }
 
     async fn search_documents(
@@ -332,8 +340,7 @@ impl Store for Sqlite {
         let read = move |db: &Connection| {
             agents.iter().map(|agent| rows::manifest(db, agent)).collect::<rusqlite::Result<_>>()
         };
-        let found: Vec<Option<String>> = self.readers.read("read manifests", read).await?;
-        Ok(found.into_iter().map(|text| text.and_then(Body::stored)).collect())
+        self.readers.read("read manifests", read).await
     }
 
     fn subscribe(&self) -> broadcast::Receiver<Arc<Committed>> {

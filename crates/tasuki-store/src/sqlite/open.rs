@@ -13,16 +13,21 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use tasuki_core::ids::Epoch;
 use tasuki_core::{Command, Hash, Position, TaskId, Timestamp};
 
+use super::acknowledged::{self, Acknowledged, Note};
 use super::checkpointer::Checkpointer;
+use super::compare::{self, Difference};
 use super::journal::{Dirty, LogHead, SqliteJournal};
 use super::space::Space;
-use super::{PAGE_BYTES, Readers, Sqlite, SqliteOptions, Sync, keys_since, loading, rows};
+use super::{
+    PAGE_BYTES, Readers, Sqlite, SqliteOptions, Sync, keys_since, loading, maintenance, rows, wal,
+};
 use crate::audit;
 use crate::cache::BodyCache;
 use crate::clock::Clock;
 use crate::live::Live;
 use crate::machine::{CatchUp, Fault, Journal};
 use crate::private;
+use crate::sums::{RowKey, Seal, Sums};
 use crate::workers::Workers;
 use crate::writer::Handle;
 
@@ -38,6 +43,9 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/006_chains.sql"),
     include_str!("migrations/007_lists.sql"),
     include_str!("migrations/008_correlation.sql"),
+    include_str!("migrations/009_sums.sql"),
+    include_str!("migrations/010_together.sql"),
+    include_str!("migrations/011_alerts.sql"),
 ];
 
 /// The database's name in the data directory.
@@ -73,8 +81,24 @@ pub enum OpenError {
          program that wrote it"
     )]
     TooNew { found: usize, known: usize },
+    #[error(
+        "somebody put into the database what acts by itself: {names}; find out who, drop it, and compare \
+         the rows with `tasuki audit verify --rows`"
+    )]
+    Foreign { names: String },
     #[error("the log is damaged: {0}; restore a backup, or run `tasuki audit verify` to see more")]
     Damaged(audit::Finding),
+    #[error(
+        "the log in {dir} has lost what was acknowledged: {what}; restore a backup, or go on without \
+         it with `tasuki rebuild --accept-loss --data {dir}`, after which every claim so far is stale"
+    )]
+    Lost { dir: String, what: String },
+    #[error(
+        "rows in {dir} are not what the log says: {}; `tasuki rebuild --data {dir}` makes them anew \
+         from the log",
+        compare::listed(differences)
+    )]
+    Rows { dir: String, differences: Vec<Difference> },
 }
 
 pub(super) fn sql(step: &'static str) -> impl FnOnce(rusqlite::Error) -> OpenError {
@@ -101,21 +125,28 @@ impl Sqlite {
         private::directory(dir).map_err(io("make a directory", dir))?;
         let lock = lock(dir)?;
         let path = dir.join(FILE);
-        for name in [FILE, "tasuki.db-wal", "tasuki.db-shm", LOCK, INSTANCE] {
+        for name in [FILE, "tasuki.db-wal", "tasuki.db-shm", LOCK, INSTANCE, acknowledged::NAME] {
             private::file(&dir.join(name)).map_err(io("close the files", dir))?;
         }
+        check_wal(dir)?;
         let db = connect(&path, options.sync).map_err(sql("open"))?;
         migrate(&db)?;
+        check_schema(&db)?;
         let origin = origin(dir, &db)?;
-        let log = check_end(&db)?;
+        let told = acknowledged(dir)?;
+        // Wherever the database says it is from: it says so itself, and this directory knows better.
+        let log = check_end(&db, dir, told.as_ref())?;
         let mut journal = journal(db, &path, dir, log, options.sync, lock)?;
-        let mut live = recover(&mut journal, &*clock, &path)?;
+        let mut live = recover(&mut journal, &*clock, dir)?;
         if origin == Origin::Elsewhere {
-            raise_epoch(&mut journal, &mut live, dir, clock.now())?;
+            let seen = told.map_or(0, |told| told.epoch);
+            raise_epoch(&mut journal, &mut live, seen, dir, clock.now())?;
         }
         if origin != Origin::Here {
             claim_instance(dir, &journal.db)?;
         }
+        // From here on the log may grow.
+        journal.acknowledge(live.epoch.0, false);
         let cache = journal.cache.clone();
         let key = journal.key.clone();
         let workers = journal.workers.clone();
@@ -188,6 +219,17 @@ pub(super) fn migrate(db: &Connection) -> Result<(), OpenError> {
     Ok(())
 }
 
+/// Nothing in the database may act by itself or stand in for a table: it would change rows as we write.
+fn check_schema(db: &Connection) -> Result<(), OpenError> {
+    let read = || -> rusqlite::Result<Vec<String>> {
+        let foreign =
+            "SELECT type || ' ' || name FROM sqlite_schema WHERE type IN ('trigger', 'view')";
+        db.prepare(foreign)?.query_map([], |row| row.get(0))?.collect()
+    };
+    let names = read().map_err(sql("read the schema of"))?;
+    if names.is_empty() { Ok(()) } else { Err(OpenError::Foreign { names: names.join(", ") }) }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
     New,
@@ -200,8 +242,11 @@ enum Origin {
 /// workers, so the fence epoch must rise.
 fn origin(dir: &Path, db: &Connection) -> Result<Origin, OpenError> {
     let here = std::fs::read_to_string(dir.join(INSTANCE)).ok();
+    // A directory in which something was acknowledged is not new, whatever was made of its database.
+    let used = dir.join(acknowledged::NAME).exists();
     let stored: Option<String> = rows::meta(db, "instance").map_err(sql("read the instance of"))?;
     Ok(match stored {
+        None if used => Origin::Elsewhere,
         None => Origin::New,
         Some(_) if here == stored => Origin::Here,
         Some(_) => Origin::Elsewhere,
@@ -222,13 +267,16 @@ fn claim_instance(dir: &Path, db: &Connection) -> Result<(), OpenError> {
     written.map_err(io("write the instance file", dir))
 }
 
+/// Raises the epoch above every one that was seen here, also above one that the log has lost.
 fn raise_epoch(
     journal: &mut SqliteJournal,
     live: &mut Live,
+    seen: u64,
     dir: &Path,
     now: Timestamp,
 ) -> Result<(), OpenError> {
-    let command = Command::of_broker(commands::RaiseEpoch { epoch: live.epoch.0 + 1 });
+    let epoch = live.epoch.0.max(seen) + 1;
+    let command = Command::of_broker(commands::RaiseEpoch { epoch });
     let events = tasuki_core::decide(&command, live, now).events;
     let batch: Vec<_> = events.into_iter().map(|event| live.append(event, now)).collect();
     journal
@@ -251,23 +299,75 @@ pub(super) fn fault<'d>(step: &'static str, dir: &'d Path) -> impl FnOnce(Fault)
 }
 
 /// The live state as it was: the rows, and the events that the rows do not know yet.
-fn recover(journal: &mut SqliteJournal, clock: &dyn Clock, path: &Path) -> Result<Live, OpenError> {
+fn recover(journal: &mut SqliteJournal, clock: &dyn Clock, dir: &Path) -> Result<Live, OpenError> {
+    let seal = match rows::seal(&journal.db, &journal.row_key).map_err(sql("read the sums of"))? {
+        Some(seal) => seal,
+        // An older program wrote it, or another key, or somebody took the sums away: nothing speaks for
+        // the rows, so they are made from the log.
+        None => maintenance::remake(journal, dir, clock)?,
+    };
+    if seal.position > journal.log.position {
+        let (at, end) = (seal.position, journal.log.position);
+        return Err(lost(dir, format!("its rows know entry {at}, and it ends at {end}")));
+    }
+    let sums = seal.sums.clone();
+    let (mut live, found) = load(journal, &seal, clock, dir)?;
+    if found != sums {
+        let differences = compare::differences(&journal.db, dir, clock)?;
+        return Err(OpenError::Rows { dir: dir.display().to_string(), differences });
+    }
+    journal.sums = sums;
+    live.renew_all(clock.now());
+    live.commit();
+    live.ready.clear();
+    Ok(live)
+}
+
+fn lost(dir: &Path, what: String) -> OpenError {
+    OpenError::Lost { dir: dir.display().to_string(), what }
+}
+
+/// A bad frame in the write-ahead log that a whole later batch follows: SQLite would take it for the end.
+pub(super) fn check_wal(dir: &Path) -> Result<(), OpenError> {
+    let found = wal::damage(&dir.join("tasuki.db-wal"));
+    match found.map_err(io("read the write-ahead log", dir))? {
+        None => Ok(()),
+        Some(frame) => Err(lost(
+            dir,
+            format!(
+                "frame {frame} of tasuki.db-wal is damaged, and batches that were synced follow it"
+            ),
+        )),
+    }
+}
+
+pub(super) fn acknowledged(dir: &Path) -> Result<Option<Acknowledged>, OpenError> {
+    Acknowledged::read(dir).map_err(io("read what was acknowledged", dir))
+}
+
+/// The rows as they are and what follows from the events that they do not know, with the sums over
+/// the rows.
+pub(super) fn load(
+    journal: &mut SqliteJournal,
+    seal: &Seal,
+    clock: &dyn Clock,
+    dir: &Path,
+) -> Result<(Live, Sums), OpenError> {
     let head = journal.log.position;
     let last = rows::events(&journal.db, Position(head.0.saturating_sub(1)), 1);
     if let Some(last) = last.map_err(sql("read the end of"))?.first() {
         clock.not_before(last.sealed.record.at);
     }
     let now = clock.now();
-    let epoch: i64 =
-        rows::meta(&journal.db, "epoch").map_err(sql("read the epoch of"))?.unwrap_or(1);
-    let mut live = Live::new(Epoch(u64::try_from(epoch).unwrap_or(1)), head);
-    load_rows(&journal.db, path, &mut live, now).map_err(sql("load the live rows of"))?;
+    let mut live = Live::new(Epoch(seal.epoch.max(1)), head);
+    let sums = load_rows(&journal.db, &journal.row_key, &dir.join(FILE), &mut live, now)
+        .map_err(sql("load the live rows of"))?;
+    journal.dirty.projected = seal.projected;
     replay(&journal.db, &mut live, &mut journal.dirty).map_err(sql("replay the events of"))?;
     live.head = head;
-    live.renew_all(now);
     live.commit();
     live.ready.clear();
-    Ok(live)
+    Ok((live, sums))
 }
 
 pub(super) fn journal(
@@ -280,11 +380,16 @@ pub(super) fn journal(
 ) -> Result<SqliteJournal, OpenError> {
     let checkpoints = connect(path, sync).map_err(sql("open"))?;
     let workers = Workers::default();
+    let key = crate::key::load(dir).map_err(io("read or make broker.key", dir))?;
+    let told = acknowledged(dir)?;
     Ok(SqliteJournal {
         db,
-        key: crate::key::load(dir).map_err(io("read or make broker.key", dir))?,
         log,
         dirty: Dirty::default(),
+        row_key: RowKey::of(&key),
+        sums: Sums::default(),
+        note: Note::open(dir, told.as_ref()).map_err(io("note what was acknowledged", dir))?,
+        key,
         cache: Arc::new(BodyCache::default()),
         space: Space::new(dir),
         checkpointer: Checkpointer::start(checkpoints, &workers),
@@ -293,8 +398,33 @@ pub(super) fn journal(
     })
 }
 
-/// Checks the last checkpoint and every event after it, and finds the log's hash.
-pub(super) fn check_end(db: &Connection) -> Result<LogHead, OpenError> {
+/// Checks the last checkpoint and every event after it, and finds the log's hash. It must be the log
+/// that was acknowledged, where that is known.
+pub(super) fn check_end(
+    db: &Connection,
+    dir: &Path,
+    told: Option<&Acknowledged>,
+) -> Result<LogHead, OpenError> {
+    let head = check_log(db, told)?;
+    match told {
+        Some(told) if head.position < told.position => Err(lost(
+            dir,
+            format!("it ends at entry {}, and {} was acknowledged", head.position, told.position),
+        )),
+        // Nobody wrote after the broker had ended.
+        Some(told) if told.closed && head.position > told.position => {
+            let problem = "was added while no broker was running".into();
+            let position = Position(told.position.0 + 1);
+            Err(OpenError::Damaged(audit::Finding { position, task_id: None, problem }))
+        }
+        _ => Ok(head),
+    }
+}
+
+fn check_log(db: &Connection, told: Option<&Acknowledged>) -> Result<LogHead, OpenError> {
+    let other = |head: &LogHead| {
+        told.is_some_and(|told| head.position == told.position && head.hash != told.log_hash)
+    };
     let read = sql("read the end of the log of");
     let last: Option<i64> = db
         .query_row("SELECT max(position) FROM checkpoint", [], |row| row.get(0))
@@ -320,6 +450,9 @@ pub(super) fn check_end(db: &Connection) -> Result<LogHead, OpenError> {
         head.hash = checkpoint.log_hash;
         head.position = checkpoint.position;
         head.sealed = checkpoint.position;
+        if other(&head) {
+            return Err(OpenError::Damaged(finding("is not the one that was acknowledged")));
+        }
     }
     loop {
         let entries =
@@ -346,6 +479,9 @@ pub(super) fn check_end(db: &Connection) -> Result<LogHead, OpenError> {
             }
             head.hash = audit::extend(head.hash, sealed.hash);
             head.position = sealed.position;
+            if other(&head) {
+                return Err(OpenError::Damaged(finding("is not the one that was acknowledged")));
+            }
         }
     }
 }
@@ -357,11 +493,14 @@ fn event_hash(db: &Connection, at: Position) -> rusqlite::Result<Hash> {
 
 fn load_rows(
     db: &Connection,
+    key: &RowKey,
     path: &Path,
     live: &mut Live,
     now: tasuki_core::Timestamp,
-) -> rusqlite::Result<()> {
-    loading::each_live(db, path, |(handoff, task)| {
+) -> rusqlite::Result<Sums> {
+    let mut sums = Sums::default();
+    loading::each_live(db, key, path, |(handoff, task, row)| {
+        sums.add(row);
         live.put_handoff(handoff.id, Some(handoff));
         if let Some(task) = task {
             live.put_task(task.id, Some(task));
@@ -376,18 +515,18 @@ fn load_rows(
     rows::each_key(db, keys_since(now), |key, replay, at| {
         live.put_replay(key, replay, at, Position(0));
     })?;
-    rows::load_registry(db, Arc::make_mut(&mut live.registry))?;
+    rows::each_live_task(db, key, |row| sums.add(row))?;
+    let registry = Arc::make_mut(&mut live.registry);
+    rows::load_registry(db, key, registry, |row| sums.add(row))?;
     rows::each_usage(db, |tenant, bytes| {
         live.usage.entry(tenant).or_default().stored_bytes = bytes;
     })?;
     live.commit();
-    Ok(())
+    Ok(sums)
 }
 
 /// Applies the events that the rows do not know.
 fn replay(db: &Connection, live: &mut Live, dirty: &mut Dirty) -> rusqlite::Result<()> {
-    let projected: i64 = rows::meta(db, "projected")?.unwrap_or(0);
-    dirty.projected = Position(u64::try_from(projected).unwrap_or(0));
     let mut at = dirty.projected;
     while let Some(last) = replay_some(db, live, dirty, at)? {
         at = last;

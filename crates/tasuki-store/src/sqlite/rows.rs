@@ -1,21 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tasks, handoffs and events as rows.
 
-use rusqlite::types::{ToSql, Type};
+use rusqlite::types::{ToSql, Type, ValueRef};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, params};
 use tasuki_core::cursor::Epochs;
 use tasuki_core::decide::Replay;
+use tasuki_core::event::Record;
 use tasuki_core::ids::{Epoch, IdempotencyKey};
 use tasuki_core::registry::Registry;
 use tasuki_core::tree::Tree;
 use tasuki_core::{
-    AgentId, Handoff, HandoffId, Hash, Position, State, Target, Task, TaskId, Timestamp,
+    AgentId, Body, Handoff, HandoffId, Hash, Position, State, Target, Task, TaskId, Timestamp,
 };
 
 use crate::audit::RawEvent;
+use crate::sums::{RowHash, RowKey, Seal};
 use crate::{Checkpoint, EPOCH, Entry, codec, registry};
 
 type Result<T> = rusqlite::Result<T>;
+
+/// Where the sums of the rows are kept.
+const SEAL: &str = "row_sums";
+
+#[derive(Debug, thiserror::Error)]
+#[error("the body of entry {0} is not what was written: restore a backup")]
+struct AlteredBody(Position);
 
 /// A value in a row that is not what was written there.
 pub(super) fn bad<E: std::error::Error + Send + std::marker::Sync + 'static>(
@@ -251,10 +260,105 @@ pub(super) fn chain(db: &Connection, last: Position) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// The body that came with an event, and the hash it must have.
-pub(super) fn body(db: &Connection, at: Position) -> Result<Option<String>> {
-    let mut find = db.prepare_cached("SELECT body FROM event WHERE position = ?")?;
-    Ok(find.query_row([sql_position(at)], |row| row.get(0)).optional()?.flatten())
+/// The body that came with an event, if it still has the hash that its event says.
+pub(super) fn body(db: &Connection, at: Position) -> Result<Option<Body>> {
+    let mut find = db.prepare_cached("SELECT record, body FROM event WHERE position = ?")?;
+    let read = |row: &Row<'_>| {
+        let Some(text) = row.get::<_, Option<String>>(1)? else { return Ok(None) };
+        let record: Record = serde_json::from_str(row.get_ref(0)?.as_str()?).map_err(bad(0))?;
+        whole(Body::stored(text), record.event.body(), at).map(Some)
+    };
+    Ok(find.query_row([sql_position(at)], read).optional()?.flatten())
+}
+
+/// A body that has the hash it must have.
+pub(super) fn whole(body: Option<Body>, hash: Option<Hash>, at: Position) -> Result<Body> {
+    body.filter(|body| Some(body.hash) == hash).ok_or_else(|| bad(1)(AlteredBody(at)))
+}
+
+/// What the row of a live handoff adds to the sums, if there is one.
+pub(super) fn live_handoff(
+    db: &Connection,
+    key: &RowKey,
+    id: HandoffId,
+) -> Result<Option<RowHash>> {
+    let mut find = db.prepare_cached("SELECT id, data FROM handoff WHERE id = ? AND ended = 0")?;
+    find.query_row([id.to_string()], |row| handoff_hash(key, row, 0, 1)).optional()
+}
+
+/// What a row adds, by the columns of its id and of everything else.
+pub(super) fn handoff_hash(key: &RowKey, row: &Row<'_>, id: usize, data: usize) -> Result<RowHash> {
+    Ok(key.row("handoff", row.get_ref(id)?.as_str()?, [row.get_ref(data)?.as_bytes()?]))
+}
+
+/// A task counts as long as a handoff of it is under way; the store's own always does.
+pub(super) fn live_task(db: &Connection, key: &RowKey, id: TaskId) -> Result<Option<RowHash>> {
+    let sql = format!("{TASK} WHERE id = ?1 AND (live IS NOT NULL OR ?2)");
+    let mut find = db.prepare_cached(&sql)?;
+    find.query_row(params![id.to_string(), id == TaskId::STORE], |row| task_hash(key, row))
+        .optional()
+}
+
+/// Hands over what every task adds that counts.
+pub(super) fn each_live_task(
+    db: &Connection,
+    key: &RowKey,
+    mut each: impl FnMut(RowHash),
+) -> Result<()> {
+    let mut find = db.prepare(&format!("{TASK} INDEXED BY task_live WHERE live IS NOT NULL"))?;
+    let mut found = find.query([])?;
+    while let Some(row) = found.next()? {
+        if row.get_ref(0)?.as_str()? != TaskId::STORE.to_string() {
+            each(task_hash(key, row)?);
+        }
+    }
+    live_task(db, key, TaskId::STORE)?.into_iter().for_each(each);
+    Ok(())
+}
+
+fn task_hash(key: &RowKey, row: &Row<'_>) -> Result<RowHash> {
+    let mut values = Vec::with_capacity(512);
+    for column in 0..row.as_ref().column_count() {
+        let value = row.get_ref(column)?;
+        values.push(value.data_type() as u8);
+        match value {
+            ValueRef::Null => {}
+            ValueRef::Integer(number) => values.extend(number.to_le_bytes()),
+            ValueRef::Real(number) => values.extend(number.to_le_bytes()),
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+                values.extend((bytes.len() as u64).to_le_bytes());
+                values.extend(bytes);
+            }
+        }
+    }
+    Ok(key.row("task", row.get_ref(0)?.as_str()?, [values.as_slice()]))
+}
+
+fn registered_hash(key: &RowKey, row: &Row<'_>) -> Result<RowHash> {
+    let (kind, name) = (row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?);
+    let at = row.get::<_, i64>(2)?.to_le_bytes();
+    Ok(key.row(kind, name, [at.as_slice(), row.get_ref(3)?.as_bytes()?]))
+}
+
+const REGISTERED: &str = "SELECT kind, name, at, data FROM registry";
+
+/// What a row of who is known adds to the sums, if there is one.
+pub(super) fn registered(
+    db: &Connection,
+    key: &RowKey,
+    row: &registry::Row,
+) -> Result<Option<RowHash>> {
+    let mut find = db.prepare_cached(&format!("{REGISTERED} WHERE kind = ? AND name = ?"))?;
+    find.query_row(params![row.kind, row.name], |row| registered_hash(key, row)).optional()
+}
+
+pub(super) fn seal(db: &Connection, key: &RowKey) -> Result<Option<Seal>> {
+    let kept: Option<Vec<u8>> = meta(db, SEAL)?;
+    Ok(kept.and_then(|bytes| Seal::read(&bytes, key)))
+}
+
+pub(super) fn put_seal(db: &Connection, seal: &Seal, key: &RowKey) -> Result<()> {
+    put_meta(db, SEAL, seal.to_bytes(key))
 }
 
 pub(super) fn put_checkpoint(db: &Connection, checkpoint: &Checkpoint) -> Result<()> {
@@ -292,20 +396,31 @@ pub(super) fn put_registered(db: &Connection, row: &registry::Row, at: Position)
     db.prepare_cached(sql)?.execute(values).map(drop)
 }
 
-pub(super) fn load_registry(db: &Connection, to: &mut Registry) -> Result<()> {
-    let mut find = db.prepare_cached("SELECT kind, at, data FROM registry")?;
+pub(super) fn load_registry(
+    db: &Connection,
+    key: &RowKey,
+    to: &mut Registry,
+    mut each: impl FnMut(RowHash),
+) -> Result<()> {
+    let mut find = db.prepare_cached(REGISTERED)?;
     let mut rows = find.query([])?;
     while let Some(row) = rows.next()? {
-        let (kind, data): (String, String) = (row.get(0)?, row.get(2)?);
-        registry::put(to, &kind, &data, position(row, 1)?).map_err(bad(2))?;
+        let (kind, data): (String, String) = (row.get(0)?, row.get(3)?);
+        registry::put(to, &kind, &data, position(row, 2)?).map_err(bad(3))?;
+        each(registered_hash(key, row)?);
     }
     Ok(())
 }
 
-pub(super) fn manifest(db: &Connection, agent: &AgentId) -> Result<Option<String>> {
-    let sql = "SELECT body FROM registry WHERE kind = 'agent' AND name = ?";
+pub(super) fn manifest(db: &Connection, agent: &AgentId) -> Result<Option<Body>> {
+    let sql = "SELECT data, body, at FROM registry WHERE kind = 'agent' AND name = ?";
     let mut find = db.prepare_cached(sql)?;
-    Ok(find.query_row([agent.as_str()], |row| row.get(0)).optional()?.flatten())
+    let read = |row: &Row<'_>| {
+        let Some(text) = row.get::<_, Option<String>>(1)? else { return Ok(None) };
+        let entry = codec::decode_entry("agent", row.get_ref(0)?.as_str()?).map_err(bad(0))?;
+        whole(Body::stored(text), registry::manifest_hash(&entry), position(row, 2)?).map(Some)
+    };
+    Ok(find.query_row([agent.as_str()], read).optional()?.flatten())
 }
 
 pub(super) fn add_usage(db: &Connection, tenant: &str, bytes: i64) -> Result<()> {

@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods, reason = "a wait by the real clock is a safety net")]
 
 mod claims;
+mod damage;
 mod dead_letters;
 mod documents;
 mod filters;
@@ -21,12 +22,19 @@ mod repeats;
 #[allow(dead_code, reason = "the tests of SQLite alone use the rest")]
 mod stage;
 
+// What hangs together above one hop, whatever store it is.
+#[path = "../../../tasuki-core/tests/rules/hangs.rs"]
+mod hangs;
 // The model that stores are compared with plays the core's own random stories.
 #[path = "../../../tasuki-core/tests/rules/random.rs"]
 mod random;
+// Every kind of command there is.
 #[allow(dead_code, reason = "the core's stories use more of its words than these do")]
 #[path = "../../../tasuki-core/tests/rules/support.rs"]
 mod support;
+#[allow(dead_code, reason = "the rules of the core use more of it")]
+#[path = "../../../tasuki-core/tests/rules/wider.rs"]
+mod wider;
 
 use std::time::Duration;
 
@@ -132,6 +140,7 @@ macro_rules! conforms {
             patterns:
                 a_breaker_opens_outlives_a_restart_and_closes
                 what_is_not_claimed_in_time_goes_from_one_to_the_next
+                a_fallback_finds_in_its_queue_what_was_passed_on_to_it
                 a_publication_is_there_for_all_or_for_none
                 work_goes_on_when_enough_of_what_it_waits_for_is_done
                 a_resource_has_one_holder_until_its_claim_ends
@@ -171,6 +180,15 @@ mod volatile {
 }
 mod sqlite {
     conforms!(crate::stage::Backend::Sqlite);
+}
+/// For backends that have a log of their own to look after.
+mod sqlite_damaged {
+    stories! { crate::stage::Backend::Sqlite;
+        damage:
+            a_bad_record_that_whole_batches_follow_is_damage
+            an_end_before_what_was_acknowledged_is_damage
+            a_torn_last_batch_that_nobody_was_told_of_is_dropped;
+    }
 }
 mod postgres {
     conforms!(crate::stage::Backend::Postgres);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random stories, played on a store and on the core's plain model side by side: the same ids, the
+//! Random stories of every kind of wish, played on a store and on the core's plain model side by side: the same ids, the
 //! same clock, so the same outcomes, the same log and the same state in the end, to the last hash.
 
 use std::path::PathBuf;
@@ -12,13 +12,15 @@ use tasuki_core::{Event, HandoffId, Position, TaskId};
 use tasuki_store::audit::Verdict;
 use tasuki_store::{Error, HandoffFilter, ManualClock, Store, Sync, TaskFilter};
 
-use crate::random::{Op, op, pause_ms};
+use crate::hangs::{self, ROUNDS_MAX};
+use crate::random::pause_ms;
 use crate::stage::{BEGIN, Backend, copy_as_after_a_crash};
 use crate::support::Stage as Model;
+use crate::wider::{Wide, wide};
 
 #[derive(Debug, Clone)]
 enum Step {
-    Wish(Op, u64),
+    Wish(Wide, u64),
     /// Looks at everything, which also lets rows catch up.
     List,
     /// Closes the store and opens it again.
@@ -29,7 +31,7 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        40 => (op(), pause_ms()).prop_map(|(op, pause_ms)| Step::Wish(op, pause_ms)),
+        40 => (wide(), pause_ms()).prop_map(|(wish, pause_ms)| Step::Wish(wish, pause_ms)),
         2 => Just(Step::List),
         1 => Just(Step::Restart),
         1 => Just(Step::Crash),
@@ -60,11 +62,13 @@ impl Pair {
 
     async fn step(&mut self, step: &Step) {
         match step {
-            Step::Wish(op, pause_ms) => {
+            Step::Wish(wish, pause_ms) => {
                 self.model.wait(*pause_ms);
                 self.clock.advance_ms(*pause_ms);
-                if let Some(command) = op.command(&mut self.model, &self.claims) {
+                if let Some(command) = wish.command(&mut self.model, &self.claims) {
                     self.run(command).await;
+                    self.rest().await;
+                    hangs::hold(&self.model.world);
                 }
             }
             Step::List => self.agree().await,
@@ -96,7 +100,22 @@ impl Pair {
         }
     }
 
+    /// What the broker does by itself, on the store too, until nothing more follows.
+    async fn rest(&mut self) {
+        for _ in 0..ROUNDS_MAX {
+            let more = hangs::follows(&self.model);
+            if more.is_empty() {
+                return;
+            }
+            for command in more {
+                self.run(command).await;
+            }
+        }
+        panic!("what follows from a wish never comes to rest");
+    }
+
     async fn run(&mut self, command: Command) {
+        let blocked = hangs::blocked(&self.model.world);
         let said = format!("{command:?}");
         let seen = self.model.world.log.len();
         let expected = self.model.run(command.clone());
@@ -113,12 +132,26 @@ impl Pair {
             (Err(expected), Err(Error::Refused(got))) => assert_eq!(got, *expected, "{said}"),
             (expected, got) => panic!("{said}: expected {expected:?}, got {got:?}"),
         }
+        hangs::offered_since(&self.model.world, seen, &blocked);
         for sealed in &self.model.world.log[seen..] {
             if let (Some(id), Event::Claimed(claimed)) =
                 (sealed.record.handoff_id, &sealed.record.event)
             {
                 let proof = Proof { claim_id: claimed.claim_id, fence: claimed.fence };
                 self.claims.push((id, proof));
+            }
+        }
+    }
+
+    /// What a check says that goes on from the last one, and one of everything. A checkpoint may come
+    /// between the two.
+    async fn verdicts(&self) -> (Verdict, Verdict) {
+        loop {
+            let before = self.store.verify().await.unwrap();
+            let new = self.store.verify_new().await.unwrap();
+            let verdict = self.store.verify().await.unwrap();
+            if before.checkpoints == verdict.checkpoints {
+                return (new, verdict);
             }
         }
     }
@@ -148,8 +181,18 @@ impl Pair {
                 .rev()
                 .map(|h| (h.id, h.last_pos)))
         );
-        let new = self.store.verify_new().await.unwrap();
-        let verdict = self.store.verify().await.unwrap();
+        let known = self.store.registry().borrow().clone();
+        assert_eq!(known.guards, world.registry.guards);
+        assert_eq!(known.agents, world.registry.agents);
+        assert_eq!(known.tokens, world.registry.tokens);
+        assert_eq!(known.tenants, world.registry.tenants);
+        assert_eq!(known.channels, world.registry.channels);
+        let ids = world.documents.keys().map(|id| (id.clone(), None)).collect();
+        let found = self.store.documents(ids).await.unwrap().into_iter().flatten();
+        assert!(
+            found.map(|kept| kept.document).eq(world.documents.values().cloned().map(Arc::new))
+        );
+        let (new, verdict) = self.verdicts().await;
         assert_eq!(Verdict { verified_before: None, ..new }, verdict, "whether it goes on or not");
         assert_eq!((verdict.first_bad, verdict.events), (None, world.log.len() as u64));
     }

@@ -85,6 +85,21 @@ pub(crate) async fn what_is_not_claimed_in_time_goes_from_one_to_the_next(stage:
     stage.verified().await;
 }
 
+/// It waits in the queue of whoever has it now, and in no other.
+pub(crate) async fn a_fallback_finds_in_its_queue_what_was_passed_on_to_it(stage: Stage) {
+    let offer = |offer: &mut Offer| {
+        offer.terms.ack_ms = Some(15_000);
+        offer.contract.routing.fallbacks = vec![to("second")];
+    };
+    let id = stage.offer_to(to("first"), offer).await;
+    let later = stage.offer_to(to("first"), |_| {}).await;
+    assert_eq!(stage.wait_and_sweep(15_000).await, [id]);
+    let stage = again(stage).await;
+    assert_eq!(stage.claim_next("first", 2).await, [later]);
+    assert_eq!(stage.claim_next("second", 2).await, [id]);
+    stage.verified().await;
+}
+
 /// The offer that is made to one receiver of a publication.
 fn below(stage: &Stage, parent: TaskId, receiver: &str) -> Offer {
     let task = OfferTask::New {
@@ -145,15 +160,14 @@ pub(crate) async fn work_goes_on_when_enough_of_what_it_waits_for_is_done(stage:
     let tasks = vec![stage.task_of(parts[0]).await.id, stage.task_of(parts[1]).await.id];
     let after = After { tasks: tasks.clone(), need: 1 };
     let id = stage.offer_to(to("last"), |offer| offer.contract.after = Some(after)).await;
-    let join =
-        |failed| Command::of_broker(commands::Join { handoff: id, tasks: tasks.clone(), failed });
-    stage.run(join(Vec::new())).await.unwrap();
+    let join = || Command::of_broker(commands::Join::new(id, tasks.clone(), parts));
+    stage.run(join()).await.unwrap();
     assert_eq!(stage.state(id).await, "scheduled", "nothing is done yet");
     let proof = stage.claim(parts[1], "coder").await;
     let done = Act::Complete { result: body("done"), follow_ups: Vec::new(), checked: None };
     stage.act(parts[1], proof, done).await.unwrap();
     let stage = again(stage).await;
-    stage.run(join(vec![parts[0]])).await.unwrap();
+    stage.run(join()).await.unwrap();
     assert_eq!(stage.state(id).await, "pending");
     assert_eq!(stage.task_of(id).await.taints, [(parts[0], TaintPolicy::Flag)]);
     assert_eq!(stage.claim_next("last", 1).await, [id]);
@@ -205,11 +219,16 @@ pub(crate) async fn what_is_built_on_a_retracted_result_is_held_back(stage: Stag
     assert!(stage.task_of(id).await.is_blocked());
     let clear = Command::by(
         agent("planner"),
-        commands::ClearTaint { task: before.task_id, source: id, reason: body("it is fine") },
+        commands::ClearTaint {
+            task: before.task_id,
+            source: id,
+            reason: body("it is fine"),
+            by_right: false,
+        },
     );
     stage.run(clear).await.unwrap();
     assert!(!stage.task_of(id).await.is_blocked());
-    stage.run(Command::by(agent("person"), commands::Approve { handoff: follows })).await.unwrap();
+    assert_eq!(stage.state(follows).await, "pending", "in one step");
     assert_eq!(stage.claim_next("tester", 1).await, [follows]);
     stage.verified().await;
 }

@@ -150,6 +150,7 @@ impl Stage {
             lifted: Vec::new(),
             above: Vec::new(),
             dead_end: None,
+            one_at_a_time: false,
             expires_at: self.now().plus_ms(DAY),
             not_before: None,
             needs_approval: false,
@@ -208,7 +209,7 @@ impl Stage {
         let new = HandoffId(self.next_id());
         self.run(Command::by(
             agent("person"),
-            commands::Redrive { handoff, new, to: None, expires_in_ms: None },
+            commands::Redrive { handoff, new, to: None, expires_in_ms: None, above: Vec::new() },
         ))
         .await
     }

@@ -151,3 +151,33 @@ async fn nothing_is_ever_copied_over_something() {
     assert!(moved.unwrap_err().to_string().contains("copy the log"));
     stage.verified().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_that_are_not_what_the_log_says_are_named() {
+    let url = scratch_postgres::shared().database().await;
+    let stage = crate::broker(&url, None).await;
+    let held = stage.offered().await;
+    stage.claim(held, "coder").await;
+    let waits = stage.offered().await;
+    stage.store.close().await;
+    let compare = async |name: &str| {
+        let beside = stage.base.path().join(name);
+        let compared = tasuki_store::postgres::compare_rows(
+            crate::options(&url),
+            &beside,
+            stage.clock.clone(),
+        );
+        compared.await.unwrap()
+    };
+    assert_eq!(compare("intact").await, []);
+    let name = url.rsplit('/').next().unwrap();
+    let change =
+        "UPDATE handoff SET data = replace(data, 'coder', 'mallory') WHERE state = 'pending'";
+    scratch_postgres::shared().run_sql(name, change).await;
+    let found = compare("changed").await;
+    let named: Vec<_> = found.iter().map(ToString::to_string).collect();
+    assert_eq!(named, [format!("handoff {waits} was changed")]);
+    scratch_postgres::shared().run_sql(name, "DELETE FROM handoff WHERE state = 'claimed'").await;
+    let found = compare("deleted").await;
+    assert!(found.iter().any(|it| it.row == held.to_string() && it.problem == "is missing"));
+}

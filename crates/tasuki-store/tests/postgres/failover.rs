@@ -109,3 +109,129 @@ async fn a_second_standby_that_never_heard_of_the_first_failover_raises_fences_o
     }
     assert_eq!(stage.store.verify().await.unwrap().first_bad, None);
 }
+
+/// A broker with a data directory of its own.
+async fn broker_in(
+    dir: &std::path::Path,
+    url: &str,
+    like: Option<&crate::stage::Stage>,
+) -> crate::stage::Stage {
+    let options =
+        tasuki_store::PostgresOptions { dir: Some(dir.to_owned()), ..crate::options(url) };
+    crate::broker_with(options, like).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_old_primary_that_comes_back_is_passed_by_and_nobody_starts_on_it() {
+    let primary = Server::start();
+    primary.run_sql("postgres", "CREATE DATABASE work").await;
+    let standby = Server::standby_of(&primary);
+    let (old, new) = (primary.port(), standby.port());
+    let url = format!("postgres://postgres@127.0.0.1:{old},127.0.0.1:{new}/work");
+    let home = tempfile::tempdir().unwrap();
+    let stage = broker_in(home.path(), &url, None).await;
+    let id = stage.offered().await;
+    let known = stage.claim(id, "coder").await;
+    standby.replayed(&primary).await;
+    tokio::task::block_in_place(|| {
+        primary.down(Signal::KILL);
+        standby.promote();
+    });
+    let after = proof_of(&*insist(&stage, id).await);
+    assert!(after.fence > known.fence);
+    // The old primary is back, takes writes, and is the first host of the URL.
+    tokio::task::block_in_place(|| primary.up());
+    for _ in 0..20 {
+        stage.offered().await;
+    }
+    stage.act(id, after, complete("done")).await.unwrap();
+    assert_eq!(stage.state(id).await, "completed");
+
+    // A broker that starts now asks both, and one that knows better is not fooled by the old one alone.
+    let second = broker(&url, Some(&stage)).await;
+    assert_eq!(second.state(id).await, "completed");
+    stage.store.close().await;
+    let alone = format!("postgres://postgres@127.0.0.1:{old}/work");
+    let options = tasuki_store::PostgresOptions {
+        dir: Some(home.path().to_owned()),
+        ..crate::options(&alone)
+    };
+    let refused = tasuki_store::Postgres::open(options, stage.clock.clone()).await.err();
+    let refused = refused.expect("it was replaced");
+    assert!(
+        matches!(refused, tasuki_store::PostgresError::Replaced { found: 1, known: 2 }),
+        "{refused}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broker_that_restarts_on_a_second_standby_does_not_repeat_an_epoch() {
+    let primary = Server::start();
+    primary.run_sql("postgres", "CREATE DATABASE work").await;
+    let standbys = [Server::standby_of(&primary), Server::standby_of(&primary)];
+    let urls = standbys.each_ref().map(|it| it.url("work"));
+    let home = tempfile::tempdir().unwrap();
+    let stage = broker_in(home.path(), &primary.url("work"), None).await;
+    let id = stage.offered().await;
+    for standby in &standbys {
+        standby.replayed(&primary).await;
+        standby.deafen().await;
+    }
+    stage.store.close().await;
+    let mut last = tasuki_core::ids::Fence(0);
+    for (standby, url) in standbys.iter().zip(&urls) {
+        tokio::task::block_in_place(|| standby.promote());
+        let stage = broker_in(home.path(), url, Some(&stage)).await;
+        let proof = proof_of(&*insist(&stage, id).await);
+        assert!(proof.fence > last, "both are on timeline 2, and a fence is given once");
+        last = proof.fence;
+        stage.store.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn right_after_a_failover_no_body_is_shown_for_another() {
+    let primary = Server::start();
+    primary.run_sql("postgres", "CREATE DATABASE work").await;
+    let standby = Server::standby_of(&primary);
+    let (old, new) = (primary.port(), standby.port());
+    let url = format!(
+        "postgres://postgres@127.0.0.1:{old},127.0.0.1:{new}/work?target_session_attrs=read-write"
+    );
+    let first = broker(&url, None).await;
+    let second = broker(&url, Some(&first)).await;
+    standby.replayed(&primary).await;
+    standby.deafen().await;
+    // Lost, and in the first broker's cache.
+    let lost = first.offered().await;
+    let at = first.handoff(lost).await.envelope_pos;
+    tokio::task::block_in_place(|| {
+        primary.down(Signal::KILL);
+        standby.promote();
+    });
+    // The second broker is the first to notice, and gives the positions away again.
+    let mut given = Vec::new();
+    while given.iter().all(|(_, position)| *position < at) {
+        let sent = second.send(second.offer(crate::support::to("coder"))).await;
+        let done = match sent {
+            Ok(done) => done,
+            Err(tasuki_store::Error::Unavailable | tasuki_store::Error::Unknown) => continue,
+            Err(error) => panic!("{error:?}"),
+        };
+        let id = done.outcome.handoffs[0];
+        given.push((id, second.handoff(id).await.envelope_pos));
+    }
+    for (id, _) in given {
+        let needs = tasuki_store::Needs::handoff(id).with_envelopes();
+        let sight = loop {
+            match first.store.look(needs.clone()).await {
+                Ok(sight) => break sight,
+                Err(tasuki_store::Error::Unavailable) => {}
+                Err(error) => panic!("{error:?}"),
+            }
+        };
+        let handoff = sight.handoff(id).expect("it is there").clone();
+        let shown = sight.envelope(&handoff).unwrap();
+        assert_eq!(shown.text(), body(&format!("envelope {id}")).text());
+    }
+}

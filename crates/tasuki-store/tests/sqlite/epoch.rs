@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tasuki_core::{HandoffId, State, TaskState};
-use tasuki_store::{FILE, HandoffFilter, OpenError, maintenance};
+use tasuki_store::{FILE, HandoffFilter, OpenError, Sqlite, SqliteOptions, Sync, maintenance};
 
 use crate::stage::{Stage, code, proof_of};
 use crate::support::{complete, to_any};
@@ -146,7 +146,7 @@ async fn a_plain_copy_in_another_directory_raises_the_epoch_too() {
 }
 
 #[tokio::test]
-async fn a_backup_put_back_where_it_came_from_raises_the_epoch() {
+async fn a_backup_put_back_where_it_came_from_is_taken_on_request_and_raises_the_epoch() {
     let stage = open().await;
     let ids = three(&stage).await;
     let file = stage.base.path().join("backup.db");
@@ -154,6 +154,11 @@ async fn a_backup_put_back_where_it_came_from_raises_the_epoch() {
     let unknown = stage.claim(ids.waiting, "tester").await;
     stage.store.close().await;
     std::fs::copy(&file, stage.dir.join(FILE)).unwrap();
+    // It has lost what was acknowledged here, and somebody must say that it may.
+    let options = SqliteOptions { dir: stage.dir.clone(), sync: Sync::Full };
+    let refused = Sqlite::open(options, stage.clock.clone()).await.err().unwrap();
+    assert!(matches!(refused, OpenError::Lost { .. }), "{refused}");
+    maintenance::accept_loss(&stage.dir, &*stage.clock, &mut |_| ()).unwrap();
     let stage = stage.go_on_in(&stage.dir).await;
     let new = stage.claim(ids.waiting, "coder").await;
     assert!(new.fence > unknown.fence);

@@ -148,6 +148,8 @@ fn memories(number: usize) -> anyhow::Result<Vec<Item>> {
             tags: Vec::new(),
             at: Timestamp(i64::try_from(at).unwrap_or(i64::MAX) * 60_000),
             source: None,
+            by: None,
+            trust: tasuki_core::trust::Trust::Agent,
         }
     };
     Ok((0..number).map(memory).collect())
@@ -157,6 +159,7 @@ fn request(items: Vec<Candidate>, budget: u64) -> Request {
     let rules = (1..=10).map(|at| Rule {
         kind: if at % 2 == 0 { "must" } else { "must_not" }.into(),
         text: format!("Rule {at}: do not change anything that rule {at} protects."),
+        issuer: None,
     });
     Request {
         brief: Brief {

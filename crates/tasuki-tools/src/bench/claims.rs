@@ -42,11 +42,11 @@ impl Claims {
     pub(super) async fn run(self, output: Output) -> anyhow::Result<()> {
         let host = host(&self.url)?;
         let empty = self.measure(&host).await?;
-        self.fill(&host, "finished", self.stored, true).await?;
+        fill(&host, "finished", self.stored, self.payload, true).await?;
         let before = stats(&host).await?;
         // These wait in the very queue that is claimed from, and in one beside it.
-        self.fill(&host, "bench", self.waiting / 2, false).await?;
-        self.fill(&host, "other", self.waiting - self.waiting / 2, false).await?;
+        fill(&host, "bench", self.waiting / 2, self.payload, false).await?;
+        fill(&host, "other", self.waiting - self.waiting / 2, self.payload, false).await?;
         let after = stats(&host).await?;
         let full = self.measure(&host).await?;
         let memory = number(&after, "resident_bytes") - number(&before, "resident_bytes");
@@ -92,46 +92,47 @@ impl Claims {
         }
         Ok(all)
     }
+}
 
-    async fn fill(
-        &self,
-        host: &str,
-        capability: &str,
-        count: usize,
-        finish: bool,
-    ) -> anyhow::Result<()> {
-        let style = ProgressStyle::with_template("{msg:10} {wide_bar} {pos}/{len} {eta}")?;
-        let bar = ProgressBar::new(count as u64).with_style(style);
-        bar.set_message(capability.to_owned());
-        let mut clients = Vec::new();
-        for number in 0..4 {
-            let mut http = Connection::open(host).await?;
-            let bar = bar.clone();
-            let batches = count.div_ceil(FILL_BATCH * 4);
-            let name = format!("fill-{number}");
-            let one = offer(&name, capability, self.payload);
-            let offers = json!({ "offers": vec![one; FILL_BATCH] }).to_string();
-            let claim = claim(&name, capability, FILL_BATCH).to_string();
-            // Not watched: it is joined below, and a measurement without it fails.
-            clients.push(tokio::spawn(async move {
-                for _ in 0..batches {
-                    http.post("/v1/handoffs/batch", offers.clone().into()).await?;
-                    if finish {
-                        let claims = http.post("/v1/claims", claim.clone().into()).await?;
-                        let claims: cycle::Claims = serde_json::from_slice(claims)?;
-                        complete(&mut http, &claims.claims, FILL_BATCH).await?;
-                    }
-                    bar.inc(FILL_BATCH as u64);
+/// Stores handoffs, and finishes them or lets them wait.
+pub(super) async fn fill(
+    host: &str,
+    capability: &str,
+    count: usize,
+    payload: usize,
+    finish: bool,
+) -> anyhow::Result<()> {
+    let style = ProgressStyle::with_template("{msg:10} {wide_bar} {pos}/{len} {eta}")?;
+    let bar = ProgressBar::new(count as u64).with_style(style);
+    bar.set_message(capability.to_owned());
+    let mut clients = Vec::new();
+    for number in 0..4 {
+        let mut http = Connection::open(host).await?;
+        let bar = bar.clone();
+        let batches = count.div_ceil(FILL_BATCH * 4);
+        let name = format!("fill-{number}");
+        let one = offer(&name, capability, payload);
+        let offers = json!({ "offers": vec![one; FILL_BATCH] }).to_string();
+        let claim = claim(&name, capability, FILL_BATCH).to_string();
+        // Not watched: it is joined below, and a measurement without it fails.
+        clients.push(tokio::spawn(async move {
+            for _ in 0..batches {
+                http.post("/v1/handoffs/batch", offers.clone().into()).await?;
+                if finish {
+                    let claims = http.post("/v1/claims", claim.clone().into()).await?;
+                    let claims: cycle::Claims = serde_json::from_slice(claims)?;
+                    complete(&mut http, &claims.claims, FILL_BATCH).await?;
                 }
-                anyhow::Ok(())
-            }));
-        }
-        for client in clients {
-            client.await??;
-        }
-        bar.finish_and_clear();
-        Ok(())
+                bar.inc(FILL_BATCH as u64);
+            }
+            anyhow::Ok(())
+        }));
     }
+    for client in clients {
+        client.await??;
+    }
+    bar.finish_and_clear();
+    Ok(())
 }
 
 #[allow(clippy::print_stdout, reason = "printing is what this command is for")]

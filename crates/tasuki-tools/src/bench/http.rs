@@ -41,6 +41,10 @@ impl Connection {
         self.request("POST", path, &body).await
     }
 
+    pub(super) async fn get(&mut self, path: &str) -> anyhow::Result<&[u8]> {
+        self.request("GET", path, &[]).await
+    }
+
     async fn request(&mut self, method: &str, path: &str, body: &[u8]) -> anyhow::Result<&[u8]> {
         self.request.clear();
         write!(
@@ -102,7 +106,7 @@ fn read_head(reply: &[u8]) -> anyhow::Result<Option<Head>> {
 /// What the broker says of itself.
 pub(super) async fn stats(host: &str) -> anyhow::Result<Value> {
     let mut http = Connection::open(host).await?;
-    Ok(serde_json::from_slice(http.request("GET", "/v1/stats", &[]).await?)?)
+    Ok(serde_json::from_slice(http.get("/v1/stats").await?)?)
 }
 
 /// The host and port of a URL.

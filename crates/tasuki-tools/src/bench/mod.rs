@@ -9,6 +9,7 @@ mod claims;
 mod cycle;
 mod fidelity;
 mod http;
+mod reading;
 
 use clap::{Args, Subcommand};
 use tasuki_cli::output::Output;
@@ -26,6 +27,8 @@ pub(crate) struct Bench {
 enum Kind {
     /// Compare claims on an empty store with claims on a full one
     Claims(claims::Claims),
+    /// Ask for what is rare beside much that is stored, and check the log
+    Reading(reading::Reading),
     /// Hold many chains of several hops at once, and see how long each stage takes
     Chains(chains::Chains),
     /// Relay conversations along five agents and see what reaches the last one
@@ -39,6 +42,7 @@ impl Bench {
         match self.kind {
             None => self.cycle.run(output).await,
             Some(Kind::Claims(claims)) => claims.run(output).await,
+            Some(Kind::Reading(reading)) => reading.run(output).await,
             Some(Kind::Chains(chains)) => chains.run(output).await,
             Some(Kind::Fidelity(fidelity)) => fidelity.run(output),
             Some(Kind::Assembly(assembly)) => assembly.run(output),

@@ -220,6 +220,8 @@ struct Letter {
     reports: Vec<Value>,
     discarded_because: Option<String>,
     rejected_because: Option<String>,
+    #[serde(default)]
+    waits_in_circle: Option<String>,
 }
 
 impl Show {
@@ -238,6 +240,7 @@ impl Show {
             let facts = details(&letter.handoff)
                 .maybe("discarded because", letter.discarded_because)
                 .maybe("rejected because", letter.rejected_because)
+                .maybe("who waits for whom", letter.waits_in_circle)
                 .maybe("envelope", letter.envelope_content.as_ref().map(pretty))
                 .maybe("redrive", redrive)
                 .maybe("discard", discard);
@@ -283,6 +286,10 @@ struct Amend {
     /// What the receiver must do, in other words
     #[arg(long, value_name = "TEXT")]
     ask: Option<String>,
+    /// What the task may spend from here on, instead of what it might before: a JSON object with
+    /// `tokens` and `cost`
+    #[arg(long, value_name = "JSON")]
+    budget: Option<String>,
     /// Other parts of the envelope, such as add_constraints or decisions: a JSON object
     #[arg(long, value_name = "JSON")]
     parts: Option<String>,
@@ -373,6 +380,7 @@ impl Amend {
             payload: self.payload.map(|text| args::json("--payload", &text)).transpose()?,
             terms: None,
             expires_in_ms: self.anew.expires_in,
+            budget: self.budget.map(|text| args::json("--budget", &text)).transpose()?,
             said,
             more: Default::default(),
         })

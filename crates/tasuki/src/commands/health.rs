@@ -5,6 +5,7 @@ use clap::Args;
 use tasuki_protocol as wire;
 
 use super::handoff::target;
+use super::target::paused;
 use crate::client::Connect;
 use crate::exit::Exit;
 use crate::output::{Output, span, table};
@@ -34,6 +35,7 @@ impl Health {
                     target(&it.target),
                     if it.live { "yes" } else { "no" }.to_owned(),
                     breaker,
+                    paused(it.paused.as_ref()),
                     it.failures_in_row.to_string(),
                     it.offers.to_string(),
                     share(it.utilisation_per_mille),
@@ -44,6 +46,7 @@ impl Health {
                 "target",
                 "live",
                 "breaker",
+                "paused",
                 "failures in a row",
                 "offers",
                 "budget used",

@@ -31,6 +31,8 @@ enum Verb {
     New(New),
     /// Show the public half of the key in a file
     Show(Show),
+    /// Make a client certificate of the key of --key, for programs that show one instead of signing
+    Certificate(Certificate),
     /// Replace the key of --key by a new one; the old one still counts for a while
     Rotate(Rotate),
     /// Revoke a key at once; with its last key an agent loses what it holds
@@ -51,6 +53,14 @@ struct New {
 struct Show {
     /// The key file
     file: PathBuf,
+}
+
+#[derive(Args)]
+struct Certificate {
+    /// The file for certificate and key, in PEM form, as `curl --cert` takes it; one that exists is not
+    /// overwritten
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
 }
 
 #[derive(Args)]
@@ -83,6 +93,7 @@ impl Keys {
                 Shown::of(&file).print(output)?;
             }
             Verb::Show(show) => Shown::of(&KeyFile::read(&show.file)?).print(output)?,
+            Verb::Certificate(certificate) => certificate.run(&self.connect.client()?, output)?,
             Verb::Rotate(rotate) => rotate.run(&self.connect.client()?, output).await?,
             Verb::Revoke(revoke) => revoke.run(&self.connect.client()?, output).await?,
         }
@@ -119,6 +130,24 @@ impl Shown {
     }
 }
 
+impl Certificate {
+    fn run(&self, client: &Client, output: Output) -> anyhow::Result<()> {
+        let Some(key) = client.key() else {
+            let message = "there is no key: neither --key nor TASUKI_KEY names a file";
+            return Err(Failure::usage(message, "name the agent's key file with --key").into());
+        };
+        if self.out.exists() {
+            let message = format!("{} exists already", self.out.display());
+            return Err(Failure::usage(message, "name a new file with --out").into());
+        }
+        let name = key.agent.as_ref().map_or("agent", AgentId::as_str);
+        let (certificate, secret) = crate::tls::of_agent(name, &key.seed())?;
+        crate::private_file(&self.out, &format!("{certificate}{secret}"))?;
+        let shown = Shown { file: self.out.display().to_string(), ..Shown::of(key) };
+        shown.print(output)
+    }
+}
+
 impl Rotate {
     async fn run(self, client: &Client, output: Output) -> anyhow::Result<()> {
         let Some(old) = client.key() else {
@@ -140,6 +169,9 @@ impl Rotate {
             Ok(reply) => reply,
             Err(error) => return Err(self.not_replaced(client, error)),
         };
+        if let Some(broker) = client.audience().await? {
+            new.note_broker(broker)?;
+        }
         output.reply(&reply, |shown: wire::Agent| {
             let show = format!("agent show {}", shown.agent_id);
             Facts::default()

@@ -2,6 +2,7 @@
 //! One file per noun, or a folder where a noun has many verbs.
 
 pub(crate) mod agent;
+pub(crate) mod alerts;
 pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod chain;
@@ -16,6 +17,7 @@ pub(crate) mod explain;
 pub(crate) mod handoff;
 pub(crate) mod health;
 pub(crate) mod keys;
+pub(crate) mod mcp;
 pub(crate) mod memory;
 pub(crate) mod migrate;
 pub(crate) mod moved;
@@ -27,6 +29,7 @@ pub(crate) mod reference;
 pub(crate) mod restore;
 pub(crate) mod serve;
 pub(crate) mod stats;
+pub(crate) mod target;
 pub(crate) mod task;
 pub(crate) mod tenant;
 pub(crate) mod token;

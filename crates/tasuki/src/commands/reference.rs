@@ -139,7 +139,11 @@ mod tests {
             let row = row.unwrap_or_else(|| panic!("{key} is not in the page"));
             let env = format!("`TASUKI_{}`", key.replace('.', "_").to_uppercase());
             assert!(row.contains(&env), "{row} lacks {env}");
-            let flag = if key == "hosts" { "host".into() } else { key.replace(['.', '_'], "-") };
+            // What may be repeated is named in the singular where it is given one by one.
+            let flag = match key.as_str() {
+                "hosts" | "alert_webhooks" => key.trim_end_matches('s').replace('_', "-"),
+                _ => key.replace(['.', '_'], "-"),
+            };
             assert!(row.contains(&format!("`--{flag}`")), "{row} lacks --{flag}");
         }
     }
@@ -150,8 +154,8 @@ mod tests {
         for arg in Keys::augment_args(Command::new("keys")).get_arguments() {
             let value = id(arg).split('.').fold(&defaults, |value, part| &value[part]);
             let value = match value {
-                Value::String(text) => text.clone(),
-                Value::Array(_) | Value::Null => "none".into(),
+                Value::String(text) if !text.is_empty() => text.clone(),
+                Value::String(_) | Value::Array(_) | Value::Null => "none".into(),
                 other => other.to_string(),
             };
             let help = arg.get_help().unwrap().to_string();

@@ -12,7 +12,8 @@ use clap::Args;
 use serde::Serialize;
 use tasuki_core::identity::SecretKey;
 use tasuki_engine::{Engine, SystemIds};
-use tasuki_http::{Poster, SystemResolver};
+use tasuki_front::{Front, around};
+use tasuki_http::{Doorway, Poster, SystemResolver};
 use tasuki_store::key::SigningKey;
 use tasuki_store::postgres::{self, DatabaseClock};
 use tasuki_store::{Postgres, PostgresOptions, Sqlite, SqliteOptions, Store, Sync, SystemClock};
@@ -25,6 +26,7 @@ use super::pipeline;
 use crate::config::{Config, Keys, LogFormat};
 use crate::exit::{Exit, Failure};
 use crate::output::{Facts, Output, tell};
+use crate::tls::{self, Secured};
 
 #[derive(Args)]
 pub(crate) struct Serve {
@@ -49,6 +51,7 @@ impl Serve {
                  was acknowledged as stored.",
             );
         }
+        let secured = tls::open(&config)?;
         let mut signals = Signals::listen(self.until_stdin_closes)?;
         let store = tokio::select! {
             opened = open(&config) => opened?,
@@ -62,11 +65,13 @@ impl Serve {
         let pipelines = config.pipelines.as_deref().map(pipeline::read).transpose()?;
         config.settings.key = Some(key.public());
         let engine = Engine::start(store, Arc::new(SystemIds), config.settings.clone());
+        engine.introduce().await?;
         let guard = config.settings.guard.clone();
-        let poster = Poster::new(guard, Some(key), Arc::new(SystemResolver));
-        engine.start_deliveries(Arc::new(poster));
+        let poster = Arc::new(Poster::new(guard, Some(key), Arc::new(SystemResolver)));
+        engine.start_deliveries(poster.clone());
+        engine.start_alerts(poster);
         if let (Some(file), Some(pipelines)) = (config.pipelines.clone(), pipelines) {
-            engine.declare_pipelines(pipelines).map_err(anyhow::Error::msg)?;
+            engine.declare_pipelines(pipelines).await?;
             let following = follow(Arc::downgrade(&engine), file);
             engine.start_worker("reader of pipelines", following);
         }
@@ -77,24 +82,31 @@ impl Serve {
                 return Err(failure.into());
             }
         };
+        if let Some(secured) = &secured {
+            engine.start_worker("reader of the certificate", secured.follow());
+        }
         let first = if config.settings.open { None } else { identify(&engine, &config).await? };
-        greet(output, &Greeting::new(&config, listener.local_addr()?, first));
+        greet(output, &Greeting::new(&config, listener.local_addr()?, first, secured.as_ref()));
         tokio::select! {
             biased;
             failure = engine.failed() => die(&failure),
-            () = serve(&engine, listener, &config, &mut signals) => {}
+            () = serve(&engine, listener, &config, secured.as_ref(), &mut signals) => {}
         }
         tracing::info!("ended");
         Ok(Exit::Done)
     }
 }
 
-async fn open(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
+/// Opens the store that the configuration names.
+pub(super) async fn open(config: &Config) -> anyhow::Result<Arc<dyn Store>> {
     let Some(url) = config.store_url() else {
         let options = SqliteOptions { dir: config.data.clone(), sync: config.sync };
         return Ok(Arc::new(Sqlite::open(options, SystemClock::start()).await?));
     };
+    let row_key = config.row_key.as_deref().map(row_key).transpose()?;
     let options = PostgresOptions {
+        row_key,
+        dir: Some(config.data.clone()),
         ca: config.store_ca.clone(),
         pooler: config.store_pooler,
         connections_max: config.store_connections,
@@ -121,8 +133,10 @@ async fn follow(engine: std::sync::Weak<Engine>, file: PathBuf) {
         }
         last = now;
         let Some(engine) = engine.upgrade() else { return };
-        let declared = pipeline::read(&file)
-            .and_then(|read| engine.declare_pipelines(read).map_err(anyhow::Error::msg));
+        let declared = match pipeline::read(&file) {
+            Ok(read) => engine.declare_pipelines(read).await.map_err(anyhow::Error::from),
+            Err(error) => Err(error),
+        };
         match declared {
             Ok(()) => tracing::info!(file = %file.display(), "pipelines were declared anew"),
             Err(error) => tracing::error!(%error, "pipelines stay as they were"),
@@ -136,17 +150,31 @@ pub(crate) fn own_key(dir: &Path) -> anyhow::Result<SigningKey> {
     made.with_context(|| format!("cannot read or make the broker's key in {}", dir.display()))
 }
 
+/// The secret that all brokers of a database cover its rows with.
+fn row_key(path: &Path) -> anyhow::Result<[u8; 32]> {
+    tasuki_store::key::secret(path)
+        .with_context(|| format!("cannot read or make the row key {}", path.display()))
+}
+
 /// Serves until a signal, lets what is under way finish, and writes everything down. A second
 /// signal ends the process at once, which loses nothing that was acknowledged.
 async fn serve(
     engine: &Arc<Engine>,
     listener: TcpListener,
     config: &Config,
+    secured: Option<&Secured>,
     signals: &mut Signals,
 ) {
-    let router = tasuki_http::router(engine.clone(), config.limits.clone());
+    let front = Front::new(engine.clone(), config.limits.clone());
+    let doors = tasuki_http::routes().merge(tasuki_mcp::routes(&front)).merge(tasuki_a2a::routes());
+    let router = around(doors, &front).with_state(front);
     let (end, ended) = oneshot::channel::<()>();
-    let serving = tasuki_http::serve(listener, router, config.limits.connections_max, async {
+    let doorway = Doorway {
+        connections_max: config.limits.connections_max,
+        per_address: config.limits.connections_per_address,
+        tls: secured.map(|secured| secured.tls.clone()),
+    };
+    let serving = tasuki_http::serve_by(doorway, listener, router, async {
         // A sender that is gone means the same.
         let _ = ended.await;
     });
@@ -223,6 +251,17 @@ fn allow_address(config: &mut Config) -> Result<(), Failure> {
         )
         .next(format!("tasuki serve --listen {} --auth required", config.listen)));
     }
+    if config.tls_files.is_none() && !config.self_signed && !config.behind_proxy {
+        return Err(Failure::usage(
+            format!(
+                "will not listen on {} without TLS: tokens and work could be read on the way",
+                config.listen
+            ),
+            "give a certificate with --tls-cert and --tls-key, try it out with --tls self-signed, or \
+             say with --behind-proxy that a proxy in front ends TLS",
+        )
+        .next(format!("tasuki serve --listen {} --auth required --tls self-signed", config.listen)));
+    }
     if !ip.is_unspecified() {
         config.limits.hosts.push(ip.to_string());
     }
@@ -232,6 +271,25 @@ fn allow_address(config: &mut Config) -> Result<(), Failure> {
 /// The file in the data directory that the first administrator's token is written to.
 const ADMINISTRATOR: &str = "admin.token";
 
+/// Makes a new token for the first administrator of a broker that does not run.
+pub(super) async fn recover(config: &Config) -> anyhow::Result<PathBuf> {
+    let store = open(config).await?;
+    let settings = tasuki_engine::Settings { open: false, ..config.settings.clone() };
+    let engine = Engine::start(store, Arc::new(SystemIds), settings);
+    let token = engine.recover_administrator().await;
+    engine.close().await;
+    write_token(config, &token?)
+}
+
+fn write_token(config: &Config, token: &str) -> anyhow::Result<PathBuf> {
+    let path = config.data.join(ADMINISTRATOR);
+    let written = tasuki_store::private::directory(&config.data)
+        .and_then(|()| crate::private_file(&path, &format!("{token}\n")));
+    written
+        .with_context(|| format!("cannot write the administrator's token to {}", path.display()))?;
+    Ok(path)
+}
+
 /// Makes sure that somebody can administer this broker. Returns where the token is, if it was made
 /// now.
 async fn identify(engine: &Engine, config: &Config) -> anyhow::Result<Option<PathBuf>> {
@@ -239,27 +297,7 @@ async fn identify(engine: &Engine, config: &Config) -> anyhow::Result<Option<Pat
     // refused. Nobody should notice that.
     engine.wait_for_next_second().await;
     let Some(token) = engine.first_administrator().await? else { return Ok(None) };
-    let path = config.data.join(ADMINISTRATOR);
-    let written =
-        tasuki_store::private::directory(&config.data).and_then(|()| private(&path, &token));
-    written
-        .with_context(|| format!("cannot write the administrator's token to {}", path.display()))?;
-    Ok(Some(path))
-}
-
-/// Writes a file that only its owner can read.
-fn private(path: &Path, text: &str) -> std::io::Result<()> {
-    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)?;
-    // One that was there before keeps its mode otherwise.
-    file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
-    std::io::Write::write_all(&mut file, format!("{token}\n", token = text).as_bytes())?;
-    file.sync_all()
+    Ok(Some(write_token(config, &token)?))
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
@@ -281,14 +319,23 @@ struct Greeting {
     version: &'static str,
     data: String,
     api: String,
+    mcp: String,
     docs: String,
     health: String,
     auth: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls_pin: Option<String>,
     status: &'static str,
 }
 
 impl Greeting {
-    fn new(config: &Config, mut at: SocketAddr, administrator: Option<PathBuf>) -> Self {
+    fn new(
+        config: &Config,
+        mut at: SocketAddr,
+        administrator: Option<PathBuf>,
+        secured: Option<&Secured>,
+    ) -> Self {
+        let scheme = if secured.is_some() { "https" } else { "http" };
         // Where it listens everywhere, people on this machine reach it by loopback.
         if at.ip().is_unspecified() {
             at.set_ip(if at.is_ipv4() {
@@ -303,18 +350,23 @@ impl Greeting {
                 Some(url) => postgres::without_password(url),
                 None => config.data.display().to_string(),
             },
-            api: format!("http://{at}/v1"),
-            docs: format!("http://{at}/docs"),
-            health: format!("http://{at}/readyz"),
+            api: format!("{scheme}://{at}/v1"),
+            mcp: format!("{scheme}://{at}{}", tasuki_mcp::PATH),
+            docs: format!("{scheme}://{at}/docs"),
+            health: format!("{scheme}://{at}/readyz"),
             auth: match administrator {
                 _ if config.settings.open => {
                     "off: whoever is on this machine can act as any agent".into()
                 }
                 None => "required".into(),
                 Some(path) => {
-                    format!("required; the administrator's token is in {}", path.display())
+                    format!(
+                        "required; the administrator's token is in {} and counts for 30 days",
+                        path.display()
+                    )
                 }
             },
+            tls_pin: secured.map(|secured| secured.pin.to_string()),
             status: "ready",
         }
     }
@@ -325,9 +377,11 @@ fn greet(output: Output, greeting: &Greeting) {
         let facts = Facts::default()
             .with("data", &greeting.data)
             .with("API", &greeting.api)
+            .with("MCP", &greeting.mcp)
             .with("docs", &greeting.docs)
             .with("health", &greeting.health)
-            .with("auth", &greeting.auth);
+            .with("auth", &greeting.auth)
+            .maybe("TLS pin", greeting.tls_pin.as_ref());
         format!("tasuki {}\n{}{}\n", greeting.version, facts.text(), greeting.status)
     };
     // A broker whose stdout is closed serves all the same.

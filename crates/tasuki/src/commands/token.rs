@@ -7,8 +7,12 @@ use tasuki_core::ids::TokenId;
 use tasuki_core::registry::{Origin, Purpose};
 use tasuki_protocol as wire;
 
+use serde::Serialize;
+
+use super::serve;
 use crate::args::millis;
 use crate::client::{Client, Connect};
+use crate::config::{Directory, Keys};
 use crate::exit::Exit;
 use crate::output::{Facts, Output, table};
 use crate::rules::{self, Role, Rules};
@@ -29,6 +33,17 @@ enum Verb {
     List,
     /// Revoke a token at once
     Revoke(Revoke),
+    /// Make a new token for the first administrator, as who has the data directory; the broker is stopped
+    Recover(Recover),
+}
+
+#[derive(Args)]
+struct Recover {
+    #[command(flatten)]
+    directory: Directory,
+    /// The PostgreSQL that brokers share, instead of the data directory
+    #[arg(long, env = "TASUKI_STORE", hide_env_values = true, value_name = "URL")]
+    store: Option<String>,
 }
 
 #[derive(Args)]
@@ -51,8 +66,13 @@ struct Revoke {
 
 impl Token {
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<Exit> {
+        if let Verb::Recover(recover) = self.verb {
+            recover.run(output).await?;
+            return Ok(Exit::Done);
+        }
         let client = &self.connect.client()?;
         match self.verb {
+            Verb::Recover(_) => unreachable!("it needs no broker"),
             Verb::Issue(issue) => issue.run(client, output).await?,
             Verb::List => list(client, output).await?,
             Verb::Revoke(revoke) => revoke.run(client, output).await?,
@@ -75,6 +95,34 @@ impl Issue {
             details(&issued.token)
                 .with("token", &issued.text)
                 .with("note", "keep it now: it is shown this once; use it as TASUKI_TOKEN")
+                .text()
+        })
+    }
+}
+
+#[derive(Serialize)]
+struct Recovered {
+    file: String,
+}
+
+impl Recover {
+    async fn run(self, output: Output) -> anyhow::Result<()> {
+        let mut keys = Keys::default();
+        keys.data = Some(self.directory.path()?);
+        keys.store = self.store;
+        let config = keys.resolve(None)?;
+        if config.store.is_none() {
+            self.directory.existing()?;
+        }
+        let file = serve::recover(&config).await?;
+        let found = Recovered { file: file.display().to_string() };
+        output.found(&found, |found| {
+            Facts::default()
+                .with("token", format!("in {}", found.file))
+                .with(
+                    "note",
+                    "it counts for 30 days; those that the broker made before are revoked",
+                )
                 .text()
         })
     }

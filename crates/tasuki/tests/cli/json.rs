@@ -51,19 +51,32 @@ fn every_command_prints_one_document() {
     everything_about_patterns(&mut checked, &talk);
     everything_about_agents(&mut checked);
     everything_about_documents(&mut checked, &talk);
+    checked.run("target pause load-tester --for 10m");
+    checked.run("target resume load-tester");
+    stage.write("who-may.json", r#"{"coder": [{"role": "worker"}]}"#);
+    stage.write("cases.json", r#"[{"agent": "coder", "permission": "claim", "allowed": true}]"#);
+    checked.run("agent check --rules who-may.json --cases cases.json");
+    checked.run("alerts list");
+    checked.run("alerts rules");
+    checked.run("alerts silence --rule HandoffFailed --for 2h --reason known");
+    checked.run("alerts unsilence --rule HandoffFailed --reason over");
+    checked.run("alerts test");
     checked.run("ready");
     checked.run("stats");
+    checked.run("audit denials");
     checked.run("audit verify");
     checked.run("audit export --to log.jsonl");
     checked.run("audit log --after 0 --max 1");
     checked.run("backup --data data --to backup.db");
     checked.run("restore --from backup.db --data restored");
     checked.run("rebuild --data restored");
+    checked.run("token recover --data restored");
+    checked.run("mcp config --client codex --agent coder");
     checked.run("doctor --data data");
     checked.run(&format!("migrate --from restored --to {}", tasuki_testing::database()));
 
-    // These print a greeting, a play and a script; they have tests of their own.
-    let elsewhere = ["serve", "demo", "completions"].map(String::from);
+    // These print a greeting, a play and a script, or speak a protocol; they have tests of their own.
+    let elsewhere = ["serve", "demo", "completions", "mcp"].map(String::from);
     checked.1.extend(elsewhere);
     let missing: Vec<_> = commands().difference(&checked.1).cloned().collect();
     assert!(missing.is_empty(), "not checked: {missing:?}");
@@ -241,6 +254,7 @@ fn everything_about_chains(checked: &mut Checked<'_>, talk: &Talk<'_>) {
 fn everything_about_agents(checked: &mut Checked<'_>) {
     checked.run("keys new --out some-key");
     checked.run("keys show some-key");
+    checked.run("keys certificate --key some-key --out some-certificate");
     let join = text(&checked.run("agent invite new-coder")["text"]);
     checked.run(&format!("agent enroll new-coder --join {join} --out first-key"));
     let rotated = checked.run("keys rotate --agent new-coder --key first-key --out second-key");

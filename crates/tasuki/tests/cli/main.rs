@@ -18,3 +18,4 @@ mod pages;
 mod postgres;
 mod private;
 mod serve;
+mod tls;

@@ -112,7 +112,9 @@ fn an_address_that_others_reach_needs_authentication() {
     let stage = Stage::new();
     let open = ["serve", "--data", "data", "--listen", "0.0.0.0:0"];
     stage.run(&open).ends(2, &["without authentication", "--auth required"]);
-    let broker = Broker::start(stage.command(&[&open[..], &["--auth", "required"]].concat()));
+    let broker = Broker::start(
+        stage.command(&[&open[..], &["--auth", "required", "--behind-proxy"]].concat()),
+    );
     drop(broker);
 }
 

@@ -8,6 +8,7 @@ an agent of a function. `tasuki serve` starts a broker; it comes with this packa
 from importlib.metadata import PackageNotFoundError, version
 
 from . import models
+from ._artefacts import fetch, reference
 from ._async.channels import AsyncChannel, AsyncPublication
 from ._async.claims import AsyncClaim
 from ._async.client import AsyncClient
@@ -44,7 +45,7 @@ from .errors import (
     UnreportedClaim,
 )
 from .keys import Key
-from .worker import AsyncWorker, Worker, worker
+from .worker import AsyncWorker, Worker, run, worker
 
 try:
     __version__ = version("tasuki")
@@ -90,7 +91,10 @@ __all__ = [
     "Worker",
     "address",
     "failure_class",
+    "fetch",
     "follow_up",
     "models",
+    "reference",
+    "run",
     "worker",
 ]

@@ -34,6 +34,12 @@ class Said(TypedDict, total=False):
     state: m.TaskProgress | JsonObject | None
     #: What was tried and did not help.
     tried: Sequence[str]
+    #: What was considered and not taken, and why not.
+    alternatives: Sequence[str]
+    #: Cases that were seen and left for later.
+    deferred: Sequence[str]
+    #: What `assemble` chose, if it is sent in parts of one's own.
+    reading: m.Reading | JsonObject | None
     #: What is taken for granted and was not checked.
     assumptions: Sequence[str]
     #: What binds everybody from here on: texts, or a plain map such as `{"language": "python"}`. A
@@ -171,6 +177,8 @@ class Assembly(Said, total=False):
     tokenizer: str | None
     #: The role in which the receiver reads it.
     role: str | None
+    #: What is to be sent with it, so that room is kept for it.
+    payload: JsonObject | None
 
 
 Control: TypeAlias = Literal["passed", "awaited"]

@@ -10,6 +10,7 @@ import math
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import is_dataclass
 from datetime import timedelta
 from typing import Any, Literal, TypeAlias
 
@@ -68,14 +69,15 @@ _RETRYABLE: tuple[type[BaseException], ...] = (
 def payload(value: Any, *, default: str = "result") -> dict[str, Any]:
     """A value as a payload, which is an object that names its type."""
     if isinstance(value, BaseModel):
-        return {"type": type(value).__name__, **plain(value)}
+        return {"type": type(value).__name__, **plain(value, "/payload")}
     if value is None:
         return {"type": default}
     if isinstance(value, str):
         return {"type": "text", "text": value}
-    if isinstance(value, Mapping):
-        return {"type": default, **plain(value)}
-    return {"type": default, "value": plain(value)}
+    said = plain(value, "/payload")
+    if is_dataclass(value):
+        return {"type": type(value).__name__, **said}
+    return {"type": default, **said} if isinstance(said, dict) else {"type": default, "value": said}
 
 
 def failure_class(error: BaseException, classify: Classify | None = None) -> FailureClass:
@@ -91,6 +93,10 @@ def failure_class(error: BaseException, classify: Classify | None = None) -> Fai
     if isinstance(error, errors.Retryable):
         return "retryable"
     if isinstance(error, errors.Permanent):
+        return "permanent"
+    # A refused result stays refused; a call that failed has used up its own tries, and trying again
+    # here would multiply them, level by level.
+    if isinstance(error, (errors.InvalidRequest, errors.HandoffFailed)):
         return "permanent"
     if isinstance(error, errors.TasukiError):
         return "retryable" if error.retryable else "unknown"
@@ -130,9 +136,11 @@ def failure(error: BaseException, classify: Classify | None = None) -> dict[str,
     place = _place(error)
     name = type(error).__name__
     hint = said.hint if said else None
+    if isinstance(error, errors.TasukiError):
+        hint = error.hint or None
     if kind == "permanent" and not hint:
         where = f" in {place}" if place else ""
-        hint = f"mend what raised {name}{where}, then redrive it"
+        hint = f"fix what raised {name}{where}, then redrive it"
     details = _tame_details(said.details) if said else {}
     if place:
         details.setdefault("raised_in", _sendable(place))
@@ -237,6 +245,17 @@ def failure_address(handoff_id: str, said: Mapping[str, Any]) -> str:
 
 def _told(report: Mapping[str, Any]) -> Any:
     return plain({name: value for name, value in report.items() if value is not None})
+
+
+def add_usage(before: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """What was used, and more of it."""
+    total = dict(before)
+    for name in ("input_tokens", "output_tokens", "cost"):
+        if more.get(name) is not None:
+            total[name] = (total.get(name) or 0) + more[name]
+    if more.get("model"):
+        total["model"] = more["model"]
+    return total
 
 
 class Steps:

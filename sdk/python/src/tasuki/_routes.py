@@ -54,6 +54,14 @@ AGENT_SET_RULES: Route[m.Agent] = Route(
     "POST", "/v1/agents/{id}/rules", m.Agent, query=(), body=("rules",)
 )
 AGENT_SHOW: Route[m.Agent] = Route("GET", "/v1/agents/{id}", m.Agent, query=(), body=())
+ALERT_LIST: Route[m.Alerts] = Route("GET", "/v1/alerts", m.Alerts, query=(), body=())
+ALERT_RULES: Route[m.AlertRules] = Route("GET", "/v1/alerts/rules", m.AlertRules, query=(), body=())
+ALERT_SILENCE: Route[m.Alerts] = Route(
+    "POST", "/v1/alerts/silence", m.Alerts, query=(), body=("for_ms", "reason", "rule", "target")
+)
+ALERT_TEST: Route[m.AlertTested] = Route(
+    "POST", "/v1/alerts/test", m.AlertTested, query=(), body=()
+)
 ASSEMBLE: Route[m.AssembleReply] = Route(
     "POST",
     "/v1/assemble",
@@ -61,12 +69,14 @@ ASSEMBLE: Route[m.AssembleReply] = Route(
     query=(),
     body=(
         "add_constraints",
+        "alternatives",
         "ask",
         "assumptions",
         "constraints",
         "context",
         "context_manifest",
         "decisions",
+        "deferred",
         "expected_output",
         "from_agent",
         "gaps",
@@ -78,8 +88,10 @@ ASSEMBLE: Route[m.AssembleReply] = Route(
         "max_tokens",
         "memory_refs",
         "open_decisions",
+        "payload",
         "project",
         "read_back",
+        "reading",
         "reserved_system_prompt",
         "reserved_work",
         "resolved_gaps",
@@ -106,6 +118,7 @@ CHAIN_LIST: Route[m.ImportedChains] = Route(
 CHAIN_SHOW: Route[m.ImportedChainWithFile] = Route(
     "GET", "/v1/chains/{id}", m.ImportedChainWithFile, query=(), body=()
 )
+CHANGE_STREAM: Route[object] = Route("GET", "/v1/changes", object, query=(), body=())
 CHANNEL_MESSAGES: Route[m.Messages] = Route(
     "GET", "/v1/channels/{name}/messages", m.Messages, query=("after", "limit"), body=()
 )
@@ -117,6 +130,7 @@ CHANNEL_PUBLISH: Route[m.Published] = Route(
     body=(
         "action",
         "add_constraints",
+        "alternatives",
         "approvers",
         "ask",
         "assumptions",
@@ -127,6 +141,7 @@ CHANNEL_PUBLISH: Route[m.Published] = Route(
         "correlation_id",
         "deadline",
         "decisions",
+        "deferred",
         "expected_output",
         "expires_in_ms",
         "from_agent",
@@ -144,6 +159,7 @@ CHANNEL_PUBLISH: Route[m.Published] = Route(
         "priority",
         "project",
         "read_back",
+        "reading",
         "receivers",
         "resolved_gaps",
         "state",
@@ -167,7 +183,7 @@ CONTEXT_DECIDE: Route[m.SharedContext] = Route(
     body=("by", "decision", "key", "supersedes", "why"),
 )
 CONTEXT_SHOW: Route[m.SharedContext] = Route(
-    "GET", "/v1/projects/{project}/context", m.SharedContext, query=(), body=()
+    "GET", "/v1/projects/{project}/context", m.SharedContext, query=("revision",), body=()
 )
 CONTEXT_WRITE: Route[m.SharedContext] = Route(
     "PUT",
@@ -183,13 +199,16 @@ DEAD_LETTER_AMEND: Route[m.OfferReply] = Route(
     query=(),
     body=(
         "add_constraints",
+        "alternatives",
         "ask",
         "assumptions",
+        "budget",
         "by",
         "constraints",
         "context",
         "context_manifest",
         "decisions",
+        "deferred",
         "expected_output",
         "expires_in_ms",
         "gaps",
@@ -199,6 +218,7 @@ DEAD_LETTER_AMEND: Route[m.OfferReply] = Route(
         "open_decisions",
         "payload",
         "read_back",
+        "reading",
         "resolved_gaps",
         "state",
         "summary",
@@ -314,6 +334,7 @@ HANDOFF_COMPLETE: Route[m.Moved] = Route(
         "gaps",
         "metadata",
         "payload",
+        "resolved_gaps",
         "signed",
         "usage",
     ),
@@ -391,6 +412,7 @@ HANDOFF_OFFER: Route[m.OfferReply] = Route(
         "action",
         "add_constraints",
         "after",
+        "alternatives",
         "approvers",
         "ask",
         "assumptions",
@@ -405,6 +427,7 @@ HANDOFF_OFFER: Route[m.OfferReply] = Route(
         "correlation_id",
         "deadline",
         "decisions",
+        "deferred",
         "envelope_version",
         "expected_output",
         "expires_in_ms",
@@ -427,6 +450,7 @@ HANDOFF_OFFER: Route[m.OfferReply] = Route(
         "priority",
         "project",
         "read_back",
+        "reading",
         "resolved_gaps",
         "route",
         "signed",
@@ -453,7 +477,11 @@ HANDOFF_PROGRESS: Route[m.Moved] = Route(
     body=("claim_id", "fence", "note", "percent"),
 )
 HANDOFF_PROMPT: Route[m.Prompt] = Route(
-    "GET", "/v1/handoffs/{id}/prompt", m.Prompt, query=("max_tokens", "tokenizer"), body=()
+    "GET",
+    "/v1/handoffs/{id}/prompt",
+    m.Prompt,
+    query=("all", "form", "max_tokens", "payload_apart", "tokenizer"),
+    body=(),
 )
 HANDOFF_PUT_BACK: Route[m.Moved] = Route(
     "POST",
@@ -494,6 +522,7 @@ HANDOFF_SEND: Route[m.Sent] = Route(
         "action",
         "add_constraints",
         "after",
+        "alternatives",
         "approvers",
         "ask",
         "assumptions",
@@ -508,6 +537,7 @@ HANDOFF_SEND: Route[m.Sent] = Route(
         "correlation_id",
         "deadline",
         "decisions",
+        "deferred",
         "envelope_version",
         "expected_output",
         "expires_in_ms",
@@ -530,6 +560,7 @@ HANDOFF_SEND: Route[m.Sent] = Route(
         "priority",
         "project",
         "read_back",
+        "reading",
         "resolved_gaps",
         "route",
         "signed",
@@ -650,6 +681,8 @@ MEMORY_SUPERSEDE: Route[m.Memory] = Route(
 MEMORY_UNPIN: Route[m.Memory] = Route(
     "POST", "/v1/memories/{id}/unpin", m.Memory, query=(), body=("by",)
 )
+METRICS_SHOW: Route[object] = Route("GET", "/metrics", object, query=(), body=())
+OVERVIEW_SHOW: Route[m.Overview] = Route("GET", "/v1/overview", m.Overview, query=(), body=())
 PIPELINE_LIST: Route[m.Pipelines] = Route("GET", "/v1/pipelines", m.Pipelines, query=(), body=())
 PIPELINE_START: Route[m.OfferReply] = Route(
     "POST",
@@ -658,6 +691,7 @@ PIPELINE_START: Route[m.OfferReply] = Route(
     query=(),
     body=(
         "add_constraints",
+        "alternatives",
         "ask",
         "assumptions",
         "constraints",
@@ -667,6 +701,7 @@ PIPELINE_START: Route[m.OfferReply] = Route(
         "correlation_id",
         "deadline",
         "decisions",
+        "deferred",
         "expected_output",
         "from_agent",
         "gaps",
@@ -679,6 +714,7 @@ PIPELINE_START: Route[m.OfferReply] = Route(
         "payload",
         "project",
         "read_back",
+        "reading",
         "resolved_gaps",
         "state",
         "summary",
@@ -700,7 +736,18 @@ RESERVATION_LIST: Route[m.Reservations] = Route(
     "GET", "/v1/reservations", m.Reservations, query=(), body=()
 )
 SECURITY_SHOW: Route[m.Refusals] = Route("GET", "/v1/security", m.Refusals, query=(), body=())
+SESSION_CLOSE: Route[m.Nothing] = Route("DELETE", "/v1/session", m.Nothing, query=(), body=())
+SESSION_OPEN: Route[m.IssuedToken] = Route(
+    "POST", "/v1/session", m.IssuedToken, query=(), body=("expires_in_ms",)
+)
+SESSION_SHOW: Route[m.Session] = Route("GET", "/v1/session", m.Session, query=(), body=())
 STATS_SHOW: Route[m.Stats] = Route("GET", "/v1/stats", m.Stats, query=(), body=())
+TARGET_PAUSE: Route[m.TargetHealth] = Route(
+    "POST", "/v1/targets/pause", m.TargetHealth, query=(), body=("for_ms", "target", "until")
+)
+TARGET_RESUME: Route[m.TargetHealth] = Route(
+    "POST", "/v1/targets/resume", m.TargetHealth, query=(), body=("target",)
+)
 TASK_BRANCH: Route[m.OfferReply] = Route(
     "POST",
     "/v1/tasks/{id}/branch",

@@ -9,26 +9,36 @@ from __future__ import annotations
 
 import difflib
 import json
+import logging
 import math
 import os
 import random
+import ssl
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
+from dataclasses import dataclass, field, fields, is_dataclass
+from datetime import date, datetime, timedelta, timezone
+from datetime import time as clock
+from decimal import Decimal
+from enum import Enum
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
+from uuid import UUID
 
 import httpx
 from pydantic import BaseModel, ValidationError
 
 from . import errors
+from ._tls import trust
 from .models import Model
 
 if TYPE_CHECKING:
     from .keys import Key
 
 T = TypeVar("T")
+log = logging.getLogger("tasuki")
+_INTEGER_MAX = 2**53 - 1
 
 URL = "http://127.0.0.1:8788"
 #: How long one request waits at the broker; longer waits are several requests.
@@ -39,6 +49,8 @@ CONNECT_S = 5.0
 #: How long something is tried by a program that wants to end: what is not heard of, a lease ends.
 BRIEF_S = 1.0
 
+#: After so many tries it is said that the broker is away.
+_SILENT_TRIES = 3
 #: Conflicts may pass, too, but when is a matter of what others do: the program decides.
 _TOLD = {409}
 #: Asking again with a new signature is all that these need.
@@ -103,7 +115,7 @@ class Attempts(Generic[T]):
             f"cannot reach the broker at {self.core.base_url}: {why}",
             hint="start it with `tasuki serve`, or name another with TASUKI_URL",
         )
-        return self._next(final, self.repeat or never_sent, 0.0, error)
+        return self._next(final, self.repeat or never_sent, 0.0)
 
     def answer(self, response: httpx.Response, content: bytes) -> float | None:
         """After an answer: nothing if it is the one, else a pause."""
@@ -118,13 +130,13 @@ class Attempts(Generic[T]):
         again = final.retryable and response.status_code not in _TOLD
         again = again or final.code in _SIGN_AGAIN
         again = again and (self.repeat or not unknown)
-        return self._next(final, again, _retry_after(response.headers), None)
+        return self._next(final, again, _retry_after(response.headers))
 
     def strange(self, response: httpx.Response) -> float:
         """After a success that is not a broker's."""
         self.in_doubt = True
         final = errors.not_a_broker(response.status_code, self.core.base_url)
-        return self._next(final, self.repeat, _retry_after(response.headers), None)
+        return self._next(final, self.repeat, _retry_after(response.headers))
 
     def _is_ours(self, response: httpx.Response, content: bytes) -> bool:
         kind = response.headers.get("content-type", "")
@@ -132,9 +144,7 @@ class Attempts(Generic[T]):
             return "html" not in kind and content.lstrip()[:1] == b"{"
         return "html" not in kind
 
-    def _next(
-        self, final: errors.TasukiError, again: bool, least: float, cause: Exception | None
-    ) -> float:
+    def _next(self, final: errors.TasukiError, again: bool, least: float) -> float:
         retry = self.core.retry
         self.tries += 1
         pause = max(least, retry.pause(self.tries))
@@ -142,7 +152,10 @@ class Attempts(Generic[T]):
             final.in_doubt = self.in_doubt and self.route.method != "GET"
             if final.in_doubt and isinstance(final, errors.Unreachable):
                 final.hint = f"it may have been done: look before you ask again; {final.hint}"
-            raise final from cause
+            # Its words stand in the message; what the connection's own code did helps nobody.
+            raise final from None
+        if self.tries == _SILENT_TRIES:
+            log.warning("%s; trying for %g s", final.message, self.seconds)
         return pause
 
 
@@ -158,6 +171,9 @@ class Core:
         key: Key | None,
         timeout: float,
         retry: Retry,
+        broker: str | None = None,
+        tls_pin: str | None = None,
+        tls_ca: str | os.PathLike[str] | None = None,
     ) -> None:
         self.base_url = (url or os.environ.get("TASUKI_URL") or URL).rstrip("/")
         parts = urlsplit(self.base_url)
@@ -165,9 +181,21 @@ class Core:
             raise ValueError(f"{self.base_url!r} is no address of a broker, such as {URL}")
         self.token = token or (None if key else os.environ.get("TASUKI_TOKEN")) or None
         self.key = key
+        named = broker or os.environ.get("TASUKI_BROKER") or (key.broker if key else None)
+        #: The key of the broker that signed requests are for; nothing if the broker has none.
+        self.broker = named or None
+        self._met = bool(named)
         self.agent = agent or (key.agent if key else None)
         self.timeout = timeout
         self.retry = retry
+        #: As they were given, for another client that is to be the same.
+        self.tls: dict[str, Any] = {"tls_pin": tls_pin, "tls_ca": tls_ca}
+        pin = tls_pin or os.environ.get("TASUKI_TLS_PIN") or None
+        own = trust(pin, tls_ca or os.environ.get("TASUKI_TLS_CA") or None)
+        if own is not None and parts.scheme != "https" and (tls_pin or tls_ca):
+            raise ValueError(f"{self.base_url} is reached without TLS, where nothing is pinned")
+        #: Whom to believe that it is the broker.
+        self.verify: ssl.SSLContext | bool = True if own is None else own
         # What is on this machine is not reached through a proxy.
         self.trust_env = parts.hostname not in ("127.0.0.1", "localhost", "::1")
 
@@ -177,6 +205,21 @@ class Core:
         if not name:
             raise TypeError(f"say {what}=…, or give the client an agent")
         return name
+
+    def is_stranger(self) -> bool:
+        """Whether the broker must be asked for its key before a request is signed for it."""
+        return self.key is not None and not self._met
+
+    def meet(self, response: httpx.Response) -> None:
+        """What the broker says of itself. One of before has no key, and wants none named."""
+        if response.is_success:
+            try:
+                said = response.json()
+            except ValueError:
+                return
+            named = said.get("broker_key_id") if isinstance(said, dict) else None
+            self.broker = named if isinstance(named, str) else None
+            self._met = True
 
     def attempts(
         self, route: Route[T], repeat: bool, brief: bool = False, patience: float | None = None
@@ -218,7 +261,7 @@ class Core:
             extensions={"timeout": timeout.as_dict()},
         )
         if self.key:
-            self.key.sign_request(request, content or b"")
+            self.key.sign_request(request, content or b"", self.broker)
         elif self.token:
             request.headers["authorization"] = f"Bearer {self.token}"
         return request
@@ -230,7 +273,7 @@ def body_of(route: Route[Any], given: Mapping[str, Any]) -> dict[str, Any]:
     for name in given:
         if name not in route.body:
             raise TypeError(_unexpected(name, route))
-    return {name: plain(value) for name, value in given.items() if value is not None}
+    return {name: plain(value, f"/{name}") for name, value in given.items() if value is not None}
 
 
 def _unexpected(name: str, route: Route[Any]) -> str:
@@ -240,28 +283,62 @@ def _unexpected(name: str, route: Route[Any]) -> str:
     return f"got an unexpected keyword {name!r}{meant}"
 
 
-def plain(value: Any) -> Any:
-    """A value as JSON has it. A model of the program's own is taken whole."""
+def plain(value: Any, place: str = "") -> Any:
+    """A value as JSON has it. Models and dataclasses are taken whole; dates, enums, sets, paths and
+    UUIDs as what they stand for. What JSON cannot say is an error that names its place."""
     try:
-        return _plain(value)
+        return _plain(value, place)
     except RecursionError:
         raise ValueError("this is nested too deeply for JSON, or contains itself") from None
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, place: str) -> Any:
+    if value is None or (isinstance(value, (bool, str)) and not isinstance(value, Enum)):
+        return value
     if isinstance(value, Model):
         return value.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", by_alias=True)
+    if isinstance(value, Enum):
+        return _plain(value.value, place)
+    if isinstance(value, (int, float)):
+        return _number(value, place)
     if isinstance(value, datetime):
         return timestamp(value)
+    if isinstance(value, (date, clock)):
+        return value.isoformat()
+    if isinstance(value, (UUID, PurePath, Decimal)):
+        return str(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {
+            one.name: _plain(getattr(value, one.name), f"{place}/{one.name}")
+            for one in fields(value)
+        }
     if isinstance(value, Mapping):
-        members = {str(name): _plain(member) for name, member in value.items()}
+        members = {str(name): _plain(part, f"{place}/{name}") for name, part in value.items()}
         if len(members) < len(value):
             raise ValueError("two names of an object are the same as texts: JSON has only texts")
         return members
-    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
-        return [_plain(item) for item in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted((_plain(item, f"{place}/…") for item in value), key=str)
+    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray, memoryview)):
+        return [_plain(item, f"{place}/{at}") for at, item in enumerate(value)]
+    raise TypeError(f"{place or 'this value'} cannot be sent: {_kind(value)} is not JSON")
+
+
+def _kind(value: Any) -> str:
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
+def _number(value: int | float, place: str) -> int | float:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{place or 'this value'} cannot be sent: JSON has no number {value}")
+    if isinstance(value, int) and abs(value) > _INTEGER_MAX:
+        raise ValueError(
+            f"{place or 'this value'} cannot be sent: {value} is beyond 2^53, and not every JSON "
+            f"reader keeps it"
+        )
     return value
 
 
@@ -336,17 +413,21 @@ def read(kind: type[T], content: bytes) -> T:
 
 def milliseconds(span: float | timedelta | None) -> int | None:
     """A span as the API has it. Numbers are seconds."""
-    if span is None:
+    told = seconds(span)
+    if told is None:
         return None
-    seconds = span.total_seconds() if isinstance(span, timedelta) else span
-    if not math.isfinite(seconds):
-        raise ValueError(f"{seconds} is no span: say how many seconds")
-    return round(seconds * 1000)
+    if not math.isfinite(told):
+        raise ValueError(f"{told} is no span: say how many seconds")
+    return round(told * 1000)
 
 
 def seconds(span: float | timedelta | None) -> float | None:
     """A span in seconds."""
-    return span.total_seconds() if isinstance(span, timedelta) else span
+    if isinstance(span, timedelta):
+        return span.total_seconds()
+    if span is not None and (isinstance(span, bool) or not isinstance(span, (int, float))):
+        raise TypeError(f"a span is a number of seconds or a timedelta, not {span!r}")
+    return span
 
 
 def refusal_of(

@@ -37,11 +37,13 @@ _PORTS = {"http": 80, "https": 443}
 class Key:
     """An Ed25519 key pair. The secret half never leaves this machine, nor this object's text."""
 
-    def __init__(self, seed: bytes, *, agent: str | None = None) -> None:
+    def __init__(self, seed: bytes, *, agent: str | None = None, broker: str | None = None) -> None:
         self._private = _private(seed)
         self._seed = seed
         #: Whose key it is, if it is known.
         self.agent = agent
+        #: The key of the broker where it was enrolled, if it is known: requests are for no other.
+        self.broker = broker
         raw = self._private.public_key().public_bytes_raw()
         self.public_bytes = raw
         #: The public half, as it is enrolled.
@@ -71,12 +73,12 @@ class Key:
             lines = file.read(4096).splitlines()
         if not lines or not lines[0].startswith(_SECRET):
             raise ValueError(f"{place} is no key file: `tasuki keys new` makes one")
-        agent = None
+        known: dict[str, str] = {}
         for line in lines[1:]:
             name, _, value = line.partition(":")
-            if name == "agent":
-                agent = value.strip()
-        return cls(_unbase64url(lines[0][len(_SECRET) :].strip()), agent=agent)
+            known.setdefault(name, value.strip())
+        seed = _unbase64url(lines[0][len(_SECRET) :].strip())
+        return cls(seed, agent=known.get("agent"), broker=known.get("broker"))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a key file that only its owner can read. One that is there is never
@@ -95,6 +97,8 @@ class Key:
             file.write(f"{_SECRET}{_base64url(self._seed)}\n")
             if self.agent:
                 file.write(f"agent: {self.agent}\n")
+            if self.broker:
+                file.write(f"broker: {self.broker}\n")
             file.flush()
             os.fsync(file.fileno())
 
@@ -110,8 +114,11 @@ class Key:
         """Shows that whoever wants this key enrolled for an agent has it."""
         return self.sign(statement("enroll", bare(agent), self.public_bytes))
 
-    def sign_request(self, request: httpx.Request, content: bytes) -> None:
-        """Adds the headers that show from whom a request is."""
+    def sign_request(
+        self, request: httpx.Request, content: bytes, audience: str | None = None
+    ) -> None:
+        """Adds the headers that show from whom a request is, and for which broker: `audience` is
+        the id of its key."""
         created = int(time.time())
         names: tuple[str, ...] = _COMPONENTS
         path, _, query = request.url.raw_path.decode("ascii").partition("?")
@@ -126,6 +133,8 @@ class Key:
             f"({listed});created={created};expires={created + _VALIDITY_S};"
             f'nonce="{secrets.token_hex(16)}";keyid="{self.id}";tag="tasuki-v1"'
         )
+        if audience:
+            params += f';audience="{audience}"'
         lines = [f'"{name}": {value}' for name, value in zip(names, values, strict=True)]
         base = "\n".join([*lines, f'"@signature-params": {params}'])
         signature = base64.b64encode(self._private.sign(base.encode("ascii"))).decode()

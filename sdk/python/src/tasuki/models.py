@@ -22,6 +22,9 @@ Action: TypeAlias = Literal[
     "request", "completed", "failed", "needs_review", "changes_requested", "escalated"
 ]
 Below: TypeAlias = Literal["refuse", "let_go"]
+CameTo: TypeAlias = Literal[
+    "failed", "cancelled", "dead_lettered", "completed", "retracted", "open"
+]
 Closed: TypeAlias = Literal["task_cancelled", "task_completed", "task_offered_anew"]
 ConstraintKind: TypeAlias = Literal[
     "must", "must_not", "budget", "format", "security", "preference"
@@ -38,6 +41,7 @@ DeadReason: TypeAlias = Literal[
     "hop_limit",
     "cycle",
     "budget_exhausted",
+    "deadlock",
 ]
 Detail: TypeAlias = Literal["full", "stub", "summary"]
 Effect: TypeAlias = Literal["allow", "deny"]
@@ -58,20 +62,31 @@ Permission: TypeAlias = Literal[
     "read",
     "redrive",
     "approve",
+    "operate",
     "administer",
 ]
 Policy: TypeAlias = Literal["any", "least_loaded", "most_reliable", "round_robin", "sticky"]
 Priority: TypeAlias = Literal["high", "normal", "low"]
+PromptStyle: TypeAlias = Literal["markdown", "xml", "messages"]
 Purpose: TypeAlias = Literal["bearer", "join"]
 QuestionKind: TypeAlias = Literal["input", "authorization"]
 Reason: TypeAlias = Literal["only_choice", "best", "turn", "key", "no_key", "last_resort"]
+Role: TypeAlias = Literal["viewer", "worker", "reviewer", "operator", "admin"]
 Rung: TypeAlias = Literal["full", "listed", "stub", "summary"]
 Standing: TypeAlias = Literal["active", "deregistered", "draining"]
 Strategy: TypeAlias = Literal["full", "lazy", "summary_refs", "priority"]
 TaintPolicy: TypeAlias = Literal["flag", "block"]
+Trust: TypeAlias = Literal["environment", "tool", "agent", "operator"]
 Until: TypeAlias = Literal["claimed", "input_required", "settled"]
 WarningCode: TypeAlias = Literal[
-    "raw_log", "finished_reasoning", "copy_of_source", "large_base", "inexact_count"
+    "raw_log",
+    "finished_reasoning",
+    "copy_of_source",
+    "large_base",
+    "against_project",
+    "same_intent",
+    "pin_over_cap",
+    "inexact_count",
 ]
 
 Actor: TypeAlias = str
@@ -167,15 +182,105 @@ class Agents(Model):
     agents: list[Agent]
 
 
+class Alert(Model):
+    action: str
+    """What to do."""
+    ended_at: Timestamp | None = None
+    rule: str
+    severity: str
+    """`info`, `warning` or `critical`."""
+    silenced: bool
+    """Whether a silence keeps people from being told."""
+    since: Timestamp
+    """Since when it holds, or held."""
+    state: str
+    """`pending` until it has held for as long as its rule says, then `firing`, then
+    `resolved`."""
+    summary: str
+    target: str | None = None
+    """`agent:` or `capability:` and the name; absent where the rule is about everything
+    together."""
+    told: AlertTold | None = None
+    """What people were told last."""
+    value: str
+    """What was found last."""
+
+
+class AlertMoved(Model):
+    """An alert that began or ended."""
+
+    fires: bool
+    moved_at: Timestamp
+    """When it began or ended, by the times of the log."""
+    rule: str
+    since: Timestamp
+    """Since when it fires, or fired."""
+    target: str | None = None
+    """As metrics call it: `agent:` or `capability:` and the name."""
+    value: str
+    """What was found."""
+
+
+class AlertRule(Model):
+    action: str
+    """What to do."""
+    built_in: bool
+    """Whether the broker finds out by itself; the others only Prometheus can."""
+    by_target: bool
+    """Whether each target is looked at by itself."""
+    expression: str
+    """The same as an expression of Prometheus."""
+    for_ms: int
+    """For how long it has to hold."""
+    name: str
+    severity: str
+    """`info`, `warning` or `critical`."""
+    summary: str
+
+
+class AlertRules(Model):
+    """The rules, as they are evaluated and as Prometheus would."""
+
+    rules: list[AlertRule]
+
+
+class AlertTested(Model):
+    """What became of a notice that was sent to try it out."""
+
+    webhooks: list[WebhookTested]
+
+
+class AlertTold(Model):
+    problem: str | None = None
+    sent: bool
+    """Whether every webhook took it."""
+    state: str
+    """`firing` or `resolved`."""
+    tries: int
+
+
+class Alerts(Model):
+    """What holds now, and what people were told."""
+
+    alerts: list[Alert]
+    """Those that are on or pending first, then those that ended last."""
+    silences: list[Silence]
+
+
 class Amend(Model):
     """Sends a dead letter on its way again with a new envelope, linked to the old one."""
 
     add_constraints: Any = None
     """Adds to what binds, as a list or a map."""
+    alternatives: list[str] = Field(default_factory=list)
+    """What was considered and not taken, and why not."""
     ask: str | None = None
     """What this receiver must do."""
     assumptions: list[str] = Field(default_factory=list)
     """What was taken for granted and not checked."""
+    budget: Budget | None = None
+    """What the task may spend from here on, instead of what it might before. What binds the
+    tasks above it still does."""
     by: AgentId
     constraints: Any = None
     """What binds everybody from here on. Without it, what bound before still does. A list says
@@ -187,6 +292,8 @@ class Amend(Model):
     """The address of the list of what was passed, as `/v1/assemble` gives it."""
     decisions: list[SaidDecision] = Field(default_factory=list)
     """Decisions that are new."""
+    deferred: list[str] = Field(default_factory=list)
+    """Cases that were seen and left for later."""
     expected_output: ExpectedOutput | None = None
     """What is wanted back; a result that does not fit is refused."""
     expires_in_ms: int | None = None
@@ -206,6 +313,8 @@ class Amend(Model):
     """Another payload; the same one without it."""
     read_back: bool | None = None
     """Lets the claim count only once the receiver has repeated what binds it."""
+    reading: Reading | None = None
+    """What was chosen, as `/v1/assemble` gives it."""
     resolved_gaps: list[str] = Field(default_factory=list)
     """References of gaps that are resolved now."""
     state: TaskProgress | None = None
@@ -302,6 +411,7 @@ class Ask(Model):
 class AskReply(Model):
     """Where a handoff is after its holder asked."""
 
+    correlation_id: CorrelationId | None = None
     handoff_id: HandoffId
     question: Hash
     """The address of the question."""
@@ -342,6 +452,8 @@ class Assemble(Model):
 
     add_constraints: Any = None
     """Adds to what binds, as a list or a map."""
+    alternatives: list[str] = Field(default_factory=list)
+    """What was considered and not taken, and why not."""
     ask: str | None = None
     """What this receiver must do."""
     assumptions: list[str] = Field(default_factory=list)
@@ -356,6 +468,8 @@ class Assemble(Model):
     """The address of the list of what was passed, as `/v1/assemble` gives it."""
     decisions: list[SaidDecision] = Field(default_factory=list)
     """Decisions that are new."""
+    deferred: list[str] = Field(default_factory=list)
+    """Cases that were seen and left for later."""
     expected_output: ExpectedOutput | None = None
     """What is wanted back; a result that does not fit is refused."""
     from_agent: AgentId
@@ -379,10 +493,14 @@ class Assemble(Model):
     """Memories that the receiver can fetch."""
     open_decisions: list[str | Question] = Field(default_factory=list)
     """Questions that are new and that somebody must decide."""
+    payload: dict[str, Any] | None = Field(default_factory=dict)
+    """What is to be sent with it, so that room is kept for it."""
     project: Project | None = None
     """Where to look for memories, besides those of the sender and of the task."""
     read_back: bool | None = None
     """Lets the claim count only once the receiver has repeated what binds it."""
+    reading: Reading | None = None
+    """What was chosen, as `/v1/assemble` gives it."""
     reserved_system_prompt: int | None = None
     """What of that the receiver needs for its system prompt, and for its work."""
     reserved_work: int | None = None
@@ -487,6 +605,7 @@ class BatchOfOfferReply(Model):
 
 
 class Beat(Model):
+    correlation_id: CorrelationId | None = None
     handoff_id: HandoffId
     lease_left_ms: int
     messages: list[HolderMessage] = Field(default_factory=list)
@@ -634,11 +753,26 @@ class Change(Model):
     quotas: Quotas | None = None
     limits: Limits | None = None
     target: Target | None = None
+    pipeline: Pipeline | None = None
     channel: ChannelId | None = None
     code: str | None = None
     """The error's code."""
     operation: str | None = None
     """What it tried: an operation, and what that was about. Up to 0.1 a method and a path."""
+    fires: bool | None = None
+    moved_at: Timestamp | None = None
+    """When it began or ended, by the times of the log."""
+    rule: str | None = None
+    since: Timestamp | None = None
+    """Since when it fires, or fired."""
+    value: str | None = None
+    """What was found."""
+    by: str | None = None
+    problem: str | None = None
+    """Why it was not sent everywhere."""
+    sent: bool | None = None
+    tries: int | None = None
+    reason: Hash | None = None
 
 
 class Channel(Model):
@@ -703,7 +837,13 @@ class ClaimReply(Model):
     envelope_hash: Hash
     """The address of the envelope."""
     fence: Fence
+    gaps: list[JoinGap] = Field(default_factory=list)
+    """What the work has to do without because of those tasks, besides the gaps of the
+    envelope."""
     handoff_id: HandoffId
+    joined: list[JoinedResult] = Field(default_factory=list)
+    """What the tasks have come to that this work waited for, in the order in which `after`
+    names them."""
     lease_left_ms: int
     """How much of the lease is left, counted from before the request was sent."""
     lease_ms: int
@@ -765,6 +905,9 @@ class Complete(Model):
     """For monitoring; no model reads it."""
     payload: dict[str, Any]
     """What came of it: an object with a `type`."""
+    resolved_gaps: list[str] = Field(default_factory=list)
+    """Gaps that came with the work and are none any more. All others are in the result,
+    whether they are repeated here or not."""
     signed: Signed | None = None
     """The holder's signature over its result."""
     usage: WorkUsage | None = None
@@ -794,6 +937,9 @@ class CompleteOf(Model):
     """For monitoring; no model reads it."""
     payload: dict[str, Any]
     """What came of it: an object with a `type`."""
+    resolved_gaps: list[str] = Field(default_factory=list)
+    """Gaps that came with the work and are none any more. All others are in the result,
+    whether they are repeated here or not."""
     signed: Signed | None = None
     """The holder's signature over its result."""
     usage: WorkUsage | None = None
@@ -825,13 +971,30 @@ class Constraint(Model):
 
 
 class ContextItem(Model):
+    about: str | None = None
+    """What it is about, in one line."""
+    by: str | None = None
+    """Who wrote it."""
+    excerpts: list[Excerpt] = Field(default_factory=list)
+    """Parts of it, in the order in which they stand in it."""
     form: Form | str
     id: str
+    kind: str | None = None
+    """What it is: `log`, `code`, `decision`."""
+    lead: str | None = None
+    """What is said before its parts, such as the names of a table's columns."""
+    of: int | None = None
+    """How many parts it has."""
     pinned: bool | None = None
     """It is never left out, whatever the budget of who reads it."""
     revision: int | None = None
     text: str | None = None
+    """All of it, or its summary."""
     title: str | None = None
+    tokens: int | None = None
+    """How many tokens all of it is."""
+    trust: Trust | str | None = None
+    """Who stands behind what it says, if not an agent."""
 
 
 class Contract(Model):
@@ -856,6 +1019,8 @@ class Contract(Model):
     fill: Fill | None = None
     """How full the receiver's budget was, and how much of what there was got in, as the sender
     was told when it put the envelope together."""
+    has_gaps: bool | None = None
+    """Whether the envelope names references that the work has to do without."""
     majors: list[int] = Field(default_factory=list)
     """Which majors of the envelope the sender can give; without any, the broker's own."""
     output_schema: Hash | None = None
@@ -980,6 +1145,8 @@ class DeadLetter(Model):
     trim_regret: list[DocumentId] = Field(default_factory=list)
     """Memories that the receiver fetched because the envelope had passed less of them: what
     was trimmed and missed."""
+    waits_in_circle: str | None = None
+    """Who waits for whom in the circle that this call closed."""
 
 
 class DeadLetterGroup(Model):
@@ -1091,6 +1258,8 @@ class Demoted(Model):
     fetch: str
     """Where all of it is."""
     id: str
+    name: str | None = None
+    """Its short name in the text."""
     parts: list[Any] | None = Field(default_factory=list)
     """How many parts of a long text were kept, of how many."""
     reason: TrimReason
@@ -1102,6 +1271,8 @@ class Dropped(Model):
     fetch: str | None = None
     """Where it is. Absent for lines of the envelope, which the receiver has."""
     id: str
+    name: str | None = None
+    """By which the receiver can ask for it."""
     reason: TrimReason
     revision: int
     tokens: int
@@ -1167,6 +1338,10 @@ class Envelope(Model):
     and passed on."""
 
     action: Action | str = "request"
+    after: After | None = None
+    """The tasks whose results come with it: it waits until so many of them have one."""
+    alternatives: list[str] = Field(default_factory=list)
+    """What was considered and not taken, and why not."""
     ask: str | None = None
     """What this receiver must do."""
     asked_to: Target | None = None
@@ -1187,6 +1362,8 @@ class Envelope(Model):
     """When the work must be finished."""
     decisions: list[Decision] = Field(default_factory=list)
     """What was decided, the oldest first. Inherited."""
+    deferred: list[str] = Field(default_factory=list)
+    """Cases that were seen and left for later."""
     envelope_version: str
     """`major.minor`; only the major decides compatibility."""
     expected_output: ExpectedOutput | None = None
@@ -1216,6 +1393,8 @@ class Envelope(Model):
     """The address of the envelope before this one."""
     prompt_tokens: int | None = None
     """How many tokens what a receiver reads may have. Inherited."""
+    reading: Reading | None = None
+    """What assembly chose, so that every reader gets the text that the sender saw."""
     signed: Signed | None = None
     """The sender's signature over what is its own in here."""
     state: TaskProgress | None = None
@@ -1230,6 +1409,8 @@ class Envelope(Model):
 
 
 class EnvelopePreview(Model):
+    alternatives: list[str] = Field(default_factory=list)
+    """What was considered and not taken, and why not."""
     ask: str | None = None
     """What this receiver must do."""
     assumptions: list[str] = Field(default_factory=list)
@@ -1241,6 +1422,8 @@ class EnvelopePreview(Model):
     """The address of the list of everything that could have been passed."""
     decisions: list[Decision] = Field(default_factory=list)
     """What was decided, the oldest first. Inherited."""
+    deferred: list[str] = Field(default_factory=list)
+    """Cases that were seen and left for later."""
     expected_output: ExpectedOutput | None = None
     gaps: list[Gap] = Field(default_factory=list)
     """References that could not be resolved. Inherited until somebody resolves them."""
@@ -1255,6 +1438,8 @@ class EnvelopePreview(Model):
     """Questions that nobody has decided yet. Inherited until somebody does."""
     prompt_tokens: int | None = None
     """How many tokens what a receiver reads may have. Inherited."""
+    reading: Reading | None = None
+    """What assembly chose, so that every reader gets the text that the sender saw."""
     state: TaskProgress | None = None
     summary: str | None = None
     """What the task is about now, in a few sentences."""
@@ -1303,6 +1488,16 @@ class Event(Model):
 
 class Events(Model):
     events: list[Event]
+
+
+class Excerpt(Model):
+    """A part of a text, as it stands there."""
+
+    label: str | None = None
+    """What it belongs to, such as the file of a diff's hunk."""
+    part: int
+    """Its place among the parts of the text, from 1."""
+    text: str
 
 
 class ExpectedOutput(Model):
@@ -1410,6 +1605,8 @@ class FollowUp(Model):
     """Adds to what binds, as a list or a map."""
     after: After | None = None
     """Tasks that must have a result before this can be claimed."""
+    alternatives: list[str] = Field(default_factory=list)
+    """What was considered and not taken, and why not."""
     approvers: list[AgentId] = Field(default_factory=list)
     """Who may approve it: nobody else then, and each of them is told that it waits. Neither
     the sender nor the receiver."""
@@ -1440,6 +1637,8 @@ class FollowUp(Model):
     """When the work must be finished; past it the handoff is dead-lettered."""
     decisions: list[SaidDecision] = Field(default_factory=list)
     """Decisions that are new."""
+    deferred: list[str] = Field(default_factory=list)
+    """Cases that were seen and left for later."""
     envelope_version: str | None = None
     """The version that the sender speaks. Members that are not known here are kept if it is a
     newer minor, and are a mistake otherwise."""
@@ -1479,6 +1678,8 @@ class FollowUp(Model):
     """0 to 9; higher is claimed first. 5 by default."""
     read_back: bool | None = None
     """Lets the claim count only once the receiver has repeated what binds it."""
+    reading: Reading | None = None
+    """What was chosen, as `/v1/assemble` gives it."""
     resolved_gaps: list[str] = Field(default_factory=list)
     """References of gaps that are resolved now."""
     route: Route | None = None
@@ -1712,6 +1913,8 @@ class Hangs(Model):
 
 
 class Health(Model):
+    broker_key_id: KeyId | None = None
+    """The id of the broker's key: the audience that signed requests name."""
     reason: str | None = None
     status: str
 
@@ -1757,6 +1960,7 @@ class HolderMessage(Model):
 
 
 class HolderMessages(Model):
+    correlation_id: CorrelationId | None = None
     messages: list[HolderMessage]
 
 
@@ -1877,8 +2081,43 @@ class Join(Model):
     """The invitation."""
 
 
+class JoinGap(Model):
+    """Something that work has to do without."""
+
+    reason: str
+    reference: str
+
+
+class JoinedResult(Model):
+    """What one of the tasks has come to that work waited for."""
+
+    came_to: CameTo | str
+    handoff_id: HandoffId | None = None
+    """Its last handoff."""
+    output: dict[str, Any] | None = Field(default_factory=dict)
+    """The result itself, where there was room for it. It is data that others wrote."""
+    result: Hash | None = None
+    """The address of its result."""
+    task_id: TaskId
+
+
+class JoinedTask(Model):
+    """One of the tasks that were waited for."""
+
+    came_to: CameTo | str
+    handoff_id: HandoffId | None = None
+    """Its last handoff, if it was handed on at all."""
+    result: Hash | None = None
+    """The address of its result."""
+    result_at: Position | None = None
+    """Where the result is kept."""
+    task_id: TaskId
+
+
 class Kept(Model):
     id: str
+    name: str | None = None
+    """Its short name in the text, such as `m3`."""
     pinned: bool | None = None
     revision: int
     rung: Rung | str
@@ -1898,6 +2137,27 @@ class Key(Model):
     key: IdempotencyKey
     request: Hash
     """The hash of the request's body: the same key with another body is a conflict."""
+
+
+class Latency(Model):
+    """In seconds, as the bounds of the histogram tell it."""
+
+    count: int
+    p50: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+
+
+class LeftOut(Model):
+    """What was left out before there was anything to render: of what an envelope only refers
+    to."""
+
+    items: int
+    kinds: dict[str, Any] = Field(default_factory=dict)
+    """How many of each kind."""
+    lines: int | None = None
+    """Lines of the state and the history."""
+    tokens: int
 
 
 class Length(Model):
@@ -2092,6 +2352,30 @@ class NewStep(Model):
     why: str | None = None
 
 
+class NoticeTaken(Model):
+    """A broker tells people of an alert from here on, and no other until then."""
+
+    by: str
+    rule: str
+    target: str | None = None
+    """As metrics call it: `agent:` or `capability:` and the name."""
+    until: Timestamp
+
+
+class NoticeTold(Model):
+    """People were told of an alert, or could not be."""
+
+    fires: bool
+    problem: str | None = None
+    """Why it was not sent everywhere."""
+    rule: str
+    sent: bool
+    since: Timestamp
+    target: str | None = None
+    """As metrics call it: `agent:` or `capability:` and the name."""
+    tries: int
+
+
 class Observed(Model):
     """How an agent fares in one capability, beside what it promises."""
 
@@ -2122,6 +2406,8 @@ class Offer(Model):
     """Adds to what binds, as a list or a map."""
     after: After | None = None
     """Tasks that must have a result before this can be claimed."""
+    alternatives: list[str] = Field(default_factory=list)
+    """What was considered and not taken, and why not."""
     approvers: list[AgentId] = Field(default_factory=list)
     """Who may approve it: nobody else then, and each of them is told that it waits. Neither
     the sender nor the receiver."""
@@ -2156,6 +2442,8 @@ class Offer(Model):
     """When the work must be finished; past it the handoff is dead-lettered."""
     decisions: list[SaidDecision] = Field(default_factory=list)
     """Decisions that are new."""
+    deferred: list[str] = Field(default_factory=list)
+    """Cases that were seen and left for later."""
     envelope_version: str | None = None
     """The version that the sender speaks. Members that are not known here are kept if it is a
     newer minor, and are a mistake otherwise."""
@@ -2204,6 +2492,8 @@ class Offer(Model):
     """What a new task belongs to. Tasks below it belong there too."""
     read_back: bool | None = None
     """Lets the claim count only once the receiver has repeated what binds it."""
+    reading: Reading | None = None
+    """What was chosen, as `/v1/assemble` gives it."""
     resolved_gaps: list[str] = Field(default_factory=list)
     """References of gaps that are resolved now."""
     route: Route | None = None
@@ -2246,6 +2536,8 @@ class OfferReply(Model):
     listening: bool
     """Whether somebody is there who takes work for it. If not, it waits."""
     offered_at: Timestamp
+    paused: PausedUntil | None = None
+    """Somebody paused its target: it waits until that is over."""
     routed: Why | None = None
     """How the agent was chosen."""
     status: str
@@ -2253,6 +2545,8 @@ class OfferReply(Model):
     task_id: TaskId
     to: Target
     """Who is to do the work; the agent that was chosen, if one was."""
+    warnings: list[ReceiptWarning] = Field(default_factory=list)
+    """What its sender may want to do otherwise: nothing of it keeps the offer back."""
 
 
 class Offered(Model):
@@ -2260,6 +2554,8 @@ class Offered(Model):
 
     amends: HandoffId | None = None
     """The dead letter that this handoff takes the place of, with an envelope of its own."""
+    blocked: bool | None = None
+    """Whether it has to be approved for no other reason than what its task is built on."""
     contract: Contract | None = None
     envelope: Hash
     expires_at: Timestamp
@@ -2306,6 +2602,7 @@ class OpenQuestion(Model):
     asked_by: AgentId
     attempt: int
     """The attempt in which it was asked."""
+    correlation_id: CorrelationId | None = None
     default: Any = None
     """The answer that holds if nobody gives one in time."""
     details: dict[str, Any] = Field(default_factory=dict)
@@ -2320,6 +2617,13 @@ class OpenQuestion(Model):
     text: str | None = None
     """The question itself; missing if it was erased."""
     to: Target
+
+
+class OpenSession(Model):
+    """Opens a session."""
+
+    expires_in_ms: int | None = None
+    """How long it lasts; eight hours without it, and at most."""
 
 
 class OpenTask(Model):
@@ -2375,6 +2679,32 @@ class Origin(Model):
     token: TokenId | None = None
 
 
+class Overview(Model):
+    """The numbers of the whole log, and how things stand now; of a tenant, of its own targets."""
+
+    completeness: float | None = None
+    """How much of what there was to pass got into envelopes, from 0 to 1, where senders were
+    told."""
+    dead_lettered: int
+    delivery: Latency
+    """From an offer to its first claim."""
+    ended: int
+    """How many handoffs came to their end, and how many of them as dead letters."""
+    failure_rate: float | None = None
+    """The share of handoffs that ended as dead letters."""
+    firing: int
+    """Alerts that are on."""
+    hop_depth: float | None = None
+    """How many hops chains had on average when their task was completed; of all tenants
+    together."""
+    now: Timestamp
+    targets: list[TargetOverview]
+    """Targets with something that waits, is worked on, failed or is not sent to, those first
+    that need somebody most."""
+    token_utilisation: float | None = None
+    """How full token budgets were, from 0 to 1, where senders were told."""
+
+
 class PartOfMoved(Model):
     correlation_id: CorrelationId | None = None
     handoff_id: HandoffId | None = None
@@ -2393,6 +2723,8 @@ class PartOfOfferReply(Model):
     listening: bool | None = None
     """Whether somebody is there who takes work for it. If not, it waits."""
     offered_at: Timestamp | None = None
+    paused: PausedUntil | None = None
+    """Somebody paused its target: it waits until that is over."""
     routed: Why | None = None
     """How the agent was chosen."""
     status: str | None = None
@@ -2400,6 +2732,8 @@ class PartOfOfferReply(Model):
     task_id: TaskId | None = None
     to: Target | None = None
     """Who is to do the work; the agent that was chosen, if one was."""
+    warnings: list[ReceiptWarning] = Field(default_factory=list)
+    """What its sender may want to do otherwise: nothing of it keeps the offer back."""
     error: Problem | None = None
 
 
@@ -2411,6 +2745,24 @@ class Passed(Model):
     payload: Hash
     """The address of what was passed."""
     to: Target
+
+
+class PauseTarget(Model):
+    """Lets nothing be claimed of an agent or a capability. Offers to it are taken and wait."""
+
+    for_ms: int | None = None
+    """The same as a span from now."""
+    target: Target
+    until: Timestamp | None = None
+    """When it ends by itself; without either of the two, when somebody resumes it."""
+
+
+class PausedUntil(Model):
+    """Until when nothing is claimed of a target."""
+
+    since: Timestamp
+    until: Timestamp | None = None
+    """Without it, until somebody resumes it."""
 
 
 class Peek(Model):
@@ -2568,16 +2920,43 @@ class ProjectState(Model):
 class Prompt(Model):
     """An envelope as a model reads it."""
 
+    assembled_tokens: int
+    """How many tokens of it are the assembled text, which is the same for every reader with
+    room for it; the rest is about this handoff and this claim."""
+    bound: int | None = None
+    """How many tokens it could have; absent if nothing bounds it."""
     exact: bool
     """Whether that is the count itself and not an upper bound."""
     fetch: list[str] = Field(default_factory=list)
     """Where the rest of what the envelope did not pass whole is. Fetches from here are counted
     as the handoff's `trim_regret`."""
+    left_out: LeftOut | None = None
+    """What is not in the text."""
+    messages: list[PromptMessage] = Field(default_factory=list)
+    """The same as a message for the system and one for the user, if `form` is `messages`."""
+    missing: list[str] = Field(default_factory=list)
+    """The ids of what is not in it at all."""
+    names: dict[str, Any] = Field(default_factory=dict)
+    """What each short name in the text stands for."""
     prompt: str
+    shortened: bool | None = None
+    """Whether the assembled text is less than what its sender saw, for lack of room."""
+    texts_left_out: int | None = None
+    """How many texts about the handoff and the claim are cut or left out."""
     token_count: int
+    tokenizer: Tokenizer
+    """What it was counted in."""
 
     def __str__(self) -> str:
         return self.prompt
+
+
+class PromptMessage(Model):
+    """One message of a prompt."""
+
+    content: str
+    role: str
+    """`system` or `user`."""
 
 
 class Publication(Model):
@@ -2587,6 +2966,8 @@ class Publication(Model):
     """What the receiver should do with it; a first offer is a `request`."""
     add_constraints: Any = None
     """Adds to what binds, as a list or a map."""
+    alternatives: list[str] = Field(default_factory=list)
+    """What was considered and not taken, and why not."""
     approvers: list[AgentId] = Field(default_factory=list)
     """Who may approve it: nobody else then. Neither the sender nor a receiver."""
     ask: str | None = None
@@ -2609,6 +2990,8 @@ class Publication(Model):
     """When it must be claimed and done at the latest."""
     decisions: list[SaidDecision] = Field(default_factory=list)
     """Decisions that are new."""
+    deferred: list[str] = Field(default_factory=list)
+    """Cases that were seen and left for later."""
     expected_output: ExpectedOutput | None = None
     """What is wanted back; a result that does not fit is refused."""
     expires_in_ms: int | None = None
@@ -2643,6 +3026,8 @@ class Publication(Model):
     """What the task belongs to."""
     read_back: bool | None = None
     """Lets the claim count only once the receiver has repeated what binds it."""
+    reading: Reading | None = None
+    """What was chosen, as `/v1/assemble` gives it."""
     receivers: list[AgentId] | None = Field(default_factory=list)
     """Who gets it; without them, whoever subscribes to the channel."""
     resolved_gaps: list[str] = Field(default_factory=list)
@@ -2733,6 +3118,26 @@ class ReadBack(Model):
     """The address of the expected output, if there is one."""
 
 
+class Reading(Model):
+    """What assembly chose. The items themselves, and the parts of them, are the envelope's
+    `context`."""
+
+    budget: int | None = None
+    """What the whole prompt may have, with what a claim adds."""
+    left_out: LeftOut | None = None
+    """What was left out then."""
+    mark: str
+    """What the broker's lines begin with."""
+    order: list[str]
+    """The steps that were taken, in order: `l3` is the fourth line of the brief, `s2`, `u2`,
+    `w2` the line, the summary and the whole of item m2, `p2.5` its fifth part."""
+    strategy: Strategy | str
+    token_count: int
+    """How many tokens the text is."""
+    tokenizer: Tokenizer
+    """What it was counted in."""
+
+
 class ReadyView(Model):
     """What can be started now, and what holds back the rest."""
 
@@ -2748,9 +3153,10 @@ class Receipt(Model):
     budget: int | None = None
     """What the receiver can take in all; absent if there is no limit."""
     budget_for_everything: int
-    """The smallest budget that would have kept everything, reserves included."""
+    """A budget that would have kept everything, reserves included."""
     completeness_per_mille: int
-    """How much of what was asked for could be read, in thousandths."""
+    """How much of what was asked for, and of what there is where it was looked, was read, in
+    thousandths."""
     demoted: list[Demoted]
     """Less than that."""
     dropped: list[Dropped]
@@ -2761,6 +3167,10 @@ class Receipt(Model):
     """As much as the strategy passes of an item."""
     manifest_hash: Hash
     """The address of the list of everything that there is."""
+    not_considered: int | None = None
+    """How many items there are where it was looked that nobody looked at."""
+    reserved_claim: int = 0
+    """What is kept free for what a claim adds: who sends it, the payload, earlier attempts."""
     reserved_system_prompt: int
     reserved_work: int
     strategy: Strategy | str
@@ -2819,6 +3229,8 @@ class Record(Model):
     under: HandoffId | None = None
     amends: HandoffId | None = None
     """The dead letter that this handoff takes the place of, with an envelope of its own."""
+    blocked: bool | None = None
+    """Whether it has to be approved for no other reason than what its task is built on."""
     contract: Contract | None = None
     envelope: Hash | None = None
     expires_at: Timestamp | None = None
@@ -2841,6 +3253,8 @@ class Record(Model):
     to: Target | None = None
     agent: AgentId | None = None
     budget_tokens: int | None = None
+    members: list[JoinedTask] = Field(default_factory=list)
+    task: TaskId | None = None
     attempt: int | None = None
     """Which attempt this is, from 1."""
     claim_id: ClaimId | None = None
@@ -2903,6 +3317,8 @@ class Record(Model):
     """By which numbers that counts, if not by the usual ones."""
     policy: TaintPolicy | str | None = None
     source: HandoffId | None = None
+    releases: bool | None = None
+    """Whether the handoff under way was kept back by this alone, and is no longer."""
     report: Hash | None = None
     changed: Hash | None = None
     """The address of what the reviewer changed; without it, nothing."""
@@ -2929,10 +3345,23 @@ class Record(Model):
     """The hash of the secret."""
     quotas: Quotas | None = None
     target: Target | None = None
+    pipeline: Pipeline | None = None
     code: str | None = None
     """The error's code."""
     operation: str | None = None
     """What it tried: an operation, and what that was about. Up to 0.1 a method and a path."""
+    fires: bool | None = None
+    moved_at: Timestamp | None = None
+    """When it began or ended, by the times of the log."""
+    rule: str | None = None
+    since: Timestamp | None = None
+    """Since when it fires, or fired."""
+    value: str | None = None
+    """What was found."""
+    problem: str | None = None
+    """Why it was not sent everywhere."""
+    sent: bool | None = None
+    tries: int | None = None
     content: Hash | None = None
     document: Kind | str | None = None
     pinned: bool | None = None
@@ -2945,6 +3374,7 @@ class Record(Model):
     tenant: TenantId | None = None
     constraint: Hash | None = None
     memory: DocumentId | None = None
+    told: Hash | None = None
 
 
 class Redrive(Model):
@@ -3038,10 +3468,19 @@ class ResultReport(Model):
     handoff_id: HandoffId
     metadata: dict[str, Any] = Field(default_factory=dict)
     payload: dict[str, Any]
+    said_gaps: list[str] | None = Field(default_factory=list)
+    """Those of them that its maker named, where the broker added others that came with the
+    work."""
     usage: WorkUsage | None = None
     """What the attempt used."""
     verified: list[str] = Field(default_factory=list)
     """What the broker checked of it."""
+
+
+class ResumeTarget(Model):
+    """Lets work be claimed of an agent or a capability again."""
+
+    target: Target
 
 
 class Retract(Model):
@@ -3077,13 +3516,16 @@ class Route(Model):
 
 
 class Rule(Model):
-    """Allows or denies something towards some targets and in some projects."""
+    """A rule as it is written: it may name a role for the permissions that the role has."""
 
     effect: Effect | str = "allow"
-    permissions: list[Permission | str]
+    permissions: list[Permission | str] = Field(default_factory=list)
+    """What is allowed or denied. There are some, or a role."""
     projects: list[str] = Field(default_factory=list)
     """Patterns of projects; a rule with other patterns than `*` says nothing about work that
     belongs to no project."""
+    role: Role | str | None = None
+    """Stands for the permissions of this role; answers have those."""
     targets: list[str] = Field(default_factory=list)
     """Patterns of agents' and capabilities' names, without their tenant: `*` stands for any
     characters, `?` for one."""
@@ -3092,6 +3534,8 @@ class Rule(Model):
 class Said(Model):
     add_constraints: Any = None
     """Adds to what binds, as a list or a map."""
+    alternatives: list[str] = Field(default_factory=list)
+    """What was considered and not taken, and why not."""
     ask: str | None = None
     """What this receiver must do."""
     assumptions: list[str] = Field(default_factory=list)
@@ -3106,6 +3550,8 @@ class Said(Model):
     """The address of the list of what was passed, as `/v1/assemble` gives it."""
     decisions: list[SaidDecision] = Field(default_factory=list)
     """Decisions that are new."""
+    deferred: list[str] = Field(default_factory=list)
+    """Cases that were seen and left for later."""
     expected_output: ExpectedOutput | None = None
     """What is wanted back; a result that does not fit is refused."""
     gaps: list[str | NewGap] = Field(default_factory=list)
@@ -3120,6 +3566,8 @@ class Said(Model):
     """Questions that are new and that somebody must decide."""
     read_back: bool | None = None
     """Lets the claim count only once the receiver has repeated what binds it."""
+    reading: Reading | None = None
+    """What was chosen, as `/v1/assemble` gives it."""
     resolved_gaps: list[str] = Field(default_factory=list)
     """References of gaps that are resolved now."""
     state: TaskProgress | None = None
@@ -3182,6 +3630,8 @@ class Send(Model):
     """Adds to what binds, as a list or a map."""
     after: After | None = None
     """Tasks that must have a result before this can be claimed."""
+    alternatives: list[str] = Field(default_factory=list)
+    """What was considered and not taken, and why not."""
     approvers: list[AgentId] = Field(default_factory=list)
     """Who may approve it: nobody else then, and each of them is told that it waits. Neither
     the sender nor the receiver."""
@@ -3216,6 +3666,8 @@ class Send(Model):
     """When the work must be finished; past it the handoff is dead-lettered."""
     decisions: list[SaidDecision] = Field(default_factory=list)
     """Decisions that are new."""
+    deferred: list[str] = Field(default_factory=list)
+    """Cases that were seen and left for later."""
     envelope_version: str | None = None
     """The version that the sender speaks. Members that are not known here are kept if it is a
     newer minor, and are a mistake otherwise."""
@@ -3264,6 +3716,8 @@ class Send(Model):
     """What a new task belongs to. Tasks below it belong there too."""
     read_back: bool | None = None
     """Lets the claim count only once the receiver has repeated what binds it."""
+    reading: Reading | None = None
+    """What was chosen, as `/v1/assemble` gives it."""
     resolved_gaps: list[str] = Field(default_factory=list)
     """References of gaps that are resolved now."""
     route: Route | None = None
@@ -3368,6 +3822,20 @@ class Sent(Model):
     was trimmed and missed."""
 
 
+class Session(Model):
+    """Who asks, and what it may ask for."""
+
+    agent_id: AgentId | None = None
+    """Who asks; absent where the broker does not ask who anybody is."""
+    authentication: bool
+    """Whether the broker asks who its callers are."""
+    now: Timestamp
+    operations: list[str]
+    """The operations that may be asked for at all. Towards which target is another matter."""
+    tenant: TenantId
+    version: str
+
+
 class SetBreaker(Model):
     """When the breaker of an agent opens."""
 
@@ -3407,7 +3875,9 @@ class SharedContext(Model):
     constraints: list[ProjectConstraint]
     decisions: list[ProjectDecision]
     erased: bool | None = None
-    """Whether the text of the last revision was erased."""
+    """Whether the text of this revision was erased."""
+    latest: int = 0
+    """The last revision that there is."""
     project: Project
     revision: int
     """0 if nobody has written it yet."""
@@ -3423,6 +3893,40 @@ class Signed(Model):
 
     key_id: KeyId
     signature: Signature
+
+
+class Silence(Model):
+    by: str
+    """Who silenced it: `agent:` and a name, or `broker` where nobody is asked who it is."""
+    reason: str
+    rule: str | None = None
+    since: Timestamp
+    target: str | None = None
+    until: Timestamp
+
+
+class SilenceAlert(Model):
+    """Keeps people from being told of alerts for a while."""
+
+    for_ms: int
+    """For how long from now, in milliseconds; 0 ends a silence."""
+    reason: str
+    """Why; it stands in the log."""
+    rule: str | None = None
+    """Of this rule; without one, of all."""
+    target: str | None = None
+    """About this target, as alerts name it; without one, about all."""
+
+
+class Silenced(Model):
+    """Nobody is told of some alerts until then; the body is the reason."""
+
+    reason: Hash
+    rule: str | None = None
+    """Without one, all rules."""
+    target: str | None = None
+    """Without one, all targets."""
+    until: Timestamp
 
 
 class Spent(Model):
@@ -3467,6 +3971,8 @@ class StartPipeline(Model):
 
     add_constraints: Any = None
     """Adds to what binds, as a list or a map."""
+    alternatives: list[str] = Field(default_factory=list)
+    """What was considered and not taken, and why not."""
     ask: str | None = None
     """What this receiver must do."""
     assumptions: list[str] = Field(default_factory=list)
@@ -3487,6 +3993,8 @@ class StartPipeline(Model):
     """When it must be claimed and done at the latest."""
     decisions: list[SaidDecision] = Field(default_factory=list)
     """Decisions that are new."""
+    deferred: list[str] = Field(default_factory=list)
+    """Cases that were seen and left for later."""
     expected_output: ExpectedOutput | None = None
     """What is wanted back; a result that does not fit is refused."""
     from_agent: AgentId
@@ -3511,6 +4019,8 @@ class StartPipeline(Model):
     """What the task belongs to."""
     read_back: bool | None = None
     """Lets the claim count only once the receiver has repeated what binds it."""
+    reading: Reading | None = None
+    """What was chosen, as `/v1/assemble` gives it."""
     resolved_gaps: list[str] = Field(default_factory=list)
     """References of gaps that are resolved now."""
     state: TaskProgress | None = None
@@ -3641,12 +4151,28 @@ class TargetHealth(Model):
     """By which numbers its failures count."""
     live: bool
     offers: int
+    paused: PausedUntil | None = None
+    """Somebody paused it: nothing is claimed of it."""
     reset_in_ms: int | None = None
     """When something is sent there again; half open, when the one that was let through is over
     at the latest."""
     target: Target
     utilisation_per_mille: int | None = None
     """How much of the budgets was used, in thousandths, where senders said so."""
+
+
+class TargetOverview(Model):
+    breaker: str
+    """`closed`, `open` or `half_open`."""
+    dead_letters: int
+    failures_in_row: int
+    inflight: int
+    live: bool
+    """Whether somebody listens for it. Where something waits and nobody does, nobody takes it."""
+    oldest_ms: int
+    queue: int
+    """How many wait to be claimed, and for how long the oldest of them."""
+    target: Target
 
 
 class TargetsHealth(Model):
@@ -3980,10 +4506,17 @@ class WaitsFor(Model):
     breaker: str | None = None
     """`open` or `half_open`."""
     target: Target | None = None
+    handoff_id: HandoffId | None = None
     listening: bool | None = None
     """Whether anybody is there who takes work for it."""
     agent: AgentId | None = None
     reason: str | None = None
+
+
+class WebhookTested(Model):
+    problem: str | None = None
+    sent: bool
+    url: str
 
 
 class Why(Model):

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import inspect
 import logging
+import queue
 import signal
 import threading
 from collections.abc import Awaitable, Callable, Generator, Sequence
@@ -96,6 +98,7 @@ class Worker:
         self._hurry = threading.Event()
         self._running = _Running()
         self._ended: BaseException | None = None
+        self._heard = False
 
     def __call__(self, claim: Claim) -> Any:
         """The function itself, for trying it out."""
@@ -112,10 +115,14 @@ class Worker:
         client = self._client or Client()
         try:
             with _signals(self.stop):
-                self._work(client)
+                self._run(client)
         finally:
             if self._client is None:
                 client.close()
+
+    def _run(self, client: Client | None) -> None:
+        assert client is not None
+        self._work(client)
         if self._ended is not None:
             ended, self._ended = self._ended, None
             raise ended
@@ -177,7 +184,7 @@ class Worker:
         while True:
             brief = self._stop.is_set()
             try:
-                return client._take(
+                found = client._take(
                     o.agent,
                     o.capabilities,
                     free,
@@ -189,15 +196,21 @@ class Worker:
                     brief,
                     NO_RETRY.seconds,
                 )
+                self._connected(client.url)
+                return found
             except _AWAY as error:
                 # A last time after a stop, and only if something may have been granted.
                 if brief or (self._stop.is_set() and not error.in_doubt):
                     return []
                 tries += 1
+                self._heard = False
                 log.warning("no work: %s", error)
                 self._stop.wait(max(0.1, retry.pause(tries)))
                 if self._stop.is_set() and not error.in_doubt:
                     return []
+
+    def _connected(self, url: str) -> None:
+        _say_connected(self, url)
 
     def _begin(self, claim: Claim, slots: threading.Semaphore) -> None:
         # A function that never ends must not keep its process from ending.
@@ -210,7 +223,8 @@ class Worker:
             with claim:
                 value = self.handler(claim)
                 if not claim.reported:
-                    claim.complete(value)
+                    with _result_of(self.handler):
+                        claim.complete(value)
         except Exception as error:
             _say(claim.handoff_id, error)
         except BaseException as error:
@@ -248,6 +262,7 @@ class AsyncWorker:
         self._stopping = False
         self._hurrying = False
         self._ended: BaseException | None = None
+        self._heard = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event | None = None
 
@@ -268,7 +283,12 @@ class AsyncWorker:
 
     async def serve(self) -> None:
         """Works until it is asked to stop, or until there was nothing to do for `idle` seconds."""
-        client = self._client or AsyncClient()
+        if self._client is not None:
+            return await self._serve(self._client)
+        async with AsyncClient() as client:
+            return await self._serve(client)
+
+    async def _serve(self, client: AsyncClient) -> None:
         self._loop, self._wake = asyncio.get_running_loop(), asyncio.Event()
         if self._stopping:
             self._wake.set()
@@ -278,8 +298,6 @@ class AsyncWorker:
         finally:
             for number in added:
                 self._loop.remove_signal_handler(number)
-            if self._client is None:
-                await client.aclose()
         if self._ended is not None:
             ended, self._ended = self._ended, None
             raise ended
@@ -332,7 +350,7 @@ class AsyncWorker:
         while True:
             brief = self._stopping
             try:
-                return await client._take(
+                found = await client._take(
                     o.agent,
                     o.capabilities,
                     free,
@@ -344,10 +362,13 @@ class AsyncWorker:
                     brief,
                     NO_RETRY.seconds,
                 )
+                self._connected(client.url)
+                return found
             except _AWAY as error:
                 if brief or (self._stopping and not error.in_doubt):
                     return []
                 tries += 1
+                self._heard = False
                 log.warning("no work: %s", error)
                 assert self._wake is not None
                 with contextlib.suppress(asyncio.TimeoutError):
@@ -355,12 +376,16 @@ class AsyncWorker:
                 if self._stopping and not error.in_doubt:
                     return []
 
+    def _connected(self, url: str) -> None:
+        _say_connected(self, url)
+
     async def _one(self, claim: AsyncClaim) -> None:
         try:
             async with claim:
-                value = await self.handler(claim)
+                value = await self._until_lost(claim)
                 if not claim.reported:
-                    await claim.complete(value)
+                    with _result_of(self.handler):
+                        await claim.complete(value)
         except Exception as error:
             _say(claim.handoff_id, error)
         except asyncio.CancelledError:
@@ -368,6 +393,32 @@ class AsyncWorker:
         except BaseException as error:
             self._ended = error
             self.stop()
+
+    async def _until_lost(self, claim: AsyncClaim) -> Any:
+        """Runs the function; a lost claim cancels it."""
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        working = True
+
+        def end() -> None:
+            if working:
+                task.cancel()
+
+        def lost() -> None:
+            with contextlib.suppress(RuntimeError):  # The loop may be closed by now.
+                loop.call_soon_threadsafe(end)
+
+        claim.on_lost(lost)
+        try:
+            return await self.handler(claim)
+        except asyncio.CancelledError:
+            uncancel: Callable[[], int] | None = getattr(task, "uncancel", None)  # Python 3.11.
+            if claim.lost.is_set() and uncancel:
+                uncancel()
+            claim.check()
+            raise
+        finally:
+            working = False
 
     async def _drain(self, running: set[asyncio.Task[None]]) -> None:
         end = Deadline(self._options.grace)
@@ -391,6 +442,7 @@ class _Decorate:
     @overload
     def __call__(self, handler: Handler) -> Worker: ...
     def __call__(self, handler: Any) -> Any:
+        _check(handler)
         if inspect.iscoroutinefunction(handler):
             if isinstance(self._client, Client):
                 raise TypeError("a coroutine function needs an AsyncClient")
@@ -418,12 +470,72 @@ def worker(
     `{"type": "text", …}`. What it raises is reported as a failure. It may also say itself what
     became of the claim (`claim.hand_on(…)`, `claim.fail(…)`).
     """
+    if client is not None and not isinstance(client, (Client, AsyncClient)):
+        if callable(client):
+            raise TypeError('write @tasuki.worker(agent="…") above the function, with parentheses')
+        raise TypeError(f"the first argument is a Client or an AsyncClient, not {client!r}")
+    if isinstance(capabilities, str):
+        raise TypeError(f"capabilities is a list of names: [{capabilities!r}]")
+    if isinstance(concurrency, bool) or not isinstance(concurrency, int):
+        raise TypeError(f"concurrency is a whole number, not {concurrency!r}")
     if concurrency < 1:
         raise ValueError("concurrency is at least 1")
+    for span in (lease, idle):
+        seconds(span)
     options = _Options(
         agent, tuple(capabilities), concurrency, lease, seconds(grace) or 0.0, idle, classify
     )
     return _Decorate(client, options)
+
+
+def run(*workers: Worker | AsyncWorker) -> None:
+    """Runs several workers in one process, until one signal stops all of them, or until all have
+    had nothing to do for as long as their `idle` says. Those that have no client of their own share
+    one. What one of them raises stops the others, and is raised."""
+    if not workers:
+        raise TypeError("say which workers: tasuki.run(review, test)")
+    for one in workers:
+        if not isinstance(one, (Worker, AsyncWorker)):
+            raise TypeError(f"{one!r} is no worker: write @tasuki.worker(…) above the function")
+    raised: list[BaseException] = []
+
+    def stop() -> None:
+        for one in workers:
+            one.stop()
+
+    def guarded(work: Callable[[], object]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            raised.append(error)
+            stop()
+
+    plain = [one for one in workers if isinstance(one, Worker)]
+    in_loop = [one for one in workers if isinstance(one, AsyncWorker)]
+    shared = Client() if any(one._client is None for one in plain) else None
+
+    async def serve() -> None:
+        async with AsyncClient() as client:
+            await asyncio.gather(*(one._serve(one._client or client) for one in in_loop))
+
+    jobs: list[Callable[[], object]] = [
+        functools.partial(one._run, one._client or shared) for one in plain
+    ]
+    if in_loop:
+        jobs.append(lambda: asyncio.run(serve()))
+    threads = [threading.Thread(target=guarded, args=(job,), daemon=True) for job in jobs]
+    try:
+        with _signals(stop):
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                while thread.is_alive():
+                    thread.join(0.1)
+    finally:
+        if shared:
+            shared.close()
+    if raised:
+        raise raised[0]
 
 
 async def _first(running: set[asyncio.Task[Any]], wake: asyncio.Event | None) -> None:
@@ -446,6 +558,14 @@ def _free(slots: threading.Semaphore, most: int) -> int:
     return free
 
 
+def _say_connected(one: Worker | AsyncWorker, url: str) -> None:
+    """Once for each time that the broker was away, and at the beginning."""
+    if not one._heard:
+        who = one._options.agent or "the client's agent"
+        log.info("%s is connected to %s and waits for work", who, url)
+    one._heard = True
+
+
 def _give_back(claim: Claim) -> None:
     try:
         claim._end(routes.HANDOFF_RELEASE, {}, brief=True)
@@ -461,7 +581,51 @@ async def _give_back_too(claim: AsyncClaim) -> None:
 
 
 def _say(handoff_id: str, error: Exception) -> None:
-    log.warning("the work on %s ended with %s: %s", handoff_id, type(error).__name__, error)
+    if isinstance(error, errors.LeaseLost):
+        log.warning("the claim of %s is lost, and its work was stopped: %s", handoff_id, error)
+        return
+    trace = (type(error), error, error.__traceback__)
+    log.warning("the work on %s ended with %s", handoff_id, type(error).__name__, exc_info=trace)
+
+
+@contextlib.contextmanager
+def _result_of(handler: Callable[..., Any]) -> Generator[None]:
+    """What a function returned cannot be a result: it says whose it is, and is not tried again."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        hint = "return what JSON has: a mapping, a list, a text, a model, a dataclass"
+        said = f"the result of {_place(handler)} is not JSON: {error}"
+        raise errors.Permanent(said, hint=hint, type="result_is_not_json") from error
+    except errors.InvalidRequest as refused:
+        said = f"the result of {_place(handler)} was refused: {refused.message}"
+        hint = refused.hint or "return what the sender expects"
+        details = {"code": refused.code, "faults": refused.faults}
+        raise errors.Permanent(said, hint=hint, type="result_refused", details=details) from refused
+
+
+def _place(handler: Callable[..., Any]) -> str:
+    """A function, with the file and the line it begins in."""
+    name = getattr(handler, "__qualname__", type(handler).__name__)
+    code = getattr(inspect.unwrap(handler), "__code__", None)
+    if code is None:
+        return str(name)
+    return f"{name} ({code.co_filename.rsplit('/', 1)[-1]}:{code.co_firstlineno})"
+
+
+def _check(handler: Any) -> None:
+    """Whether this can be a worker."""
+    if not callable(handler):
+        raise TypeError(f"a worker is made of a function that takes a claim, not of {handler!r}")
+    place = _place(handler)
+    if inspect.isgeneratorfunction(handler) or inspect.isasyncgenfunction(handler):
+        raise TypeError(f"{place} is a generator: a worker returns its result, once")
+    try:
+        inspect.signature(handler).bind(object())
+    except TypeError:
+        raise TypeError(f"{place} must take one argument, the claim: def work(claim): …") from None
+    except ValueError:
+        return  # Some callables have no signature.
 
 
 @contextlib.contextmanager
@@ -470,14 +634,23 @@ def _signals(stop: Callable[[], None]) -> Generator[None]:
         yield
         return
     numbers = (signal.SIGTERM, signal.SIGINT)
+    # A handler runs in the middle of whatever the main thread does, even of another handler that
+    # holds a lock. Only what can be entered again is called there; a thread does the rest.
+    heard: queue.SimpleQueue[bool] = queue.SimpleQueue()
+
+    def listen() -> None:
+        while heard.get():
+            stop()
 
     def told(*_: object) -> None:
-        stop()
+        heard.put(True)
 
+    threading.Thread(target=listen, name="tasuki-signals", daemon=True).start()
     before = {number: signal.signal(number, told) for number in numbers}
     try:
         yield
     finally:
+        heard.put(False)
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -74,13 +74,14 @@ pub fn context(seen: &engine::SeenContext) -> wire::SharedContext {
     });
     wire::SharedContext {
         project: seen.project.clone(),
-        revision: document.map_or(0, |document| document.revision),
+        revision: seen.revision.as_ref().map_or(0, |revision| revision.number),
+        latest: document.map_or(0, |document| document.revision),
         state: seen.context.state.clone(),
         constraints: seen.context.constraints.clone(),
         decisions: seen.context.decisions.clone(),
         erased: seen.erased,
-        changed_by: document.map(|document| document.changed_by.clone()),
-        changed_at: document.map(|document| document.changed_at),
+        changed_by: seen.revision.as_ref().map(|revision| revision.written_by.clone()),
+        changed_at: seen.revision.as_ref().map(|revision| revision.written_at),
         task_queue: queue.collect(),
         warnings: warnings(&seen.warnings),
     }

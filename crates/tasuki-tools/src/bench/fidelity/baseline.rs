@@ -4,8 +4,9 @@
 
 use std::collections::HashMap;
 
+use serde_json::Value;
 use tasuki_core::assembly::sentences;
-use tasuki_core::search::terms;
+use tasuki_core::search::{Statistics, bm25, length, terms};
 
 use super::relay::{Passed, TOKENIZER};
 use super::scenario::{STAGES, Scenario};
@@ -53,6 +54,126 @@ pub(super) fn last_messages(scenario: &Scenario, budget: u64) -> Passed {
         {
             messages.remove(0);
         }
+        passed.texts.push(format!("{system}{}", messages.concat()));
+    }
+    passed
+}
+
+/// The constraints, and the last whole messages that fit, arrays of JSON records cut in each of them:
+/// the first three, the last two, and those that have a word of failure or a value that is rare in its
+/// column, as `Headroom`'s compression of tool results keeps them.
+pub(super) fn compressed_arrays(scenario: &Scenario, budget: u64) -> Passed {
+    let mut cut = Scenario { stages: scenario.stages.clone(), ..scenario.clone() };
+    for message in cut.stages.iter_mut().flatten() {
+        if let Some(text) = compressed(&message.text) {
+            message.text = text;
+        }
+    }
+    last_messages(&cut, budget)
+}
+
+fn compressed(text: &str) -> Option<String> {
+    let start = text.find(['[', '{'])?;
+    let mut value: Value = serde_json::from_str(text[start..].trim_end()).ok()?;
+    compress(&mut value).then(|| format!("{}{value}", &text[..start]))
+}
+
+/// Whether something was cut.
+fn compress(value: &mut Value) -> bool {
+    const FIRST: usize = 3;
+    const LAST: usize = 2;
+    match value {
+        Value::Array(items) => {
+            let mut cut = false;
+            for item in items.iter_mut() {
+                cut |= compress(item);
+            }
+            if items.len() > FIRST + LAST && items.iter().all(Value::is_object) {
+                let mut seen: HashMap<String, usize> = HashMap::new();
+                let values = |item: &Value| -> Vec<String> {
+                    let members = item.as_object().into_iter().flatten();
+                    // Numbers and long texts are different everywhere, which says nothing.
+                    let words = members.filter(|(_, v)| v.as_str().is_some_and(|v| v.len() < 24));
+                    words.map(|(name, value)| format!("{name}={value}")).collect()
+                };
+                for item in items.iter() {
+                    values(item).into_iter().for_each(|it| *seen.entry(it).or_default() += 1);
+                }
+                let all = items.len();
+                let stands_out = |item: &Value| {
+                    let text = item.to_string().to_lowercase();
+                    let fails = ["error", "fail", "exception", "cancel"];
+                    // A column of names is rare in every row; a status is not.
+                    let rare = |it: &String| seen[it] == 1 && all > 10;
+                    let column = |it: &str| it.split('=').next().unwrap_or_default().to_owned();
+                    let alone = values(item).into_iter().filter(rare).any(|it| {
+                        let name = column(&it);
+                        seen.keys().filter(|other| column(other) == name).count() <= 4
+                    });
+                    fails.iter().any(|word| text.contains(word)) || alone
+                };
+                let keep: Vec<bool> = (0..all)
+                    .map(|at| at < FIRST || at + LAST >= all || stands_out(&items[at]))
+                    .collect();
+                let mut keep = keep.into_iter();
+                items.retain(|_| keep.next().unwrap_or(true));
+                cut |= items.len() < all;
+            }
+            cut
+        }
+        Value::Object(members) => {
+            let mut cut = false;
+            for value in members.values_mut() {
+                cut |= compress(value);
+            }
+            cut
+        }
+        _ => false,
+    }
+}
+
+/// The constraints, and the newest messages; one that does not fit is passed over.
+pub(super) fn newest_that_fit(scenario: &Scenario, budget: u64) -> Passed {
+    message_relay(scenario, budget, |messages| (0..messages.len()).rev().collect())
+}
+
+/// The constraints, and the messages that share most with the intent.
+pub(super) fn best_that_fit(scenario: &Scenario, budget: u64) -> Passed {
+    let question = terms(&scenario.intent);
+    message_relay(scenario, budget, |messages| {
+        let documents: Vec<_> = messages.iter().map(|message| terms(message)).collect();
+        let mut statistics = Statistics::default();
+        documents.iter().for_each(|document| statistics.add(document));
+        let score =
+            |at: usize| bm25(&question, &documents[at], length(&documents[at]), &statistics);
+        let mut order: Vec<usize> = (0..messages.len()).collect();
+        order.sort_by_key(|&at| std::cmp::Reverse((score(at), at)));
+        order
+    })
+}
+
+/// Each agent adds its messages to those that it was passed, and passes on whole ones in this order,
+/// as many as fit beside the constraints.
+fn message_relay(
+    scenario: &Scenario,
+    budget: u64,
+    order: impl Fn(&[String]) -> Vec<usize>,
+) -> Passed {
+    let mut passed = Passed::default();
+    let system: String = scenario.constraints.iter().map(|it| format!("- {}\n", it.text)).collect();
+    let room = budget.saturating_sub(TOKENIZER.count(&system));
+    let mut messages: Vec<String> = Vec::new();
+    for stage in &scenario.stages[..STAGES - 1] {
+        messages.extend(stage.iter().map(|message| format!("{}: {}\n", message.who, message.text)));
+        let mut left = room;
+        let mut keep = vec![false; messages.len()];
+        for at in order(&messages) {
+            if let Some(rest) = left.checked_sub(TOKENIZER.count(&messages[at])) {
+                (left, keep[at]) = (rest, true);
+            }
+        }
+        let mut kept = keep.into_iter();
+        messages.retain(|_| kept.next().unwrap_or(false));
         passed.texts.push(format!("{system}{}", messages.concat()));
     }
     passed

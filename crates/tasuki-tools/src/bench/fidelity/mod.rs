@@ -5,6 +5,7 @@
 
 mod baseline;
 mod corpus;
+mod questions;
 mod relay;
 mod scenario;
 
@@ -20,8 +21,8 @@ use tasuki_cli::output::Output;
 
 #[derive(Args)]
 pub(super) struct Fidelity {
-    /// A directory with `policy.md` and `trajectories.json` in the form of tau-bench's airline data;
-    /// without it, the scenarios that came with this program are relayed
+    /// A directory with `policy.md` and `trajectories.json` in the form of tau-bench's airline data,
+    /// or with `meetings.jsonl` in the form of QMSum's; without it, the scenarios that came with this program are relayed
     #[arg(long)]
     data: Option<PathBuf>,
     /// How many tokens each handoff may have; may be repeated
@@ -57,6 +58,11 @@ struct Row {
 
 impl Fidelity {
     pub(super) fn run(self, output: Output) -> anyhow::Result<()> {
+        if let Some(data) = self.data.as_deref().filter(|data| data.join(questions::FILE).exists())
+        {
+            let report = questions::measure(data, &self.budgets)?;
+            return output.found(&report, questions::Report::text);
+        }
         let (data, scenarios) = self.scenarios()?;
         let report = measure(data, &scenarios, &self.budgets);
         output.found(&report, Report::text)
@@ -188,7 +194,14 @@ mod tests {
     fn no_constraint_is_lost_and_no_budget_exceeded_by_any_of_our_strategies() {
         let scenarios = corpus::scenarios().unwrap();
         let report = measure(String::new(), &scenarios[..8], &[400, 700]);
-        let naive = [Method::KeepTail, Method::SummaryPerHop, Method::LastMessages];
+        let naive = [
+            Method::KeepTail,
+            Method::SummaryPerHop,
+            Method::LastMessages,
+            Method::NewestThatFit,
+            Method::Bm25,
+            Method::ArrayCompression,
+        ];
         for row in report.rows.iter().filter(|row| !naive.contains(&row.method)) {
             assert_eq!((row.constraints, row.prohibitions, row.facts_reachable), (1.0, 1.0, 1.0));
             assert_eq!((row.overruns, row.refusals), (0, 0));

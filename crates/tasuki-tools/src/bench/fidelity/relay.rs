@@ -5,17 +5,22 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use tasuki_core::Timestamp;
 use tasuki_core::assembly::{
-    Brief, Candidate, Carried, Entry, Item, Prepared, Priority, Receipt, Request, Rule, Strategy,
-    Tokenizer, assemble,
+    Assembled, Brief, Candidate, Carried, Delivery, Entry, Item, Prepared, Priority, PromptForm,
+    Reader, Receipt, Request, Rule, Strategy, Tokenizer, assemble, claim_reserve, deliver, read,
 };
+use tasuki_core::envelope::parts::{Freshness, MemoryRef, Parts};
+use tasuki_core::envelope::{Constraint, ConstraintKind};
+use tasuki_core::{AgentId, Timestamp};
 
 use super::baseline;
 use super::scenario::{STAGES, Scenario};
 
 /// The tokenizer that everything is counted in.
 pub(super) const TOKENIZER: Tokenizer = Tokenizer::O200k;
+
+/// Who says what binds.
+const ISSUER: &str = "user";
 
 /// A way to pass things on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -25,8 +30,15 @@ pub(super) enum Method {
     KeepTail,
     /// One text, summarised at each hop.
     SummaryPerHop,
-    /// The policy and the last messages that fit.
+    /// The policy and the last messages that fit, as `LangChain`'s `trim_messages` keeps them.
     LastMessages,
+    /// The policy and whatever fits of the messages, the newest first.
+    NewestThatFit,
+    /// The policy and whatever fits of the messages, those first that share most with the intent.
+    Bm25,
+    /// The policy and the last messages that fit, with arrays of JSON records cut to their first, their
+    /// last and what stands out, as Headroom does it.
+    ArrayCompression,
     /// Ours; the broker assembles anew from everything that the envelope before has or refers to.
     Lazy,
     SummaryRefs,
@@ -38,10 +50,13 @@ pub(super) enum Method {
 }
 
 impl Method {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::KeepTail,
         Self::SummaryPerHop,
         Self::LastMessages,
+        Self::NewestThatFit,
+        Self::Bm25,
+        Self::ArrayCompression,
         Self::Lazy,
         Self::SummaryRefs,
         Self::Priority,
@@ -54,6 +69,9 @@ impl Method {
             Self::KeepTail => "naive: keep the tail",
             Self::SummaryPerHop => "naive: summary per hop",
             Self::LastMessages => "naive: last messages",
+            Self::NewestThatFit => "naive: newest that fit",
+            Self::Bm25 => "naive: BM25",
+            Self::ArrayCompression => "naive: array compression",
             Self::Lazy => "tasuki: lazy",
             Self::SummaryRefs => "tasuki: summary_refs",
             Self::Priority => "tasuki: priority",
@@ -102,6 +120,9 @@ pub(super) fn run(scenario: &Scenario, method: Method, budget: u64) -> Outcome {
         Method::KeepTail => baseline::keep_tail(scenario, budget),
         Method::SummaryPerHop => baseline::summary_per_hop(scenario, budget),
         Method::LastMessages => baseline::last_messages(scenario, budget),
+        Method::NewestThatFit => baseline::newest_that_fit(scenario, budget),
+        Method::Bm25 => baseline::best_that_fit(scenario, budget),
+        Method::ArrayCompression => baseline::compressed_arrays(scenario, budget),
         Method::Lazy => ladder(scenario, Strategy::Lazy, Some(budget), false),
         Method::SummaryRefs => ladder(scenario, Strategy::SummaryRefs, Some(budget), false),
         Method::Priority => ladder(scenario, Strategy::Priority, Some(budget), false),
@@ -148,7 +169,7 @@ fn ladder(scenario: &Scenario, strategy: Strategy, budget: Option<u64>, kept_onl
     // What the last envelope had or refers to.
     let mut referred: Vec<String> = Vec::new();
     let mut inherited: Vec<Entry> = Vec::new();
-    let mut time = 0;
+    let (mut time, mut hop) = (0, 0);
     for stage in &scenario.stages[..STAGES - 1] {
         let mut items: Vec<Candidate> = if kept_only {
             let carried = |carried: &Carried| Carried { settled: false, ..carried.clone() };
@@ -166,14 +187,9 @@ fn ladder(scenario: &Scenario, strategy: Strategy, budget: Option<u64>, kept_onl
                 id: format!("m{time}"),
                 revision: 1,
                 kind: message.who.clone(),
-                title: String::new(),
-                summary: None,
                 text: message.text.clone(),
-                priority: Priority::Normal,
-                pinned: false,
-                tags: Vec::new(),
                 at: Timestamp(time * 60_000),
-                source: None,
+                ..plain_item()
             };
             let candidate = Candidate::from(Prepared::new(item, TOKENIZER));
             stored.insert(format!("m{time}"), candidate.clone());
@@ -188,12 +204,14 @@ fn ladder(scenario: &Scenario, strategy: Strategy, budget: Option<u64>, kept_onl
             strategy,
             tokenizer: TOKENIZER,
             budget,
+            reserved_claim: budget.map_or(0, claim_reserve),
             ..Request::default()
         };
+        hop += 1;
         match assemble(&request) {
             Ok(assembled) => {
                 referred = has_or_refers_to(&assembled.receipt);
-                passed.texts.push(assembled.prompt);
+                passed.texts.push(as_read(scenario, &assembled, budget, hop));
                 kept = assembled.carried;
                 inherited = assembled.manifest;
             }
@@ -208,6 +226,70 @@ fn ladder(scenario: &Scenario, strategy: Strategy, budget: Option<u64>, kept_onl
     passed
 }
 
+/// What the receiver reads: the assembled part, as its envelope gives it, and what its claim is told,
+/// within the budget.
+fn as_read(scenario: &Scenario, assembled: &Assembled, budget: Option<u64>, hop: u32) -> String {
+    let issuer: AgentId = ISSUER.parse().expect("a plain name");
+    let constraints = scenario.constraints.iter().map(|it| {
+        let kind = if it.prohibition { ConstraintKind::MustNot } else { ConstraintKind::Must };
+        Constraint::new(it.text.clone(), kind, true, issuer.clone())
+    });
+    let refs = assembled.referred.iter().map(|(id, revision, title)| MemoryRef {
+        id: id.clone(),
+        revision: u32::try_from(*revision).ok(),
+        freshness: Freshness::Latest,
+        title: Some(title.clone()).filter(|title| !title.is_empty()),
+    });
+    let parts = Parts {
+        constraints: constraints.collect(),
+        context: assembled.context.clone(),
+        memory_refs: refs.collect(),
+        reading: Some(assembled.reading.clone()),
+        ..Parts::default()
+    };
+    let told = Delivery {
+        frame: vec![
+            format!("From agent-{hop}: request, hop {hop}; you own the task once you claim it."),
+            "Attempt 1, by agent; finish by 2027-01-15T09:00:00.000Z.".into(),
+        ],
+        ..Delivery::default()
+    };
+    let mut reserve = budget.map_or(0, claim_reserve);
+    loop {
+        let available = budget.map(|budget| budget.saturating_sub(reserve));
+        let reader = Reader { tokenizer: TOKENIZER, available, ..Reader::default() };
+        let Ok(read) = read(&scenario.intent, &parts, Timestamp(0), reader) else {
+            return assembled.prompt.clone();
+        };
+        let room = budget.map_or(u64::MAX, |budget| budget.saturating_sub(read.token_count));
+        let (told, _) = deliver(&told, &read.mark, PromptForm::Markdown, TOKENIZER, room);
+        let text = format!("{}{told}", read.text());
+        match budget.map_or(0, |budget| TOKENIZER.count(&text).saturating_sub(budget)) {
+            0 => return text,
+            over => reserve += over,
+        }
+    }
+}
+
+/// A memory about which nothing is said but its text.
+pub(super) fn plain_item() -> Item {
+    Item {
+        id: String::new(),
+        revision: 1,
+        kind: String::new(),
+        title: String::new(),
+        summary: None,
+        text: String::new(),
+        priority: Priority::Normal,
+        pinned: false,
+        tags: Vec::new(),
+        at: Timestamp(0),
+        source: None,
+        by: None,
+        trust: tasuki_core::trust::Trust::Agent,
+    }
+}
+
 /// What an envelope with this receipt has or refers to. Lines of the brief are no memories.
 fn has_or_refers_to(receipt: &Receipt) -> Vec<String> {
     let kept = receipt.kept.iter().map(|one| &one.id);
@@ -220,6 +302,7 @@ fn brief(scenario: &Scenario) -> Brief {
     let rule = |constraint: &super::scenario::Constraint| Rule {
         kind: if constraint.prohibition { "must_not" } else { "must" }.into(),
         text: constraint.text.clone(),
+        issuer: Some(ISSUER.into()),
     };
     Brief {
         intent: scenario.intent.clone(),

@@ -14,6 +14,7 @@ pub(super) const STAGES: usize = 5;
 /// How short a fact may be, in characters; shorter ones are found anywhere.
 const FACT_CHARS_MIN: usize = 3;
 
+#[derive(Debug, Clone)]
 pub(super) struct Scenario {
     /// The user's first words.
     pub(super) intent: String,

@@ -31,7 +31,11 @@ pub(super) const ALL: &[Row] = &[
                 without(&mut answered.body, "output");
             }
         }),
-        &["delivery.done-has-its-result", "schema.message-6-tester-to-lead"],
+        &[
+            "delivery.done-has-its-result",
+            "delivery.gaps-are-in-the-result",
+            "schema.message-6-tester-to-lead",
+        ],
     ),
     (
         "terms are not read",

@@ -91,7 +91,14 @@ pub(super) const ALL: &[Row] = &[
     (
         "what waits can be claimed early",
         answers(|_, answered| taken(true, "wrong_state", answered)),
-        &["delivery.put-back-waits", "delivery.retry-waits-as-told", "delivery.scheduled-waits"],
+        &[
+            "delivery.joins-bring-results",
+            "delivery.letters-hold-what-is-below",
+            "delivery.put-back-waits",
+            "delivery.refused-retraction-taints-nothing",
+            "delivery.retry-waits-as-told",
+            "delivery.scheduled-waits",
+        ],
     ),
     (
         "deadlines are not read",
@@ -116,6 +123,7 @@ pub(super) const ALL: &[Row] = &[
             "delivery.declined-by-one-of-many",
             "delivery.heartbeat-extends",
             "delivery.one-of-sixteen-from-the-queue",
+            "delivery.paused-targets-give-nothing",
             "delivery.scheduled-waits",
         ],
     ),

@@ -49,8 +49,13 @@ impl Invite {
             expires_in_ms: Some(self.expires),
         };
         let reply = client.post("/v1/tokens", &body).await?;
+        let broker = client.audience().await?;
         output.reply(&reply, |issued: wire::IssuedToken| {
-            let words = format!("agent enroll {} --join {}", issued.token.agent_id, issued.text);
+            let mut words =
+                format!("agent enroll {} --join {}", issued.token.agent_id, issued.text);
+            if let Some(broker) = broker {
+                words += &format!(" --broker {broker}");
+            }
             // Whoever invites signs with a key of its own, which is not the newcomer's.
             token::details(&issued.token)
                 .with(
@@ -76,6 +81,10 @@ impl Enroll {
             key: file.public(),
         };
         let reply = client.post("/v1/join", &body).await?;
+        // From now on what is signed with it is for this broker and no other.
+        if let Some(broker) = client.audience().await? {
+            file.note_broker(broker)?;
+        }
         output.reply(&reply, |agent: wire::Agent| {
             let words = format!("handoff claim --agent {} --wait 30s", agent.agent_id);
             let next = client.command_with(&words, Some(&file.path));

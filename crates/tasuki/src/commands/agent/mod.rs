@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `tasuki agent`: who there is, what it can do, and what it may do.
 
+mod check;
 mod join;
 mod look;
 mod publish;
@@ -47,6 +48,8 @@ enum Verb {
     Deregister(Named),
     /// Set after how many failures nothing more goes to an agent, and for how long
     Breaker(Breaker),
+    /// Test rules before they are set: which of some cases they allow, and whether that was expected
+    Check(check::Check),
     /// Show what an agent may do, or with options say all of it anew
     Rules(Ruled),
 }
@@ -110,6 +113,7 @@ impl Agent {
             Verb::Resume(named) => act(connect, output, &named.name, "resume").await?,
             Verb::Deregister(named) => act(connect, output, &named.name, "deregister").await?,
             Verb::Breaker(breaker) => breaker.run(&connect.client()?, output).await?,
+            Verb::Check(check) => return check.run(output),
             Verb::Rules(ruled) => ruled.run(&connect.client()?, output).await?,
         }
         Ok(Exit::Done)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `tasuki audit`: the log of everything that happened, from a broker, a data directory or a file.
 
+mod denials;
 mod export;
 mod log;
 mod verify;
@@ -28,6 +29,8 @@ enum Verb {
     Export(export::Export),
     /// Follow the log as it grows
     Log(log::Log),
+    /// List who was refused what: agents that are known, from the log, and strangers of late
+    Denials(denials::Denials),
 }
 
 impl Audit {
@@ -35,6 +38,7 @@ impl Audit {
         match self.verb {
             Verb::Verify(verify) => verify.run(&self.connect, output).await,
             Verb::Export(export) => export.run(&self.connect, output).await,
+            Verb::Denials(denials) => denials.run(&self.connect.client()?, output).await,
             Verb::Log(log) => log.run(&self.connect.client()?, output).await,
         }
     }

@@ -5,9 +5,10 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde::Serialize;
 use tasuki_protocol as wire;
 use tasuki_store::audit::{Verdict, verify_lines};
-use tasuki_store::maintenance;
+use tasuki_store::{Difference, SystemClock, maintenance};
 
 use crate::client::Connect;
 use crate::config::Directory;
@@ -26,10 +27,30 @@ pub(super) struct Verify {
     /// or a file is always checked whole
     #[arg(long)]
     full: bool,
+    /// Make all rows anew beside from the log of a data directory, and name those that are not what
+    /// the log says; it may be in use
+    #[arg(long, conflicts_with = "file")]
+    rows: bool,
+}
+
+#[derive(Serialize)]
+struct Rows {
+    intact: bool,
+    differences: Vec<Difference>,
 }
 
 impl Verify {
     pub(super) async fn run(self, connect: &Connect, output: Output) -> anyhow::Result<Exit> {
+        if self.rows {
+            let differences = rows(&Directory { data: self.data }.existing()?)?;
+            let intact = differences.is_empty();
+            output.found(&Rows { intact, differences }, |found| {
+                let named = found.differences.iter().map(|it| format!("differs: {it}\n"));
+                let is = if found.intact { "intact" } else { "NOT intact" };
+                Facts::default().with("rows", is).text() + &named.collect::<String>()
+            })?;
+            return Ok(if intact { Exit::Done } else { Exit::Refused });
+        }
         let verdict = match (self.data, self.file) {
             (Some(data), _) => directory(&Directory { data: Some(data) }.existing()?)?,
             (None, Some(path)) => file(&path)?,
@@ -47,6 +68,14 @@ impl Verify {
         output.found(&verdict, for_people)?;
         Ok(exit(&verdict))
     }
+}
+
+/// The log is verified on the way, so that the rows are compared with what can be believed.
+fn rows(dir: &Path) -> anyhow::Result<Vec<Difference>> {
+    let bar = progress("comparing", None);
+    let found = maintenance::compare_rows(dir, &*SystemClock::start())?;
+    bar.finish_and_clear();
+    Ok(found)
 }
 
 fn directory(dir: &Path) -> anyhow::Result<wire::Verdict> {

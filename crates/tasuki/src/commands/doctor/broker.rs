@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a running broker says of itself.
 
+use tasuki_core::AgentId;
+use tasuki_core::registry::names;
 use tasuki_protocol as wire;
 
 use super::{CLOCK_MS_OFF_MAX, Check, wall_clock};
@@ -42,6 +44,7 @@ pub(super) async fn check(connect: &Connect) -> anyhow::Result<(Vec<Check>, bool
         Err(error) => checks.push(Check::fail("version", format!("{error:#}"), "tasuki stats")),
     }
     checks.push(dead_letters(&client).await);
+    checks.push(agent_names(&client).await);
     Ok((checks, true))
 }
 
@@ -76,6 +79,29 @@ fn state(stats: &wire::Stats) -> Vec<Check> {
         Check::ok("room", live)
     };
     [version, clock].into_iter().chain(lag).chain([room]).collect()
+}
+
+/// Names from before they were compared, which may be taken for one another.
+async fn agent_names(client: &Client) -> Check {
+    const NAME: &str = "names";
+    let listed = client.get("/v1/agents", &[]).await.and_then(|reply| {
+        let listed: wire::Agents = serde_json::from_str(&reply)?;
+        Ok(listed.agents.into_iter().map(|agent| agent.agent_id).collect::<Vec<_>>())
+    });
+    let listed = match listed {
+        Ok(listed) => listed,
+        Err(error) => return Check::warn(NAME, format!("{error:#}"), client.command("agent list")),
+    };
+    let alike = |one: &&AgentId| {
+        names::is_brokers(one.name()) || listed.iter().any(|it| names::differ_in_case(it, one))
+    };
+    let found: Vec<_> = listed.iter().filter(alike).map(ToString::to_string).collect();
+    if found.is_empty() {
+        return Check::ok(NAME, "no agent's name could be taken for another's");
+    }
+    let next =
+        "give all but one of them another name: `tasuki agent invite`, then `agent deregister`";
+    Check::warn(NAME, format!("easily taken for others: {}", found.join(", ")), next)
 }
 
 async fn dead_letters(client: &Client) -> Check {

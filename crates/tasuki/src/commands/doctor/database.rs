@@ -3,12 +3,13 @@
 
 use std::path::Path;
 
-use tasuki_store::postgres::{self, Server};
+use tasuki_store::PostgresOptions;
+use tasuki_store::postgres::{self, DatabaseClock, Server};
 
 use super::Check;
 use crate::output::span;
 
-pub(super) async fn check(url: &str, ca: Option<&Path>) -> Vec<Check> {
+pub(super) async fn check(url: &str, ca: Option<&Path>, full: bool) -> Vec<Check> {
     const NAME: &str = "database";
     match postgres::inspect(&crate::config::store_url(url), ca).await {
         Err(error) => {
@@ -21,8 +22,40 @@ pub(super) async fn check(url: &str, ca: Option<&Path>) -> Vec<Check> {
             let mut checks = vec![Check::ok(NAME, found), durability(&server)];
             checks.push(Check::ok("timeline", server.timeline.to_string()));
             checks.push(old_transactions(&server));
+            if full {
+                checks.push(rows(url, ca).await);
+            }
             checks
         }
+    }
+}
+
+/// Makes all rows anew beside, in a directory that is gone afterwards.
+async fn rows(url: &str, ca: Option<&Path>) -> Check {
+    const NAME: &str = "rows";
+    let next = "stop the brokers, and move the log to a data directory, which makes the rows anew: \
+                tasuki migrate --from URL --to NEW_DIR";
+    let beside = std::env::temp_dir().join(format!("tasuki-doctor-{}", std::process::id()));
+    let compared = async {
+        tasuki_store::private::directory(&beside)?;
+        // Signs nothing that anybody keeps.
+        let key = tasuki_store::key::load(&beside)?;
+        let url = crate::config::store_url(url);
+        let options =
+            PostgresOptions { ca: ca.map(Path::to_owned), ..PostgresOptions::new(url, key) };
+        let dir = beside.join("rebuilt");
+        Ok::<_, anyhow::Error>(postgres::compare_rows(options, &dir, DatabaseClock::start()).await?)
+    };
+    let compared = Box::pin(compared).await;
+    // What is left of it is the system's to clear away.
+    let _ = std::fs::remove_dir_all(&beside);
+    match compared {
+        Ok(found) if found.is_empty() => Check::ok(NAME, "every row is what the log says"),
+        Ok(found) => {
+            let named: Vec<_> = found.iter().map(ToString::to_string).collect();
+            Check::fail(NAME, named.join(", "), next)
+        }
+        Err(error) => Check::fail(NAME, format!("{error:#}"), next),
     }
 }
 

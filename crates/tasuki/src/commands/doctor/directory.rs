@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tasuki_store::inspect::{self, Inspection};
-use tasuki_store::{FILE, maintenance};
+use tasuki_store::{FILE, SystemClock, maintenance};
 
 use super::{CLOCK_MS_OFF_MAX, Check, wall_clock};
 use crate::output::{bytes, progress, span};
@@ -22,7 +22,7 @@ const SYNC_BYTES: usize = 4096;
 const RESTORE: &str =
     "stop the broker and restore a backup: tasuki restore --from BACKUP --data NEW_DIR";
 
-pub(super) fn check(dir: &Path, is_named: bool, broker_is_up: bool) -> Vec<Check> {
+pub(super) fn check(dir: &Path, is_named: bool, broker_is_up: bool, full: bool) -> Vec<Check> {
     const NAME: &str = "data directory";
     let shown = dir.display();
     if !dir.join(FILE).exists() {
@@ -40,7 +40,9 @@ pub(super) fn check(dir: &Path, is_named: bool, broker_is_up: bool) -> Vec<Check
         Ok(facts) => checks.extend(state(&facts, broker_is_up)),
         Err(error) => checks.push(Check::fail("schema", with_causes(error), RESTORE)),
     }
-    checks.extend([pages(dir), log(dir), space(dir), sync(dir)]);
+    checks.extend([pages(dir), log(dir)]);
+    checks.extend(full.then(|| rows(dir)));
+    checks.extend([space(dir), sync(dir)]);
     checks
 }
 
@@ -113,6 +115,22 @@ fn log(dir: &Path) -> Check {
             None => Check::ok(NAME, format!("{} events, all intact", verdict.events)),
             Some(finding) => Check::fail(NAME, finding.to_string(), RESTORE),
         },
+        Err(error) => Check::fail(NAME, with_causes(error), RESTORE),
+    }
+}
+
+fn rows(dir: &Path) -> Check {
+    const NAME: &str = "rows";
+    let bar = progress("comparing the rows", None);
+    let found = maintenance::compare_rows(dir, &*SystemClock::start());
+    bar.finish_and_clear();
+    match found {
+        Ok(found) if found.is_empty() => Check::ok(NAME, "every row is what the log says"),
+        Ok(found) => {
+            let named: Vec<_> = found.iter().map(ToString::to_string).collect();
+            let next = format!("stop the broker, then: tasuki rebuild --data {}", dir.display());
+            Check::fail(NAME, named.join(", "), next)
+        }
         Err(error) => Check::fail(NAME, with_causes(error), RESTORE),
     }
 }

@@ -26,6 +26,9 @@ pub(crate) struct Doctor {
     /// A file with certificates of authorities that vouch for it, instead of the system's
     #[arg(long, env = "TASUKI_STORE_CA", hide_env_values = true, value_name = "FILE")]
     store_ca: Option<PathBuf>,
+    /// Also make all rows anew beside from the log, and compare them; takes as long as reading the log
+    #[arg(long)]
+    full: bool,
     #[command(flatten)]
     connect: Connect,
 }
@@ -72,11 +75,11 @@ impl Doctor {
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<Exit> {
         let (mut checks, is_up) = broker::check(&self.connect).await?;
         if let Some(url) = &self.store {
-            checks.extend(database::check(url, self.store_ca.as_deref()).await);
+            checks.extend(database::check(url, self.store_ca.as_deref(), self.full).await);
         } else {
             let path = self.directory.path()?;
             let is_named = self.directory.data.is_some();
-            checks.extend(directory::check(&path, is_named, is_up));
+            checks.extend(directory::check(&path, is_named, is_up, self.full));
         }
         let healthy = checks.iter().all(|check| check.status != Status::Fail);
         output.found(&Report { healthy, checks }, for_people)?;

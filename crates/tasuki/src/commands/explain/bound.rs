@@ -110,7 +110,7 @@ impl Bound {
             let (here, _) = &chain[place];
             let (added, lifted) = match place.checked_sub(1).map(|before| &chain[before].0) {
                 Some(before) => {
-                    let change = diff(before, here, Tokenizer::Unknown);
+                    let change = diff(before, here, Tokenizer::UNKNOWN);
                     (change.constraints.added, change.lifted.added)
                 }
                 // Nobody can tell what this hop added to what is gone.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 use tasuki_core::event::{Closed, DeadReason, LossCause, Offered};
+use tasuki_core::join::CameTo;
 use tasuki_core::{Actor, AgentId, Event, Fence, HandoffId, Record, TaskId, Timestamp};
 
 use crate::client::Client;
@@ -95,6 +96,14 @@ fn words(record: &Record, body: &Value, holders: &Holders) -> String {
         Event::Approved => format!("{by} approved it"),
         Event::Delivered { agent } => format!("{agent} looked at it without claiming"),
         Event::Readied => "its time came, it can be claimed".to_owned(),
+        Event::WaitOver => {
+            "the time is over in which it waits, it goes on with what there is".to_owned()
+        }
+        Event::Joined { members } => {
+            let done = members.iter().filter(|it| it.came_to == CameTo::Completed).count();
+            format!("it goes on with {done} of {} results that it waited for", members.len())
+        }
+        Event::PassedTo { task } => format!("its result was given to {task}, which waited for it"),
         Event::Claimed(claimed) => format!(
             "{} claimed it and owns the task (attempt {}, lease {})",
             claimed.agent,
@@ -180,6 +189,7 @@ fn words(record: &Record, body: &Value, holders: &Holders) -> String {
         Event::TrimFetched { agent, memory } => {
             format!("{agent} fetched {memory}, of which it had got less")
         }
+        Event::ClaimTold { .. } => "what the claim was told was read for the first time".to_owned(),
         Event::EpochRaised { .. }
         | Event::RegistryChanged(_)
         | Event::DocumentWritten(_)
@@ -218,6 +228,7 @@ pub(super) fn why_dead(reason: DeadReason) -> &'static str {
         DeadReason::Rejected => "an approver said no",
         DeadReason::Unacknowledged => "nobody claimed it in time",
         DeadReason::HopLimit => "the chain has as many hops as it may have",
+        DeadReason::Deadlock => "agents waited for each other in a circle",
         DeadReason::BudgetExhausted => "the task has nothing left to spend",
         DeadReason::Cycle => "the same work came to the same target before",
     }

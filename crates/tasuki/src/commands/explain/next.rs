@@ -190,7 +190,8 @@ async fn dead(
                 DeadReason::Rejected
                 | DeadReason::HopLimit
                 | DeadReason::Cycle
-                | DeadReason::BudgetExhausted,
+                | DeadReason::BudgetExhausted
+                | DeadReason::Deadlock,
             ),
             _,
         ) => {

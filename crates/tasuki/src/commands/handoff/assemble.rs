@@ -75,6 +75,7 @@ impl Assemble {
             include_pins: !self.no_pins,
             strategy: self.strategy,
             max_tokens: self.max_tokens,
+            payload: None,
             reserved_system_prompt: None,
             reserved_work: None,
             tokenizer: self.tokenizer,

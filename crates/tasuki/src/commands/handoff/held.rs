@@ -198,6 +198,9 @@ pub(super) struct Complete {
     /// A reference that the work had to do without; may be repeated
     #[arg(long = "gap", value_name = "REFERENCE")]
     gaps: Vec<String>,
+    /// A gap that came with the work and is none any more; may be repeated
+    #[arg(long = "resolved-gap", value_name = "REFERENCE")]
+    resolved_gaps: Vec<String>,
     /// For monitoring only: a JSON object
     #[arg(long, value_name = "JSON")]
     metadata: Option<String>,
@@ -220,6 +223,7 @@ impl Complete {
             metadata: metadata.unwrap_or_default(),
             criteria,
             gaps: self.gaps,
+            resolved_gaps: self.resolved_gaps,
             usage: self.usage.map(|text| json("--usage", &text)).transpose()?,
             follow_ups: follow_ups.collect::<Result<_, _>>()?,
             signed: None,

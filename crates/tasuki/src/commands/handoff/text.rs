@@ -38,6 +38,8 @@ impl Shown {
             wire::WaitsFor::Approval { .. }
             | wire::WaitsFor::Task { .. }
             | wire::WaitsFor::Time { .. }
+            | wire::WaitsFor::Paused { .. }
+            | wire::WaitsFor::Letter { .. }
             | wire::WaitsFor::Breaker { .. } => true,
             wire::WaitsFor::Claim { .. }
             | wire::WaitsFor::Holder { .. }
@@ -177,6 +179,13 @@ pub(in crate::commands) fn waits(one: &wire::WaitsFor) -> String {
         wire::WaitsFor::Breaker { target: to, breaker, until } => {
             let until = until.map_or_else(String::new, |until| format!(" until {until}"));
             format!("{}, whose breaker is {breaker}{until}", target(to))
+        }
+        wire::WaitsFor::Paused { target: to, until } => {
+            let until = until.map_or_else(String::new, |until| format!(" until {until}"));
+            format!("{}, which is paused{until}", target(to))
+        }
+        wire::WaitsFor::Letter { handoff_id } => {
+            format!("a decision on dead letter {handoff_id} above it")
         }
         wire::WaitsFor::Claim { target: to, listening } => {
             let there = if *listening { "" } else { "; nobody is there yet" };

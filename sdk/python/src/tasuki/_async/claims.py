@@ -22,9 +22,28 @@ from .. import models as m
 from .._canonical import address, constraint_id
 from .._heart import Heart
 from .._offers import Hop, JsonObject, Span, follow_up, new_key, offer
-from .._report import Classify, Steps, failure, failure_address, reduced, result_address, used
+from .._report import (
+    Classify,
+    Steps,
+    add_usage,
+    failure,
+    failure_address,
+    reduced,
+    result_address,
+    used,
+)
 from .._report import payload as as_payload
-from .._wire import Deadline, Route, fit, milliseconds, parts, plain, timestamp, unexpected
+from .._wire import (
+    Deadline,
+    Route,
+    fit,
+    milliseconds,
+    parts,
+    plain,
+    seconds,
+    timestamp,
+    unexpected,
+)
 from .base import AsyncWire, unhindered
 from .handoffs import AsyncHandoff
 
@@ -77,6 +96,7 @@ class AsyncClaim:
         self._forgotten = False
         self._process = os.getpid()
         self._steps = Steps(reply.handoff_id)
+        self._used: dict[str, Any] = {}
         self._heart = Heart(self._wire.core, reply, http=self._wire.beats)
         #: Who claimed it.
         self.agent = agent
@@ -96,12 +116,21 @@ class AsyncClaim:
         self.earlier_attempts: list[m.EarlierAttempt] = list(reply.earlier_attempts or [])
         #: Pieces of work that earlier holders left, with their content as far as there was room.
         self.artifacts: list[m.Artifact] = list(reply.artifacts or [])
+        #: What the tasks came to that this work waited for, with their results.
+        self.joined: list[m.JoinedResult] = list(reply.joined or [])
+        #: What is missing of those tasks, besides the gaps of the envelope.
+        self.gaps: list[m.JoinGap] = list(reply.gaps or [])
         #: The envelope exactly as it came; `envelope` is the same as a model.
         self.raw_envelope: dict[str, Any] = dict(raw)
         self.envelope = fit(routes.HANDOFF_CLAIM, m.Envelope, self.raw_envelope)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.handoff_id} attempt {self.attempt}>"
+
+    @property
+    def client(self) -> AsyncClient:
+        """The client that claimed it."""
+        return self._client
 
     @property
     def intent(self) -> str:
@@ -135,6 +164,19 @@ class AsyncClaim:
     def reported(self) -> bool:
         """Whether it was said what became of it."""
         return self._reported
+
+    def usage(
+        self,
+        *,
+        input_tokens: int = 0,
+        output_tokens: int = 0,
+        cost: float | None = None,
+        model: str | None = None,
+    ) -> None:
+        """Counts what was used. It is reported with the result or the failure, and summed up the
+        tree."""
+        more = {"input_tokens": input_tokens, "output_tokens": output_tokens}
+        self._used = add_usage(self._used, {**more, "cost": cost, "model": model})
 
     def on_lost(self, tell: Callable[[], None]) -> None:
         """Calls something when the claim is lost, from the thread that notices it."""
@@ -294,11 +336,13 @@ class AsyncClaim:
         follow_ups: Sequence[JsonObject] = (),
         criteria: Sequence[m.CriterionReport | JsonObject] = (),
         gaps: Sequence[str] = (),
+        resolved_gaps: Sequence[str] = (),
         usage: m.WorkUsage | JsonObject | None = None,
         metadata: JsonObject | None = None,
     ) -> m.Moved:
         """Says that the work is done and what came of it. `follow_ups` (see `tasuki.follow_up`)
-        come to be in the same atomic step. A result that does not fit what was expected is
+        come to be in the same atomic step. Gaps that came with the work are in its result unless
+        `resolved_gaps` names them. A result that does not fit what was expected is
         refused, and the claim goes on. `usage` (`input_tokens`, `output_tokens`, `cost`, `model`)
         makes the budget of the task, and of those above it, less. With a key, the agent signs what
         it says."""
@@ -306,10 +350,11 @@ class AsyncClaim:
             "action": None if action == "completed" else action,
             "criteria": list(criteria) or None,
             "gaps": list(gaps) or None,
-            "usage": used(usage),
+            "usage": used(usage or self._used or None),
             "metadata": dict(metadata or {}) or None,
         }
         body = {**self._completion(payload, said), "follow_ups": list(follow_ups) or None}
+        body["resolved_gaps"] = list(resolved_gaps) or None
         return await self._end(routes.HANDOFF_COMPLETE, body)
 
     def _completion(self, payload: Any, said: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -345,7 +390,7 @@ class AsyncClaim:
         usage: m.WorkUsage | JsonObject | None = None,
     ) -> m.Moved:
         """Says that the work failed: `retryable` will be tried again, perhaps not before
-        `retry_after`; `permanent` will not, and must have a `hint` at what would mend it. `causes`
+        `retry_after`; `permanent` will not, and must have a `hint` at what would fix it. `causes`
         is what led to it, the nearest first."""
         body = {
             "class": kind,
@@ -357,7 +402,7 @@ class AsyncClaim:
             "causes": list(causes) or None,
             "retry_after_ms": milliseconds(retry_after),
             "details": dict(details or {}) or None,
-            "usage": used(usage),
+            "usage": used(usage or self._used or None),
         }
         return await self._end(routes.HANDOFF_FAIL, self._failure(body))
 
@@ -394,18 +439,45 @@ class AsyncClaim:
         to_capability: str | None = None,
         payload: Any = None,
         timeout: Span | None = None,
+        step: str | None = None,
         idempotency_key: str | None = None,
         **hop: Unpack[Hop],
     ) -> m.ResultReport:
-        """Has somebody else do a part, and waits for the result. The task stays this agent's."""
+        """Has somebody else do a part, and waits for the result. The task stays this agent's. With
+        a `step`, work that is lost and done again finds the recorded result of that step, whatever
+        words it is asked in this time. Raises `LeaseLost` when this claim is lost meanwhile."""
+        seconds(timeout)
         called = await self.start_call(
             to=to,
             to_capability=to_capability,
             payload=payload,
+            step=step,
             idempotency_key=idempotency_key,
             **hop,
         )
-        return await called.result(timeout)
+        return await self._came_of(called, timeout)
+
+    async def _came_of(self, called: AsyncHandoff, timeout: Span | None) -> m.ResultReport:
+        """The result of a call. One that was cancelled may have been so because this claim is
+        over, which the next heartbeat would tell only later."""
+        try:
+            return await called._result(timeout, self.check)
+        except errors.HandoffFailed as failed:
+            if failed.state == "cancelled":
+                await self._still_held()
+            raise
+
+    async def _still_held(self) -> None:
+        shown = await self._wire.send(routes.HANDOFF_SHOW, path={"id": self.handoff_id})
+        last = shown.attempts[-1] if shown.attempts else None
+        held = shown.state in ("claimed", "in_progress")
+        if not held or last is None or last.fence != self.fence:
+            lost = errors.LeaseLost(
+                f"the claim of {self.handoff_id} is over: it is {shown.state}",
+                hint="stop working on it; claim again if you want more work",
+            )
+            self._heart.lose(lost)
+            raise lost
 
     async def start_call(
         self,
@@ -413,6 +485,7 @@ class AsyncClaim:
         to: str | None = None,
         to_capability: str | None = None,
         payload: Any = None,
+        step: str | None = None,
         idempotency_key: str | None = None,
         **hop: Unpack[Hop],
     ) -> AsyncHandoff:
@@ -421,7 +494,11 @@ class AsyncClaim:
         whose answer was lost."""
         self.check()
         said: dict[str, Any] = {"to": to, "to_capability": to_capability, "payload": payload, **hop}
-        derived = None if idempotency_key else self._steps.take(said)
+        marked: dict[str, Any] = dict(hop)
+        named = f"{self.handoff_id}:step:{step}" if step else None
+        if named:
+            marked["metadata"] = {**dict(hop.get("metadata") or {}), "step": named}
+        derived = None if idempotency_key or named else self._steps.take(said)
         try:
             body = offer(
                 self._wire.core,
@@ -433,15 +510,44 @@ class AsyncClaim:
                 task_id=self.task_id,
                 control="awaited",
                 correlation_id=None,
-                idempotency_key=idempotency_key or derived,
-                hop=hop,
+                idempotency_key=idempotency_key or named or derived,
+                hop=marked,
             )
             offered = await self._wire.send(routes.HANDOFF_OFFER, body=body)
-        except BaseException:
+        except BaseException as error:
             if derived:
                 self._steps.give_back(derived)
+            if isinstance(error, errors.Conflict):
+                before = await self._before(error, named)
+                if before:
+                    return before
             raise
         return AsyncHandoff(self._wire, offered)
+
+    async def _before(self, refused: errors.Conflict, step: str | None) -> AsyncHandoff | None:
+        """What an earlier attempt started as this step, in other words."""
+        if refused.code == "task_finished":
+            lost = errors.LeaseLost(refused.message, hint=refused.hint)
+            self._heart.lose(lost)
+            raise lost from refused
+        if refused.code != "idempotency_conflict" or step is None:
+            return None
+        before: str | None = None
+        while True:
+            page = await self._client.tasks.page(parent=self.task_id, before=before)
+            for task in page.tasks:
+                shown = await self._client.tasks.get(task.task_id)
+                for handoff in shown.handoffs[:1]:
+                    raw = await self._client.handoffs.raw_envelope(handoff.handoff_id)
+                    if (raw.get("metadata") or {}).get("step") == step:
+                        told = {**plain(handoff), "status": "stored", "listening": True}
+                        told["envelope"] = handoff.envelope
+                        return AsyncHandoff(
+                            self._wire, fit(routes.HANDOFF_OFFER, m.OfferReply, told)
+                        )
+                before = task.task_id
+            if not page.tasks:
+                return None
 
     async def memory(
         self, id: str, *, revision: int | None = None, detail: m.Detail | None = None
@@ -452,12 +558,28 @@ class AsyncClaim:
         )
 
     async def prompt(
-        self, *, tokenizer: str | None = None, max_tokens: int | None = None
+        self,
+        *,
+        tokenizer: str | None = None,
+        max_tokens: int | None = None,
+        form: m.PromptStyle | None = None,
+        payload_apart: bool = False,
+        all: bool = False,
     ) -> m.Prompt:
         """The envelope as a model reads it (`.prompt`, or `str()` of it), and how many tokens that
-        is. The payload is not in it: that is for the program, which adds what the model needs."""
-        path, query = {"id": self.handoff_id}, {"tokenizer": tokenizer, "max_tokens": max_tokens}
-        return await self._wire.send(routes.HANDOFF_PROMPT, path=path, query=query)
+        is. The payload is in it as quoted data, unless it is `payload_apart`. `form` is `markdown`,
+        `xml`, or `messages` (`.messages`: one for the system, one for the user). `all` is all that
+        the envelope has, whatever was chosen and whatever the bound."""
+        query = {
+            "tokenizer": tokenizer,
+            "max_tokens": max_tokens,
+            "form": form,
+            "payload_apart": payload_apart or None,
+            "all": all or None,
+        }
+        return await self._wire.send(
+            routes.HANDOFF_PROMPT, path={"id": self.handoff_id}, query=query
+        )
 
     async def __aenter__(self) -> Self:
         self._heart.start()
@@ -513,6 +635,8 @@ class AsyncClaim:
 
     async def _report(self, error: Exception) -> None:
         said = failure(error, self._classify)
+        if self._used:
+            said["usage"] = used(self._used)
         try:
             await self._end(routes.HANDOFF_FAIL, self._failure(said))
         except (errors.InvalidRequest, ValueError, TypeError) as refused:

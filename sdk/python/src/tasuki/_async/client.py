@@ -39,11 +39,20 @@ from .channels import AsyncChannel
 from .claims import WORK_S, AsyncClaim, AsyncClaiming, made, take
 from .handoffs import ACKNOWLEDGED_S, AsyncHandoff, failed, result_of, wait_for
 from .knowledge import AsyncMemories, AsyncProject
-from .people import AsyncAgents, AsyncKeys, AsyncTenants, AsyncTokens
+from .people import (
+    AsyncAgents,
+    AsyncAlerts,
+    AsyncKeys,
+    AsyncSessions,
+    AsyncTenants,
+    AsyncTokens,
+)
 from .work import AsyncAudit, AsyncChains, AsyncDeadLetters, AsyncHandoffs, AsyncTasks
 
 #: States from which nothing comes any more by itself.
 _ENDED = frozenset({"completed", "failed", "cancelled", "dead_lettered"})
+#: How often `follow` looks for more.
+FOLLOW_S = 1.0
 _EVENT = Route("GET", routes.EVENT_STREAM.path, m.Event)
 
 
@@ -53,6 +62,14 @@ class AsyncClient:
     `url` is its address (`TASUKI_URL`, or the one on this machine). `agent` is in whose name things
     are done where nothing else is said. Who asks is shown by `key` (a `Key`, or the path of a key
     file; `TASUKI_KEY`) or by `token` (`TASUKI_TOKEN`); a broker on this machine asks nobody.
+
+    What is signed is for one broker and no other: the one with the key `broker` (`TASUKI_BROKER`,
+    or what the key file says), as its administrator tells it. Where nobody named one, the broker
+    is asked for its key once and believed.
+
+    At an address with `https` the broker is believed by the authorities that are usual, by those in
+    the file `tls_ca` (`TASUKI_TLS_CA`), or by `tls_pin` (`TASUKI_TLS_PIN`), the fingerprint that
+    `tasuki serve --tls self-signed` prints: then by nothing else.
 
     Calls are repeated with growing pauses, as long as `retry` says, when the broker does not answer
     or asks for patience. That is safe: what has no key by which the broker knows a repeat is looked
@@ -69,13 +86,26 @@ class AsyncClient:
         key: Key | str | os.PathLike[str] | None = None,
         timeout: float = ANSWER_S,
         retry: Retry | None = None,
+        broker: str | None = None,
+        tls_pin: str | None = None,
+        tls_ca: str | os.PathLike[str] | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         if key is None and token is None:
             key = os.environ.get("TASUKI_KEY") or None
         if key is not None and not isinstance(key, Key):
             key = Key.load(key)
-        core = Core(url, agent=agent, token=token, key=key, timeout=timeout, retry=retry or Retry())
+        core = Core(
+            url,
+            agent=agent,
+            token=token,
+            key=key,
+            timeout=timeout,
+            retry=retry or Retry(),
+            broker=broker,
+            tls_pin=tls_pin,
+            tls_ca=tls_ca,
+        )
         self._wire = AsyncWire(core, transport)
         self.memories = AsyncMemories(self._wire)
         self.tasks = AsyncTasks(self._wire)
@@ -84,7 +114,9 @@ class AsyncClient:
         self.agents = AsyncAgents(self._wire)
         self.keys = AsyncKeys(self._wire)
         self.tokens = AsyncTokens(self._wire)
+        self.sessions = AsyncSessions(self._wire)
         self.tenants = AsyncTenants(self._wire)
+        self.alerts = AsyncAlerts(self._wire)
         self.audit = AsyncAudit(self._wire)
         self.chains = AsyncChains(self._wire)
 
@@ -172,6 +204,7 @@ class AsyncClient:
         """Has somebody do something, and waits for the result. The caller stays the owner of its
         own task. Raises `TimedOut` after `timeout`; the work goes on all the same. Keywords as in
         `handoff`."""
+        seconds(timeout)
         called = await self.handoff(
             to=to,
             to_capability=to_capability,
@@ -543,12 +576,13 @@ class AsyncClient:
         attempts = self._wire.core.attempts(routes.EVENT_STREAM, True)
         while True:
             query = {"after": after, "task": task, "handoff": handoff}
-            request = self._wire.core.request(
-                routes.EVENT_STREAM, path={}, query=query, body=None, wait=60
-            )
-            request.headers["accept"] = "text/event-stream"
             heard = False
             try:
+                await self._wire.meet()
+                request = self._wire.core.request(
+                    routes.EVENT_STREAM, path={}, query=query, body=None, wait=60
+                )
+                request.headers["accept"] = "text/event-stream"
                 response = await self._wire.http.send(request, stream=True)
                 try:
                     if not response.is_success:
@@ -585,11 +619,49 @@ class AsyncClient:
         kind: m.QuestionKind | None = None,
         task: str | None = None,
         from_agent: str | None = None,
-        limit: int | None = None,
-    ) -> list[m.OpenQuestion]:
-        """What holders ask and wait for, newest work first."""
-        query = {"kind": kind, "task": task, "from_agent": from_agent, "limit": limit}
-        return (await self._wire.send(routes.QUESTION_LIST, query=query)).questions
+        follow: bool = False,
+    ) -> AsyncIterator[m.OpenQuestion]:
+        """What holders ask and wait for, one after the other. With `follow` it goes on with those
+        that are asked later, for ever."""
+        seen: set[tuple[str, str]] = set()
+        while True:
+            before: str | None = None
+            while True:
+                query = {"kind": kind, "task": task, "from_agent": from_agent, "before": before}
+                found = (await self._wire.send(routes.QUESTION_LIST, query=query)).questions
+                for question in found:
+                    if (question.handoff_id, question.question) not in seen:
+                        seen.add((question.handoff_id, question.question))
+                        yield question
+                if not found:
+                    break
+                before = found[-1].handoff_id
+            if not follow:
+                return
+            await asyncio.sleep(FOLLOW_S)
+
+    async def approvals(
+        self, *, task: str | None = None, from_agent: str | None = None, follow: bool = False
+    ) -> AsyncIterator[m.Handoff]:
+        """What waits for approval, one after the other: `handoffs.approve(id)` or `reject(id)`
+        decides. With `follow` it goes on with what comes later, for ever."""
+        seen: set[str] = set()
+        while True:
+            before: str | None = None
+            while True:
+                found = await self.handoffs.page(
+                    state="awaiting_approval", task=task, from_agent=from_agent, before=before
+                )
+                for handoff in found.handoffs:
+                    if handoff.handoff_id not in seen:
+                        seen.add(handoff.handoff_id)
+                        yield handoff
+                if not found.handoffs:
+                    break
+                before = found.handoffs[-1].handoff_id
+            if not follow:
+                return
+            await asyncio.sleep(FOLLOW_S)
 
     async def answer(
         self, handoff_id: str, answer: Any, *, by: str | None = None, question: str | None = None
@@ -605,6 +677,10 @@ class AsyncClient:
     async def targets(self) -> list[m.TargetHealth]:
         """How targets fare: failures in a row, breakers, hops, and how full budgets were."""
         return (await self._wire.send(routes.HEALTH_TARGETS)).targets
+
+    async def overview(self) -> m.Overview:
+        """How everything goes, at a glance."""
+        return await self._wire.send(routes.OVERVIEW_SHOW)
 
     async def health(self) -> m.Health:
         """Whether the broker runs."""

@@ -174,9 +174,10 @@ class AsyncProject:
         self._wire = wire
         self.name = name
 
-    async def context(self) -> m.SharedContext:
-        """Reads it."""
-        return await self._wire.send(routes.CONTEXT_SHOW, path={"project": self.name})
+    async def context(self, revision: int | None = None) -> m.SharedContext:
+        """Reads it, as it is or as it was at a `revision`."""
+        path, query = {"project": self.name}, {"revision": revision}
+        return await self._wire.send(routes.CONTEXT_SHOW, path=path, query=query)
 
     async def write(
         self,

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from .. import _routes as routes
 from .. import models as m
 from .._canonical import address
 from .._offers import JsonObject, Span
-from .._wire import milliseconds, plain
+from .._wire import milliseconds, plain, timestamp
 from ..keys import Key
 from .base import AsyncWire
 
@@ -73,6 +74,25 @@ class AsyncAgents:
         """Sets when its breaker opens and for how long; without `limits`, as the broker has it."""
         body = {"limits": limits}
         return await self._wire.send(routes.AGENT_SET_BREAKER, path={"id": id}, body=body)
+
+    async def pause_target(
+        self,
+        target: str | JsonObject,
+        span: Span | None = None,
+        *,
+        until: datetime | str | None = None,
+    ) -> m.TargetHealth:
+        """Lets nothing be claimed of an agent (its name), or of a capability (`{"capability": …}`),
+        for a span, until a time, or until it is resumed. Offers to it wait."""
+        when = timestamp(until) if isinstance(until, datetime) else until
+        to = {"agent": target} if isinstance(target, str) else dict(target)
+        body = {"target": to, "for_ms": milliseconds(span), "until": when}
+        return await self._wire.send(routes.TARGET_PAUSE, body=body)
+
+    async def resume_target(self, target: str | JsonObject) -> m.TargetHealth:
+        """Lets work be claimed of it again."""
+        to = {"agent": target} if isinstance(target, str) else dict(target)
+        return await self._wire.send(routes.TARGET_RESUME, body={"target": to})
 
     async def deregister(self, id: str) -> m.Agent:
         """Takes one out of the directory."""
@@ -172,6 +192,27 @@ class AsyncTokens:
         return await self._wire.send(routes.TOKEN_REVOKE, path={"id": id}, body={})
 
 
+class AsyncSessions:
+    """Tokens that end soon, and with the one that they were made from: for whoever signs in."""
+
+    def __init__(self, wire: AsyncWire) -> None:
+        self._wire = wire
+
+    async def open(self, *, expires_in: Span | None = None) -> m.IssuedToken:
+        """Opens one for the caller. Its text is shown this once; so a lost answer is not asked for
+        again."""
+        body = {"expires_in_ms": milliseconds(expires_in)}
+        return await self._wire.send(routes.SESSION_OPEN, body=body, repeat=False)
+
+    async def show(self) -> m.Session:
+        """Says who the caller is, and what it may ask for at all."""
+        return await self._wire.send(routes.SESSION_SHOW)
+
+    async def close(self) -> None:
+        """Closes the one that the caller asks with."""
+        await self._wire.exchange(routes.SESSION_CLOSE, {}, None, {})
+
+
 class AsyncTenants:
     """What each tenant may use."""
 
@@ -197,3 +238,39 @@ class AsyncTenants:
             "requests_per_second": requests_per_second,
         }
         return await self._wire.send(routes.TENANT_SET, path={"id": id}, body=body)
+
+
+class AsyncAlerts:
+    """What is wrong at the broker, and who is told."""
+
+    def __init__(self, wire: AsyncWire) -> None:
+        self._wire = wire
+
+    async def all(self) -> m.Alerts:
+        """Lists what holds, what ended last, and silences."""
+        return await self._wire.send(routes.ALERT_LIST)
+
+    async def rules(self) -> list[m.AlertRule]:
+        """Lists the rules, each with the expression that Prometheus would evaluate."""
+        return (await self._wire.send(routes.ALERT_RULES)).rules
+
+    async def silence(
+        self,
+        reason: str,
+        *,
+        span: Span,
+        rule: str | None = None,
+        target: str | None = None,
+    ) -> m.Alerts:
+        """Keeps people from being told for a while; a span of 0 ends that."""
+        body = {
+            "rule": rule,
+            "target": target,
+            "for_ms": milliseconds(span),
+            "reason": reason,
+        }
+        return await self._wire.send(routes.ALERT_SILENCE, body=body)
+
+    async def test(self) -> list[m.WebhookTested]:
+        """Sends a notice to every webhook to try it out."""
+        return (await self._wire.send(routes.ALERT_TEST, body={})).webhooks

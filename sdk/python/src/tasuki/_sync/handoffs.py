@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .. import _routes as routes
@@ -14,6 +16,15 @@ from .._offers import Span
 from .._wire import Deadline, milliseconds, whole
 from .base import Wire
 
+log = logging.getLogger("tasuki")
+
+#: After how long somebody who waits without a limit hears why, and how often again.
+WARN_S = 60.0
+WARN_AGAIN_S = 600.0
+#: How often it is looked whether somebody has decided on a dead letter.
+DECIDED_S = 1.0
+#: How often a wait looks whether it still makes sense.
+CHECK_S = 2.0
 #: How long a sender waits for an acknowledgment unless it says otherwise.
 ACKNOWLEDGED_S = 15.0
 
@@ -53,7 +64,8 @@ class Handoff:
         was cancelled."""
         found = wait_for(self._wire, [self.id], until="claimed", timeout=timeout)
         if found.open_handoffs:
-            timed_out = _unacknowledged(self.status())
+            shown = self.status()
+            timed_out = _unacknowledged(shown, why(self._wire, shown))
             timed_out.handoff = self
             raise timed_out
         claimed = found.handoffs[0]
@@ -65,46 +77,83 @@ class Handoff:
         """Waits for what came of this hop. Without a `timeout` it waits until there is an end;
         every handoff has one, at the latest when it expires. Raises `HandoffFailed` if there is no
         result."""
-        found = wait_for(self._wire, [self.id], until="settled", timeout=timeout)
-        if found.open_handoffs:
-            timed_out = errors.TimedOut(
-                f"{self.id} has no result yet",
-                hint="ask for it again: it goes on, and its result is kept",
-            )
-            timed_out.handoff = self
-            raise timed_out
-        return result_of(self._wire, found.handoffs[0])
+        return self._result(timeout, None)
+
+    def _result(self, timeout: Span | None, check: Callable[[], None] | None) -> m.ResultReport:
+        deadline = Deadline(timeout)
+        id = self.id
+        while True:
+            left = None if deadline.end is None else deadline.left()
+            found = wait_for(self._wire, [id], until="settled", timeout=left, check=check)
+            if found.open_handoffs:
+                timed_out = errors.TimedOut(
+                    f"{id} has no result yet: {why(self._wire, self.status())}",
+                    hint="ask for it again: it goes on, and its result is kept",
+                )
+                timed_out.handoff = self
+                raise timed_out
+            letter = found.handoffs[0].dead_letter
+            if letter is None or not letter.redriven_to:
+                return result_of(self._wire, found.handoffs[0])
+            # Somebody sent it on its way again: that is the call's result, not the dead letter.
+            id = letter.redriven_to
 
     def final(self, timeout: Span | None = None) -> m.ResultReport:
-        """Waits until the whole task has ended, over however many hops, and returns the result of
-        its last one."""
+        """Waits until the whole task has ended, over however many hops and through dead letters,
+        and returns the result of its last one."""
         deadline = Deadline(timeout)
+        slow = Slow(timeout)
         while True:
             wait = deadline.next_wait()
             body = {"tasks": [self.task_id], "timeout_ms": milliseconds(wait)}
             found = self._wire.send(routes.HANDOFF_WAIT, body=body, wait=wait)
+            if found.open_tasks and not deadline.over() and not slow.due():
+                continue
             task = self._wire.send(routes.TASK_SHOW, path={"id": self.task_id})
             last = max(task.handoffs, key=lambda handoff: (handoff.hop, handoff.offered_at))
-            # A dead letter keeps its task open until somebody decides; whoever waits should know.
-            if not found.open_tasks or last.state == "dead_lettered":
-                shown = self._wire.send(routes.HANDOFF_SHOW, path={"id": last.handoff_id})
+            shown = self._wire.send(routes.HANDOFF_SHOW, path={"id": last.handoff_id})
+            letter = shown.dead_letter
+            # A dead letter holds its task up until somebody decides.
+            waits = letter and not (letter.redriven_to or letter.discarded or letter.closed)
+            if not found.open_tasks and not waits:
                 return result_of(self._wire, shown)
+            reason = why(self._wire, shown)
             if deadline.over():
                 timed_out = errors.TimedOut(
-                    f"{self.task_id} has not ended yet; {last.handoff_id} is {last.state}",
+                    f"{self.task_id} has not ended yet: {last.handoff_id}: {reason}",
                     hint="ask again: it goes on",
                 )
                 timed_out.handoff = self
                 raise timed_out
+            if not waits or slow.due():
+                log.warning("still waiting for %s: %s: %s", self.task_id, last.handoff_id, reason)
+            if waits:
+                time.sleep(min(DECIDED_S, deadline.left()))
 
     def envelope(self) -> m.Envelope:
         """What exactly the receiver gets."""
         return self._wire.send(routes.HANDOFF_ENVELOPE, path={"id": self.id})
 
-    def prompt(self, *, tokenizer: str | None = None, max_tokens: int | None = None) -> m.Prompt:
+    def prompt(
+        self,
+        *,
+        tokenizer: str | None = None,
+        max_tokens: int | None = None,
+        form: m.PromptStyle | None = None,
+        payload_apart: bool = False,
+        all: bool = False,
+    ) -> m.Prompt:
         """The envelope as a model reads it (`.prompt`, or `str()` of it), and how many tokens that
-        is. The payload is not in it: that is for the receiver's program."""
-        query = {"tokenizer": tokenizer, "max_tokens": max_tokens}
+        is. The payload is in it as quoted data, unless it is `payload_apart`. `form` is `markdown`,
+        `xml`, or `messages` (`.messages`: one for the system, one for the user). `all` is all that
+        the envelope has, whatever was chosen and whatever the bound."""
+        query = {
+            "tokenizer": tokenizer,
+            "max_tokens": max_tokens,
+            "form": form,
+            "payload_apart": payload_apart or None,
+            "all": all or None,
+        }
         return self._wire.send(routes.HANDOFF_PROMPT, path={"id": self.id}, query=query)
 
     def cancel(self, *, by: str | None = None, reason: str | None = None) -> m.Moved:
@@ -145,6 +194,20 @@ class Handoff:
         return found.artifacts
 
 
+class Slow:
+    """Says when somebody who waits without a limit should hear why."""
+
+    def __init__(self, timeout: Span | None) -> None:
+        self._next = Deadline(WARN_S if timeout is None else None)
+
+    def due(self) -> bool:
+        """Whether it is time to say it, once in a while."""
+        if not self._next.over():
+            return False
+        self._next = Deadline(WARN_AGAIN_S)
+        return True
+
+
 def wait_for(
     wire: Wire,
     handoffs: Sequence[str],
@@ -152,16 +215,64 @@ def wait_for(
     until: m.Until = "settled",
     mode: m.Mode = "all",
     timeout: Span | None,
+    check: Callable[[], None] | None = None,
 ) -> m.Waited:
-    """Waits for handoffs, in as many requests as it takes."""
+    """Waits for handoffs, in as many requests as it takes. `check` is asked in between, and may end
+    it."""
     deadline = Deadline(timeout)
+    slow = Slow(timeout)
     while True:
         wait = deadline.next_wait()
+        if check:
+            check()
+            wait = min(wait, CHECK_S)
         body: dict[str, Any] = {"handoffs": list(handoffs), "until": until, "mode": mode}
         body["timeout_ms"] = milliseconds(wait)
         found = wire.send(routes.HANDOFF_WAIT, body=body, wait=wait)
         if found.done or deadline.over():
             return found
+        if slow.due():
+            for one in found.open_handoffs[:3]:
+                shown = wire.send(routes.HANDOFF_SHOW, path={"id": one})
+                log.warning("still waiting for %s: %s", one, why(wire, shown))
+
+
+def why(wire: Wire, handoff: m.HandoffWithResult) -> str:
+    """Why a handoff is not further than it is."""
+    whom = handoff.to.agent or f"any agent with the capability {handoff.to.capability}"
+    last = handoff.attempts[-1] if handoff.attempts else None
+    holder = last.agent if last else whom
+    match handoff.state:
+        case "pending" if handoff.status == "delivered":
+            return f"{whom} has seen it and not claimed it"
+        case "pending":
+            return f"it waits for {whom}{_nobody(wire, handoff.to.agent)}"
+        case "scheduled":
+            return f"it waits for its next attempt, after {len(handoff.attempts)}"
+        case "awaiting_approval":
+            return "it waits for approval"
+        case "input_required":
+            return f"{holder} asked a question, which waits for an answer"
+        case "claimed" | "in_progress":
+            since = f" since {last.claimed_at}" if last else ""
+            return f"{holder} works on it{since}"
+        case "dead_lettered":
+            reason = f" ({handoff.dead_letter.reason})" if handoff.dead_letter else ""
+            return f"it is a dead letter{reason}: somebody has to redrive or discard it"
+        case state:
+            return f"it is {state}"
+
+
+def _nobody(wire: Wire, agent: str | None) -> str:
+    if agent is None:
+        return ""
+    try:
+        known = wire.send(routes.AGENT_SHOW, path={"id": agent})
+    except errors.NotFound:
+        return ", and no such agent is known"
+    except errors.TasukiError:
+        return ""
+    return "" if known.live else ", who is not listening"
 
 
 def result_of(wire: Wire, handoff: m.HandoffWithResult) -> m.ResultReport:
@@ -199,10 +310,8 @@ def _last_report(letter: Mapping[str, Any]) -> Mapping[str, Any]:
     return report if isinstance(report, dict) else {}
 
 
-def _unacknowledged(handoff: m.HandoffWithResult) -> errors.TimedOut:
-    name = handoff.to.agent or f"the capability {handoff.to.capability}"
-    seen = "it was seen and not accepted" if handoff.status == "delivered" else "it is stored"
+def _unacknowledged(handoff: m.HandoffWithResult, reason: str) -> errors.TimedOut:
     return errors.TimedOut(
-        f"nobody has claimed {handoff.handoff_id} for {name} in time; {seen}",
+        f"nobody has claimed {handoff.handoff_id} in time: {reason}",
         hint="wait on, offer it to somebody else, or cancel it",
     )

@@ -175,9 +175,10 @@ class Project:
         self._wire = wire
         self.name = name
 
-    def context(self) -> m.SharedContext:
-        """Reads it."""
-        return self._wire.send(routes.CONTEXT_SHOW, path={"project": self.name})
+    def context(self, revision: int | None = None) -> m.SharedContext:
+        """Reads it, as it is or as it was at a `revision`."""
+        path, query = {"project": self.name}, {"revision": revision}
+        return self._wire.send(routes.CONTEXT_SHOW, path=path, query=query)
 
     def write(
         self,

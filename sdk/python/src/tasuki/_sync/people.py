@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from .. import _routes as routes
 from .. import models as m
 from .._canonical import address
 from .._offers import JsonObject, Span
-from .._wire import milliseconds, plain
+from .._wire import milliseconds, plain, timestamp
 from ..keys import Key
 from .base import Wire
 
@@ -72,6 +73,25 @@ class Agents:
         """Sets when its breaker opens and for how long; without `limits`, as the broker has it."""
         body = {"limits": limits}
         return self._wire.send(routes.AGENT_SET_BREAKER, path={"id": id}, body=body)
+
+    def pause_target(
+        self,
+        target: str | JsonObject,
+        span: Span | None = None,
+        *,
+        until: datetime | str | None = None,
+    ) -> m.TargetHealth:
+        """Lets nothing be claimed of an agent (its name), or of a capability (`{"capability": …}`),
+        for a span, until a time, or until it is resumed. Offers to it wait."""
+        when = timestamp(until) if isinstance(until, datetime) else until
+        to = {"agent": target} if isinstance(target, str) else dict(target)
+        body = {"target": to, "for_ms": milliseconds(span), "until": when}
+        return self._wire.send(routes.TARGET_PAUSE, body=body)
+
+    def resume_target(self, target: str | JsonObject) -> m.TargetHealth:
+        """Lets work be claimed of it again."""
+        to = {"agent": target} if isinstance(target, str) else dict(target)
+        return self._wire.send(routes.TARGET_RESUME, body={"target": to})
 
     def deregister(self, id: str) -> m.Agent:
         """Takes one out of the directory."""
@@ -169,6 +189,27 @@ class Tokens:
         return self._wire.send(routes.TOKEN_REVOKE, path={"id": id}, body={})
 
 
+class Sessions:
+    """Tokens that end soon, and with the one that they were made from: for whoever signs in."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def open(self, *, expires_in: Span | None = None) -> m.IssuedToken:
+        """Opens one for the caller. Its text is shown this once; so a lost answer is not asked for
+        again."""
+        body = {"expires_in_ms": milliseconds(expires_in)}
+        return self._wire.send(routes.SESSION_OPEN, body=body, repeat=False)
+
+    def show(self) -> m.Session:
+        """Says who the caller is, and what it may ask for at all."""
+        return self._wire.send(routes.SESSION_SHOW)
+
+    def close(self) -> None:
+        """Closes the one that the caller asks with."""
+        self._wire.exchange(routes.SESSION_CLOSE, {}, None, {})
+
+
 class Tenants:
     """What each tenant may use."""
 
@@ -194,3 +235,39 @@ class Tenants:
             "requests_per_second": requests_per_second,
         }
         return self._wire.send(routes.TENANT_SET, path={"id": id}, body=body)
+
+
+class Alerts:
+    """What is wrong at the broker, and who is told."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def all(self) -> m.Alerts:
+        """Lists what holds, what ended last, and silences."""
+        return self._wire.send(routes.ALERT_LIST)
+
+    def rules(self) -> list[m.AlertRule]:
+        """Lists the rules, each with the expression that Prometheus would evaluate."""
+        return (self._wire.send(routes.ALERT_RULES)).rules
+
+    def silence(
+        self,
+        reason: str,
+        *,
+        span: Span,
+        rule: str | None = None,
+        target: str | None = None,
+    ) -> m.Alerts:
+        """Keeps people from being told for a while; a span of 0 ends that."""
+        body = {
+            "rule": rule,
+            "target": target,
+            "for_ms": milliseconds(span),
+            "reason": reason,
+        }
+        return self._wire.send(routes.ALERT_SILENCE, body=body)
+
+    def test(self) -> list[m.WebhookTested]:
+        """Sends a notice to every webhook to try it out."""
+        return (self._wire.send(routes.ALERT_TEST, body={})).webhooks

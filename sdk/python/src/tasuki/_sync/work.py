@@ -447,11 +447,13 @@ class DeadLetters:
         payload: Any = None,
         terms: m.TermsPatch | JsonObject | None = None,
         expires_in: Span | None = None,
+        budget: m.Budget | JsonObject | None = None,
         by: str | None = None,
         **parts: Unpack[Said],
     ) -> Handoff:
         """Sends it on its way again with a new envelope, which is linked to the old one and held to
-        the same constraints. What is not said stays as it was."""
+        the same constraints. What is not said stays as it was. A `budget` counts from here on,
+        instead of the one that the task had."""
         body = {
             **said(parts, empty=True),
             "by": self._wire.core.who(by, "by"),
@@ -459,6 +461,7 @@ class DeadLetters:
             "payload": None if payload is None else as_payload(payload, default="request"),
             "terms": terms,
             "expires_in_ms": _anew(expires_in),
+            "budget": budget,
         }
         offered = self._wire.send(routes.DEAD_LETTER_AMEND, path={"id": id}, body=body)
         return Handoff(self._wire, offered)
@@ -555,10 +558,11 @@ class Audit:
 
     def export(self, *, after: str | int | None = None) -> Iterator[str]:
         """The log, line by line, as `tasuki audit verify --file` reads it."""
-        request = self._wire.core.request(
-            routes.AUDIT_EXPORT, path={}, query={"after": after}, body=None, wait=600
-        )
         try:
+            self._wire.meet()
+            request = self._wire.core.request(
+                routes.AUDIT_EXPORT, path={}, query={"after": after}, body=None, wait=600
+            )
             response = self._wire.http.send(request, stream=True)
             try:
                 if not response.is_success:
@@ -573,6 +577,21 @@ class Audit:
                 f"the log broke off: {error or type(error).__name__}",
                 hint="ask again with its last `cursor` as `after`: up to there it is whole",
             ) from error
+
+    def metrics(self) -> str:
+        """What is measured, most of it from the log, as text for Prometheus."""
+        core = self._wire.core
+        request = core.request(routes.METRICS_SHOW, path={}, query={}, body=None, wait=60)
+        try:
+            response = self._wire.http.send(request)
+        except httpx.HTTPError as error:
+            raise errors.Unreachable(
+                f"no metrics came: {error or type(error).__name__}",
+                hint="is the broker there? `tasuki ready` says so",
+            ) from error
+        if not response.is_success:
+            raise refusal_of(response, core.base_url, response.content)
+        return response.text
 
     def refusals(self) -> m.Refusals:
         """The last attempts that nobody stood behind."""

@@ -167,6 +167,22 @@ def _events(caller: Caller, said: Said) -> Any:
     return {"events": plain(caller.client.tasks.events(id))}
 
 
+def _tasks(caller: Caller, said: Said) -> Any:
+    rest = said.rest("owner", "state", "parent", "project", "correlation_id", "limit", "before")
+    return plain(caller.client.tasks.page(**rest))
+
+
+def _complete_task(caller: Caller, said: Said) -> Any:
+    (id,) = said.take("id")
+    payload = said.payload()
+    return plain(caller.client.tasks.complete(id, payload, **said.rest("below", "metadata", "by")))
+
+
+def _clear_taint(caller: Caller, said: Said) -> Any:
+    id, source, reason = said.take("id", "source", "reason")
+    return plain(caller.client.tasks.clear_taint(id, source, reason=reason, **said.rest("by")))
+
+
 def _open(caller: Caller, said: Said) -> Any:
     (intent,) = said.take("intent")
     return plain(caller.client.tasks.open(intent, **said.rest("from_agent", "idempotency_key")))
@@ -265,6 +281,18 @@ def _channel_messages(caller: Caller, said: Said) -> Any:
     return plain(caller.client.channel(name).messages(**said.rest("after", "limit")))
 
 
+def _pause(caller: Caller, said: Said) -> Any:
+    (target,) = said.take("target")
+    spans = said.seconds(for_ms="span")
+    return plain(caller.client.agents.pause_target(target, **spans, **said.rest("until")))
+
+
+def _resume(caller: Caller, said: Said) -> Any:
+    (target,) = said.take("target")
+    said.end()
+    return plain(caller.client.agents.resume_target(target))
+
+
 METHODS: dict[str, Callable[[Caller, Said], Any]] = {
     "agent_publish": _publish,
     "assemble": _assemble,
@@ -278,6 +306,7 @@ METHODS: dict[str, Callable[[Caller, Said], Any]] = {
     "dead_letter_list": _dead_letters,
     "dead_letter_redrive": _redrive,
     "dead_letter_show": _by_id(lambda client: client.dead_letters.get),
+    "handoff_approve": _by_id(lambda client: client.handoffs.approve, "by"),
     "handoff_artifacts": _artifacts,
     "handoff_attach": _attach,
     "handoff_cancel": _by_id(lambda client: client.handoffs.cancel, "by", "reason"),
@@ -297,6 +326,12 @@ METHODS: dict[str, Callable[[Caller, Said], Any]] = {
     "handoff_prompt": _by_id(lambda client: client.handoffs.prompt, "tokenizer"),
     "handoff_put_back": _put_back,
     "handoff_release": _release,
+    "handoff_reject": _needs(
+        "reason", _by_id(lambda client: client.handoffs.reject, "by", "reason")
+    ),
+    "handoff_retract": _needs(
+        "reason", _by_id(lambda client: client.handoffs.retract, "by", "policy", "reason")
+    ),
     "handoff_show": _show,
     "handoff_start": _start,
     "handoff_wait": _wait,
@@ -304,10 +339,16 @@ METHODS: dict[str, Callable[[Caller, Said], Any]] = {
     "memory_edit": _memory_edit,
     "memory_show": _by_id(lambda client: client.memories.get, "revision", "detail"),
     "question_answer": _by_id(lambda client: client.handoffs.answer, "answer", "by", "question"),
+    "target_pause": _pause,
+    "target_resume": _resume,
+    "task_cancel": _by_id(lambda client: client.tasks.cancel, "by", "reason"),
+    "task_clear_taint": _clear_taint,
+    "task_complete": _complete_task,
     "task_events": _events,
     "task_lift": _needs(
         "reason", _by_id(lambda client: client.tasks.lift, "constraint", "reason", "by")
     ),
+    "task_list": _tasks,
     "task_open": _open,
     "task_show": _by_id(lambda client: client.tasks.get),
 }

@@ -1,0 +1,4 @@
+-- Pauses and versions of pipelines stand with what else is known.
+ALTER TABLE registry DROP CONSTRAINT registry_kind_check;
+ALTER TABLE registry ADD CONSTRAINT registry_kind_check
+    CHECK (kind IN ('agent', 'token', 'tenant', 'breaker', 'channel', 'reservation', 'pause', 'pipeline'));

@@ -1,0 +1,13 @@
+-- Pauses and versions of pipelines stand with what else is known.
+CREATE TABLE registry_with_pauses (
+    kind TEXT NOT NULL
+         CHECK (kind IN ('agent', 'token', 'tenant', 'breaker', 'channel', 'reservation', 'pause', 'pipeline')),
+    name TEXT NOT NULL,
+    at   INTEGER NOT NULL,          -- the position of the last change
+    data TEXT NOT NULL,             -- JSON
+    body TEXT,                      -- an agent's manifest
+    PRIMARY KEY (kind, name)
+) WITHOUT ROWID;
+INSERT INTO registry_with_pauses SELECT kind, name, at, data, body FROM registry;
+DROP TABLE registry;
+ALTER TABLE registry_with_pauses RENAME TO registry;
