@@ -5,7 +5,7 @@
 use std::fs::{DirBuilder, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Who is neither the owner nor of the owner's group.
 const OTHERS: u32 = 0o007;
@@ -18,6 +18,14 @@ const ALL_OTHERS: u32 = 0o077;
 pub fn directory(dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     close(dir, 0o700)
+}
+
+/// A new directory among the system's temporary files. Everybody may make names there, so it has one
+/// that nobody can have made before; the caller removes it.
+pub fn scratch() -> io::Result<PathBuf> {
+    let dir = std::env::temp_dir().join(format!("tasuki-{}", uuid::Uuid::now_v7()));
+    DirBuilder::new().mode(0o700).create(&dir)?;
+    Ok(dir)
 }
 
 /// Closes a file of ours, if it is there.

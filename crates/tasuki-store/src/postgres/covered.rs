@@ -244,7 +244,8 @@ pub(super) async fn check(
     };
     if is_sealed || (was_sealed && end > 0) {
         if !fits(db, &key).await.map_err(|fault| failed(&fault))? {
-            return Err(PostgresError::Rows(differences(options, clock).await.unwrap_or_default()));
+            let found = differences(options, clock).await;
+            return Err(found.map_or_else(unnamed, PostgresError::Rows));
         }
         return Ok(Some(key));
     }
@@ -274,6 +275,12 @@ async fn seal(db: &mut Client, key: &RowKey) -> Result<(), Fault> {
     Ok(transaction.commit().await?)
 }
 
+/// Rows that were changed, where it cannot be found out which.
+fn unnamed(error: super::CopyError) -> PostgresError {
+    tracing::error!(%error, "the rows that differ cannot be named");
+    PostgresError::Rows(Vec::new())
+}
+
 async fn differences(
     options: &PostgresOptions,
     clock: &Arc<dyn Clock>,
@@ -282,10 +289,16 @@ async fn differences(
         step: "make a directory to compare in",
         reason: error.to_string(),
     };
-    let base = options.dir.clone().unwrap_or_else(std::env::temp_dir);
-    let beside = base.join(format!("{BESIDE}-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&beside);
-    crate::private::directory(&beside).map_err(cannot)?;
+    let beside = match &options.dir {
+        Some(dir) => {
+            let beside = dir.join(BESIDE);
+            // Left over from a comparison that was interrupted.
+            let _ = std::fs::remove_dir_all(&beside);
+            crate::private::directory(&beside).map(|()| beside)
+        }
+        None => crate::private::scratch(),
+    };
+    let beside = beside.map_err(cannot)?;
     let compared =
         Box::pin(super::compare_rows(options.clone(), &beside.join("rebuilt"), clock.clone()))
             .await;

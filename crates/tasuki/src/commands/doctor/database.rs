@@ -35,9 +35,11 @@ async fn rows(url: &str, ca: Option<&Path>) -> Check {
     const NAME: &str = "rows";
     let next = "stop the brokers, and move the log to a data directory, which makes the rows anew: \
                 tasuki migrate --from URL --to NEW_DIR";
-    let beside = std::env::temp_dir().join(format!("tasuki-doctor-{}", std::process::id()));
+    let beside = match tasuki_store::private::scratch() {
+        Ok(beside) => beside,
+        Err(error) => return Check::fail(NAME, format!("{error:#}"), next),
+    };
     let compared = async {
-        tasuki_store::private::directory(&beside)?;
         // Signs nothing that anybody keeps.
         let key = tasuki_store::key::load(&beside)?;
         let url = crate::config::store_url(url);
