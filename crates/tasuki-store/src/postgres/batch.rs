@@ -432,9 +432,11 @@ impl Node {
 
     /// What is due next, after everything that was due by then was done or is in other hands.
     async fn due_after(&self, db: &Db, until: Timestamp) -> Result<Due, Fault> {
+        let told = self.due_told.load(Ordering::Acquire);
         let from = self.cursors.due_mark().max(until.0 + 1);
         let row = db.run(&NEXT_DUE, &[&from]).await?.pop();
-        Ok(Due::Certainly(row.map(|row| row.try_get(0)).transpose()?.map(Timestamp)))
+        let at = row.map(|row| row.try_get(0)).transpose()?.map(Timestamp);
+        Ok(Due::Certainly { at, told })
     }
 
     /// Whether a commit whose reply was lost took place. The lock on the log's end is free only
@@ -626,7 +628,8 @@ pub(super) enum Due {
     Same,
     /// Then, unless something else is due before.
     Perhaps(Timestamp),
-    Certainly(Option<Timestamp>),
+    /// As the database says, asked when this much had been told of what is due.
+    Certainly { at: Option<Timestamp>, told: u64 },
 }
 
 impl Due {
@@ -634,16 +637,21 @@ impl Due {
     fn or(self, changed: &Changed) -> Self {
         let own = changed.handoffs.iter().filter_map(|(handoff, _)| handoff.due_at()).min();
         match self {
-            Self::Certainly(known) => Self::Certainly(known.into_iter().chain(own).min()),
+            Self::Certainly { at, told } => {
+                Self::Certainly { at: at.into_iter().chain(own).min(), told }
+            }
             other => other,
         }
     }
 
-    pub(super) fn after(self, known: Option<Timestamp>) -> Option<Timestamp> {
+    /// What is due next, with `told` of what is due so far. An answer of the database that is older than what was told since does not
+    /// take that back: the next one will.
+    pub(super) fn after(self, known: Option<Timestamp>, told: u64) -> Option<Timestamp> {
         match self {
             Self::Same => known,
-            Self::Perhaps(at) => Some(known.map_or(at, |known| known.min(at))),
-            Self::Certainly(at) => at,
+            Self::Certainly { at, told: then } if then == told => at,
+            Self::Certainly { at, .. } => known.into_iter().chain(at).min(),
+            Self::Perhaps(at) => known.into_iter().chain([at]).min(),
         }
     }
 }

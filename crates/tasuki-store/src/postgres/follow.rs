@@ -34,10 +34,7 @@ const CHANNEL: &str = "tasuki";
 impl Node {
     /// Passes on what a transaction of this broker did.
     pub(super) fn tell(&self, written: Written) {
-        self.next_due.send_if_modified(|known| {
-            let due = written.due.after(*known);
-            std::mem::replace(known, due) != due
-        });
+        self.tell_due(written.due);
         if written.batch.is_empty() {
             return;
         }
@@ -53,6 +50,17 @@ impl Node {
             self.news.notify_one();
         }
         self.commits.notify_one();
+    }
+
+    /// Passes on what is due. One after another: what was told since the database was asked counts.
+    pub(super) fn tell_due(&self, news: Due) {
+        if matches!(news, Due::Same) {
+            return;
+        }
+        self.next_due.send_if_modified(|known| {
+            let due = news.after(*known, self.due_told.fetch_add(1, Ordering::AcqRel));
+            std::mem::replace(known, due) != due
+        });
     }
 
     /// Keeps bodies at hand, unless the commit was lost in a failover since: then its positions
@@ -159,10 +167,7 @@ fn note_due(node: &Node, news: &Committed) {
     let changed = news.changes.iter().filter_map(|change| change.handoff.as_ref());
     let soonest = changed.filter_map(|handoff| handoff.due_at());
     if let Some(soonest) = soonest.min() {
-        node.next_due.send_if_modified(|known| {
-            let due = Due::Perhaps(soonest).after(*known);
-            std::mem::replace(known, due) != due
-        });
+        node.tell_due(Due::Perhaps(soonest));
     }
 }
 

@@ -47,6 +47,7 @@ use tasuki_core::{
 use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 
+use self::batch::Due;
 use self::cursors::Cursors;
 use self::db::Db;
 use self::error::Fault;
@@ -129,6 +130,8 @@ pub(crate) struct Node {
     partitions: Partitions,
     committed: broadcast::Sender<Arc<Committed>>,
     next_due: watch::Sender<Option<Timestamp>>,
+    /// How often it was told what is due, so that an answer of the database from before is known as one.
+    due_told: AtomicU64,
     registry: watch::Sender<Arc<Registry>>,
     /// Whether what is known may have been lost in a failover, so that all of it must be read.
     registry_lost: AtomicBool,
@@ -300,6 +303,7 @@ impl Postgres {
             partitions: Partitions::new(end.events_each, end.position),
             committed: broadcast::Sender::new(COMMITTED_KEPT_MAX),
             next_due: watch::Sender::new(end.next_due),
+            due_told: AtomicU64::new(0),
             registry: watch::Sender::default(),
             registry_lost: AtomicBool::new(false),
             away: watch::Sender::new(None),
@@ -414,9 +418,10 @@ async fn upkeep(node: Arc<Node>, retain: Option<Duration>) {
             node.cursors.raise(db.client()).await?;
             let now = reading::database_now(db.client()).await?;
             node.clock.set_by(now);
+            let told = node.due_told.load(Ordering::Acquire);
             let due = db.run(&sql::NEXT_DUE, &[&node.cursors.due_mark()]).await?;
-            let due = due.first().map(|row| row.try_get(0)).transpose()?.map(Timestamp);
-            node.next_due.send_if_modified(|known| std::mem::replace(known, due) != due);
+            let at = due.first().map(|row| row.try_get(0)).transpose()?.map(Timestamp);
+            node.tell_due(Due::Certainly { at, told });
             drop(db);
             node.forget_nonces().await?;
             node.seal().await
