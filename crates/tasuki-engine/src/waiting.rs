@@ -47,6 +47,8 @@ impl Engine {
             known.mark_unchanged();
             // What was allowed when the wait began may not be any more.
             still_may()?;
+            // Asked before looking: what ends in between is then looked at again.
+            let held_back = self.held_back(seeker);
             let found = self.one(command()).await?.handoffs;
             if !found.is_empty() {
                 // The wake-up may have been for work that this claim left behind: pass it on.
@@ -61,7 +63,6 @@ impl Engine {
                 return Ok(found);
             }
             // Whose breaker holds it back looks again when it no longer does, whatever comes.
-            let held_back = self.held_back(seeker);
             let again = held_back.iter().min().map_or(deadline, |until| *until.min(&deadline));
             let news = async {
                 let news = self.wait_for_news(news, again);

@@ -34,15 +34,16 @@ const CHANNEL: &str = "tasuki";
 impl Node {
     /// Passes on what a transaction of this broker did.
     pub(super) fn tell(&self, written: Written) {
+        // Who sees that nothing is due any more also sees who is known since.
+        if let Some(registry) = &written.registry {
+            self.learn(registry);
+        }
         self.tell_due(written.due);
         if written.batch.is_empty() {
             return;
         }
         self.remember(&written);
         let failovers = written.failovers;
-        if let Some(registry) = &written.registry {
-            self.learn(registry);
-        }
         let Written { batch, ready, timings, .. } = written;
         let changes = batch.into_iter().map(Appended::into_change).collect();
         let news = Committed { changes, ready, missed: false, timings };
