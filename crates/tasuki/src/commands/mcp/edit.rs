@@ -2,6 +2,8 @@
 //! Puts one entry into a file that somebody else wrote, and leaves everything else in it as it is: the
 //! order of members, numbers as they were spelled, comments where the format has them.
 
+mod yaml;
+
 use std::fmt;
 
 use serde::Deserialize;
@@ -17,11 +19,21 @@ pub(super) struct Unreadable(pub(super) String);
 
 /// The file's text with the entry in it. `before` is empty where there is no file.
 pub(super) fn with_entry(before: &str, entry: &Entry) -> Result<String, Unreadable> {
-    match entry {
-        Entry::Json { within, value } => json(before, within, value),
-        Entry::Toml { header, text } => toml(before, header, text),
-        Entry::Yaml { below, text } => yaml(before, below, text),
-    }
+    const MARK: char = '\u{feff}';
+    let (mark, text) = match before.strip_prefix(MARK) {
+        Some(text) => (MARK.to_string(), text),
+        None => (String::new(), before),
+    };
+    // Lines end as they did.
+    let ends = text.matches('\n').count();
+    let returns = ends > 0 && text.matches("\r\n").count() == ends;
+    let text = if returns { text.replace("\r\n", "\n") } else { text.to_owned() };
+    let made = match entry {
+        Entry::Json { within, value } => json(&text, within, value),
+        Entry::Toml { header, text: own } => toml(&text, header, own),
+        Entry::Yaml { below, text: own } => yaml::put(&text, below, own),
+    }?;
+    Ok(mark + &if returns { made.replace('\n', "\r\n") } else { made })
 }
 
 /// The members of an object, in their order, as they were written.
@@ -73,7 +85,11 @@ fn put(
         read.map_err(|error| Unreadable(format!("it is no plain JSON: {error}")))?;
     let (name, rest) =
         within.split_first().map_or((NAME, None), |(name, rest)| (*name, Some(rest)));
-    let place = members.iter().position(|(known, _)| known == name);
+    let mut places = members.iter().enumerate().filter(|(_, (known, _))| known == name);
+    let place = places.next().map(|(at, _)| at);
+    if places.next().is_some() {
+        return Err(Unreadable(format!("`{name}` is in it twice")));
+    }
     let text = match rest {
         Some(rest) => {
             let inner = place.map_or("{}", |at| members[at].1.get());
@@ -134,34 +150,27 @@ fn toml(before: &str, header: &str, text: &str) -> Result<String, Unreadable> {
     if !after.is_empty() {
         made += &format!("\n{}\n", after.join("\n"));
     }
-    // The table may be there in another spelling, which would make two of it.
-    plain(&made)?;
+    // The table may be there in another spelling, which would make two of it; and a line that looks
+    // like a header may be one of a text.
+    if rest_of(plain(before)?, header) != rest_of(plain(&made)?, header) {
+        return Err(Unreadable(format!("what belongs to `{header}` cannot be told from the rest")));
+    }
     Ok(made)
 }
 
-fn yaml(before: &str, below: &str, text: &str) -> Result<String, Unreadable> {
-    let own = format!("  {NAME}:");
-    let mut lines: Vec<&str> = before.lines().collect();
-    if let Some(begins) = lines.iter().position(|line| line.trim_end() == own) {
-        let inner = |line: &&str| line.starts_with("   ") || line.trim().is_empty();
-        let length = lines[begins + 1..].iter().take_while(|line| inner(line)).count();
-        lines.splice(begins..=begins + length, text.lines());
-        return Ok(lines.join("\n") + "\n");
-    }
-    let known: Vec<_> = lines.iter().filter(|line| line.starts_with(below)).collect();
-    match known.as_slice() {
-        [] => {
-            let before = before.trim_end();
-            let gap = if before.is_empty() { "" } else { "\n" };
-            Ok(format!("{before}{gap}{below}\n{text}"))
+/// What a file says beside the members of a table. Tables within it stay.
+fn rest_of(mut file: toml::Table, header: &str) -> toml::Table {
+    let path = header.trim_matches(['[', ']']).split('.');
+    let mut table = &mut file;
+    for name in path {
+        let inner = table.entry(name).or_insert_with(|| toml::Table::new().into());
+        match inner.as_table_mut() {
+            Some(inner) => table = inner,
+            None => return file,
         }
-        [line] if line.trim_end() == below => {
-            let at = lines.iter().position(|line| line.trim_end() == below).unwrap_or_default();
-            lines.splice(at + 1..at + 1, text.lines());
-            Ok(lines.join("\n") + "\n")
-        }
-        _ => Err(Unreadable(format!("`{below}` is not written as a block of lines"))),
     }
+    table.retain(|_, value| value.is_table());
+    file
 }
 
 /// How two texts differ: what stays the same around the change is shown in part.
@@ -243,16 +252,35 @@ mod tests {
     }
 
     #[test]
-    fn yaml_of_others_gets_one_block_more() {
+    fn members_that_are_there_twice_are_left_alone() {
+        let twice = "{\"servers\": {}, \"servers\": {\"a\": {}}}";
+        assert!(with_entry(twice, &entry(&["servers"])).is_err());
+    }
+
+    #[test]
+    fn a_line_of_a_text_is_no_header() {
+        let entry = Entry::Toml { header: "[mcp_servers.tasuki]".into(), text: "a = 2\n".into() };
+        let before = "note = \"\"\"\n[mcp_servers.tasuki]\nkeep me\n\"\"\"\n";
+        match with_entry(before, &entry) {
+            Ok(after) => assert!(after.contains("keep me"), "{after}"),
+            Err(Unreadable(_)) => {}
+        }
+        let env = "[mcp_servers.tasuki]\na = 1\n\n[mcp_servers.tasuki.env]\nX = \"1\"\n";
+        let after = with_entry(env, &entry).unwrap();
+        assert!(after.contains("a = 2") && after.contains("X = \"1\""), "{after}");
+    }
+
+    #[test]
+    fn lines_end_as_they_did_and_a_byte_order_mark_stays() {
         let text = "  tasuki:\n    enabled: true\n".to_owned();
-        let entry = Entry::Yaml { below: "extensions:", text };
-        let before = "# mine\nextensions:\n  developer:\n    enabled: true\nMODEL: x\n";
-        let after = with_entry(before, &entry).unwrap();
+        let yaml = Entry::Yaml { below: "extensions:", text };
+        let after = with_entry("\u{feff}extensions:\r\n    a: 1\r\n", &yaml).unwrap();
         assert_eq!(
             after,
-            "# mine\nextensions:\n  tasuki:\n    enabled: true\n  developer:\n    enabled: true\nMODEL: x\n"
+            "\u{feff}extensions:\r\n    tasuki:\r\n        enabled: true\r\n    a: 1\r\n"
         );
-        assert_eq!(with_entry(&after, &entry).unwrap(), after, "twice is once");
+        let toml = Entry::Toml { header: "[m.tasuki]".into(), text: "a = 2\n".into() };
+        assert_eq!(with_entry("b = 1\r\n", &toml).unwrap(), "b = 1\r\n\r\n[m.tasuki]\r\na = 2\r\n");
     }
 
     #[test]
