@@ -245,7 +245,7 @@ pub(super) async fn check(
     if is_sealed || (was_sealed && end > 0) {
         if !fits(db, &key).await.map_err(|fault| failed(&fault))? {
             let found = differences(options, clock).await;
-            return Err(found.map_or_else(unnamed, PostgresError::Rows));
+            return Err(found.map_or_else(|error| unnamed(&error), PostgresError::Rows));
         }
         return Ok(Some(key));
     }
@@ -276,7 +276,7 @@ async fn seal(db: &mut Client, key: &RowKey) -> Result<(), Fault> {
 }
 
 /// Rows that were changed, where it cannot be found out which.
-fn unnamed(error: super::CopyError) -> PostgresError {
+fn unnamed(error: &super::CopyError) -> PostgresError {
     tracing::error!(%error, "the rows that differ cannot be named");
     PostgresError::Rows(Vec::new())
 }
