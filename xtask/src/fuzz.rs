@@ -5,8 +5,10 @@
 
 mod targets;
 
+use std::fmt;
+use std::panic::{catch_unwind, resume_unwind};
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use targets::{TARGETS, Target};
@@ -16,10 +18,41 @@ const CASE_BYTES_MAX: usize = 4096;
 /// How many cases that were taken are kept as the beginning of others.
 const KEPT_MAX: usize = 256;
 
-/// `cargo xtask fuzz [CASES] [TARGET…]`: so many cases in all, over all targets or those named.
+/// The stack of the threads that read what strangers send.
+const STACK_BYTES: usize = 2 << 20;
+
+/// How long is played on a target.
+#[derive(Clone, Copy)]
+enum Span {
+    Cases(u64),
+    Time(Duration),
+}
+
+impl Span {
+    /// So many cases (`1000000`), or so many seconds (`60s`), of which each of so many targets has its
+    /// part.
+    fn parse(text: &str, targets: usize) -> anyhow::Result<Self> {
+        let targets = targets.max(1) as u64;
+        let wrong = || format!("{text} is neither a number of cases nor, with an s, of seconds");
+        match text.strip_suffix('s') {
+            Some(seconds) => {
+                let seconds: u64 = seconds.parse().with_context(wrong)?;
+                Ok(Self::Time(Duration::from_millis(seconds * 1000 / targets)))
+            }
+            None => Ok(Self::Cases(text.parse::<u64>().with_context(wrong)?.div_ceil(targets))),
+        }
+    }
+
+    fn is_over(self, cases: u64, began: Instant) -> bool {
+        match self {
+            Self::Cases(all) => cases >= all,
+            Self::Time(all) => began.elapsed() >= all,
+        }
+    }
+}
+
+/// `cargo xtask fuzz [CASES|SECONDSs] [TARGET…]`: so much in all, over all targets or those named.
 pub(crate) fn run(root: &Path, words: &[&str]) -> anyhow::Result<()> {
-    let cases = words.first().unwrap_or(&"1000000");
-    let cases: u64 = cases.parse().with_context(|| format!("{cases} is no number of cases"))?;
     let named = words.get(1..).unwrap_or_default();
     if let Some(unknown) = named.iter().find(|name| TARGETS.iter().all(|it| it.name != **name)) {
         let known: Vec<_> = TARGETS.iter().map(|target| target.name).collect();
@@ -27,19 +60,20 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> anyhow::Result<()> {
     }
     let chosen = |target: &&Target| named.is_empty() || named.contains(&target.name);
     let chosen: Vec<_> = TARGETS.iter().filter(chosen).collect();
+    let span = Span::parse(words.first().unwrap_or(&"1000000"), chosen.len())?;
     let seed = match std::env::var("TASUKI_SEED") {
         Ok(seed) => seed.parse().with_context(|| format!("TASUKI_SEED is {seed}, no number"))?,
         Err(_) => u64::from(std::process::id()),
     };
     println!("seed {seed}; TASUKI_SEED={seed} plays it again");
-    let each = cases.div_ceil(chosen.len() as u64);
     let mut all = 0;
     for target in chosen {
-        let began = Instant::now();
-        let taken = play(target, seed, each, &seeds(root, target.name));
-        all += each;
-        let seconds = began.elapsed().as_secs();
-        println!("{:<16} {each} cases, {taken} of them taken, {seconds} s", target.name);
+        let seeds = seeds(root, target.name);
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+        let played = thread.spawn(move || play(target, seed, span, &seeds))?.join();
+        let Ok(played) = played else { bail!("{} does not bear what strangers send", target.name) };
+        all += played.cases;
+        println!("{:<12} {played}", target.name);
     }
     println!("{all} cases, no failure");
     Ok(())
@@ -56,16 +90,41 @@ fn seeds(root: &Path, target: &str) -> Vec<Vec<u8>> {
     }
 }
 
-/// Plays cases on one target. Returns how many it took.
-fn play(target: &Target, seed: u64, cases: u64, more: &[Vec<u8>]) -> u64 {
+/// What playing on a target came to.
+struct Played {
+    cases: u64,
+    taken: u64,
+    took: Duration,
+    /// How long the slowest case took.
+    slowest: Duration,
+}
+
+impl fmt::Display for Played {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cases, taken, took, slowest } = self;
+        let (took, slowest) = (took.as_secs(), slowest.as_millis());
+        write!(f, "{cases} cases, {taken} of them taken, {took} s, the slowest {slowest} ms")
+    }
+}
+
+/// Plays cases on one target. One that it does not bear is shown.
+fn play(target: &Target, seed: u64, span: Span, more: &[Vec<u8>]) -> Played {
     let mut random = Random::of(seed);
     let mut kept: Vec<Vec<u8>> = target.seeds.iter().map(|seed| seed.as_bytes().to_vec()).collect();
     kept.extend(more.iter().cloned());
-    let mut taken = 0;
-    for _ in 0..cases {
+    let began = Instant::now();
+    let mut played = Played { cases: 0, taken: 0, took: began.elapsed(), slowest: began.elapsed() };
+    while !span.is_over(played.cases, began) {
         let case = random.case(&kept, target.words);
-        if (target.takes)(&case) {
-            taken += 1;
+        let asked = Instant::now();
+        let taken = catch_unwind(|| (target.takes)(&case)).unwrap_or_else(|panic| {
+            println!("{}: {:?}", target.name, String::from_utf8_lossy(&case));
+            resume_unwind(panic)
+        });
+        played.slowest = played.slowest.max(asked.elapsed());
+        played.cases += 1;
+        if taken {
+            played.taken += 1;
             if kept.len() < KEPT_MAX {
                 kept.push(case);
             } else if random.below(64) == 0 {
@@ -74,7 +133,8 @@ fn play(target: &Target, seed: u64, cases: u64, more: &[Vec<u8>]) -> u64 {
             }
         }
     }
-    taken
+    played.took = began.elapsed();
+    played
 }
 
 /// A generator that needs nothing but its seed (splitmix64).
@@ -156,9 +216,19 @@ mod tests {
     fn every_parser_bears_what_strangers_send() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         for target in TARGETS {
-            let taken = play(target, 7, 5_000, &seeds(root, target.name));
-            assert!(taken > 0, "{}: what is known to be good is not taken", target.name);
+            let played = play(target, 7, Span::Cases(5_000), &seeds(root, target.name));
+            assert!(played.taken > 0, "{}: what is known to be good is not taken", target.name);
         }
+    }
+
+    #[test]
+    fn a_span_is_told_in_cases_or_in_seconds_and_ends() {
+        let target = TARGETS.iter().find(|target| target.name == "digest").unwrap();
+        let cases = Span::parse("1001", 10).unwrap();
+        assert_eq!(play(target, 1, cases, &[]).cases, 101);
+        let time = Span::parse("1s", 100).unwrap();
+        assert!(play(target, 1, time, &[]).took >= Duration::from_millis(10));
+        assert!(Span::parse("soon", 1).is_err());
     }
 
     #[test]

@@ -28,7 +28,7 @@ cargo xtask codegen --check   fail if one of them is out of date
 cargo xtask dashboard         build the pages that the broker serves
 cargo xtask tidy              check sizes, names, dependencies and documents
 cargo xtask instructions      count the instructions of a cycle and compare them with the figures
-cargo xtask fuzz [CASES] [TARGET…]   give every parser random cases, a million without a number
+cargo xtask fuzz [CASES|SECONDSs] [TARGET…]   give every parser random cases, a million in all
 cargo xtask alarms FOLDER     count what the search for secrets finds in texts that have none
 cargo xtask sbom [FILE]       list what is in the binaries, as CycloneDX
 cargo xtask readme [FILE…]    run the commands of the documents and compare their output

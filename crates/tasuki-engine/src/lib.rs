@@ -79,7 +79,7 @@ pub use requests::{
     Granted, Holder, NewOffer, NewTask, Offered, Proof, WaitFor, WaitMode, WaitRequest, Waited,
 };
 pub use reviews::{Chosen, Group, REVIEWED_MAX, Ruling};
-pub use schemas::Shape;
+pub use schemas::{Shape, faults_by};
 pub use shared_context::SeenContext;
 pub use tasuki_store::Error as StoreError;
 pub use tasuki_store::audit::{Finding, Verdict};

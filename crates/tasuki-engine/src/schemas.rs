@@ -124,6 +124,15 @@ impl Schemas {
     }
 }
 
+/// Takes a schema of a stranger in and holds a value against it, as is done for what agents send. Says
+/// how many faults were named, or nothing where the schema is not taken.
+#[must_use]
+pub fn faults_by(schema: &Value, value: &Value) -> Option<usize> {
+    let schemas = Schemas::default();
+    schemas.compile(schema).ok()?;
+    Some(schemas.hold(schema, value).faults.len())
+}
+
 fn faults(validator: &Validator, value: &Value) -> Vec<Fault> {
     let faults = validator.iter_errors(value).take(FAULTS_MAX).map(|error| Fault {
         path: error.instance_path().to_string(),

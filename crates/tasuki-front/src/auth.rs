@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Who a request is from.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
@@ -100,8 +100,12 @@ fn session(headers: &HeaderMap) -> Option<String> {
 
 /// From where a request came.
 pub(crate) fn from(extensions: &Extensions) -> String {
-    let info = extensions.get::<ConnectInfo<SocketAddr>>();
-    info.map_or_else(String::new, |info| info.0.ip().to_string())
+    address(extensions).map_or_else(String::new, |address| address.to_string())
+}
+
+/// The same as an address, where it is one.
+pub(crate) fn address(extensions: &Extensions) -> Option<IpAddr> {
+    extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip())
 }
 
 /// Where a request was sent to, such as `https://broker.example:8443`. Whoever is not on this machine

@@ -2,13 +2,13 @@
 //! What every request passes: the host it names, the rate it comes at, a net for panics, and an id
 //! by which it is found in the log.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::Router;
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, Method, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -16,8 +16,9 @@ use futures::FutureExt;
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 
 use crate::error::Failed;
+use crate::seats::network;
 use crate::serve::CameBy;
-use crate::{Front, Limits, body};
+use crate::{Front, Limits, auth, body};
 use tasuki_protocol::{Code, Problem};
 
 struct Gate {
@@ -180,9 +181,8 @@ impl Gate {
         if number.is_multiple_of(CLEAN_UP_EVERY) {
             rate.retain_recent();
         }
-        let from = request.extensions().get::<ConnectInfo<SocketAddr>>();
-        let from = from.map_or(IpAddr::from([127, 0, 0, 1]), |info| info.0.ip());
-        rate.check_key(&from).map_err(|_| {
+        let from = auth::address(request.extensions()).unwrap_or(IpAddr::from([127, 0, 0, 1]));
+        rate.check_key(&network(from)).map_err(|_| {
             Problem::new(
                 Code::RateLimited,
                 format!("more than {} requests in a second", self.limits.requests_per_second),

@@ -24,6 +24,7 @@ pub use auth::{SESSION_COOKIE, origin};
 pub use body::{bytes, bytes_of, ok, reply, written};
 pub use error::Failed;
 pub use gate::around;
+pub use seats::{Elapsed, Places};
 pub use serve::{Doorway, serve, serve_by};
 pub use serving::{About, Asked, Held, Refused};
 pub use tls::{Identity, Tls};
@@ -35,9 +36,8 @@ pub struct Limits {
     pub body_bytes_max: usize,
     /// Requests each second from one address; 0 is no limit.
     pub requests_per_second: u32,
-    pub connections_max: usize,
-    /// How many of the connections one address may have; 0 is no limit of its own.
-    pub connections_per_address: usize,
+    /// How many connections there may be at once.
+    pub connections: Places,
     /// How many waits and streams there may be at once.
     pub waits: WaitLimits,
     /// Which hosts a request may name, besides loopback; guards against DNS rebinding.
@@ -49,8 +49,7 @@ impl Default for Limits {
         Self {
             body_bytes_max: 1024 * 1024,
             requests_per_second: 0,
-            connections_max: 10_000,
-            connections_per_address: 0,
+            connections: Places::default(),
             waits: WaitLimits::default(),
             hosts: Vec::new(),
         }

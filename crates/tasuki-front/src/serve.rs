@@ -2,17 +2,21 @@
 //! Accepting connections, with bounds on how many there are and how long they may take, and a
 //! graceful end.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
 use axum::extract::connect_info::ConnectInfo;
 use axum::http::{Version, header};
 use axum::response::IntoResponse;
-use hyper::body::Incoming;
+use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulConnection, GracefulShutdown};
@@ -24,7 +28,7 @@ use tower::ServiceExt;
 
 use crate::attended::Attended;
 use crate::error::Failed;
-use crate::seats::{Full, Place, Seat, Seats};
+use crate::seats::{Elapsed, Full, Place, Places, Seat, Seats, Serving};
 use crate::tls::Tls;
 
 /// How long a client may take to send a request's head.
@@ -37,12 +41,20 @@ const HELD_BYTES_MAX: usize = 408 * 1024;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// How connections are taken in.
-#[derive(Debug)]
 pub struct Doorway {
-    pub connections_max: usize,
-    /// How many of them one address may have; 0 is no limit of its own.
-    pub per_address: usize,
+    pub places: Places,
     pub tls: Option<Arc<Tls>>,
+    /// By what the time is told that a stranger's request takes.
+    pub now: Elapsed,
+}
+
+impl Doorway {
+    /// Without TLS, by the time that passes.
+    #[must_use]
+    pub fn of(places: Places) -> Self {
+        let began = tokio::time::Instant::now();
+        Self { places, tls: None, now: Arc::new(move || began.elapsed()) }
+    }
 }
 
 /// Serves until `end` resolves; then lets requests under way finish.
@@ -52,8 +64,8 @@ pub async fn serve(
     connections_max: usize,
     end: impl Future<Output = ()>,
 ) {
-    let doorway = Doorway { connections_max, per_address: 0, tls: None };
-    serve_by(doorway, listener, router, end).await;
+    let places = Places { max: connections_max, ..Places::default() };
+    serve_by(Doorway::of(places), listener, router, end).await;
 }
 
 /// The same, with bounds of one's own and perhaps with TLS.
@@ -63,7 +75,7 @@ pub async fn serve_by(
     router: Router,
     end: impl Future<Output = ()>,
 ) {
-    let seats = Seats::new(doorway.connections_max, doorway.per_address);
+    let seats = Seats::new(doorway.places, doorway.now.clone());
     let graceful = GracefulShutdown::new();
     tokio::pin!(end);
     loop {
@@ -92,6 +104,8 @@ pub async fn serve_by(
                 };
             };
             tokio::select! {
+                // What was begun to be sent goes out first.
+                biased;
                 () = serving => {}
                 () = seat.is_taken() => {}
             }
@@ -129,6 +143,32 @@ pub(crate) struct CameBy {
     pub(crate) key: Option<PublicKey>,
 }
 
+/// The body of a reply. While it is being taken, the request is being served.
+struct Served {
+    body: Body,
+    _serving: Option<Serving>,
+}
+
+impl HttpBody for Served {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
 /// Serves one connection. A reply is produced as the client takes it, and the next request is begun
 /// when the last reply was taken: hyper's `pipeline_flush` would hold whole replies, and any number of
 /// them, for a client that does not read.
@@ -141,7 +181,7 @@ where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
-        let mut request: Request = request.map(axum::body::Body::new);
+        let mut request: Request = request.map(Body::new);
         let About { from, seat, secure, key } = about.clone();
         if let Some(from) = from {
             request.extensions_mut().insert(ConnectInfo(from));
@@ -154,12 +194,12 @@ where
                 && request.uri().authority().is_none();
             if nameless && request.version() >= Version::HTTP_11 {
                 let problem = Problem::invalid("Host", "the header is missing");
-                return Ok(Failed::from(problem).into_response());
+                let reply = Failed::from(problem).into_response();
+                return Ok(reply.map(|body| Served { body, _serving: None }));
             }
-            seat.begins();
-            let reply = router.oneshot(request).await;
-            seat.ends();
-            reply
+            let serving = seat.begins();
+            let Ok(reply) = router.oneshot(request).await;
+            Ok::<_, Infallible>(reply.map(|body| Served { body, _serving: Some(serving) }))
         }
     });
     let mut http = http1::Builder::new();
@@ -191,7 +231,6 @@ async fn accept(listener: &TcpListener, seats: &Arc<Seats>) -> Option<(TcpStream
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use axum::body::{Body, Bytes};
     use axum::routing::get;
     use futures::{StreamExt, stream};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -219,10 +258,9 @@ mod tests {
         let counted = produced.clone();
         let router = Router::new().route("/long", get(move || std::future::ready(long(&counted))));
         let (ours, theirs) = tokio::io::duplex(4096);
-        (
-            connection(ours, router, About::new(Seats::new(1, 0).take(None).unwrap().seat.clone())),
-            theirs,
-        )
+        let Doorway { places, now, .. } = Doorway::of(Places::default());
+        let seat = Seats::new(places, now).take(None).unwrap().seat.clone();
+        (connection(ours, router, About::new(seat)), theirs)
     }
 
     /// The clock of the runtime jumps to the next timer when nothing else is to be done.

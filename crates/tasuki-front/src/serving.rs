@@ -16,6 +16,7 @@ use tracing::Instrument;
 
 use crate::error::Failed;
 use crate::gate::RequestId;
+use crate::seats::{Crowded, Whose, network};
 use crate::serve::CameBy;
 use crate::waits::Waiting;
 use crate::{Front, auth, body};
@@ -75,7 +76,7 @@ impl Front {
         self.lobby.note_answered(entry, ended, problem.and_then(|problem| problem.known()));
     }
 
-    /// Who a request is from. It keeps its connection from now on.
+    /// Who a request is from. It keeps its connection while it is being served.
     pub async fn caller(&self, parts: &Parts) -> Result<Caller, Failed> {
         let caller = auth::authenticate(self, parts).await?;
         self.keeps_place(&caller, parts)?;
@@ -150,20 +151,29 @@ impl Front {
         }
     }
 
-    /// Whoever is known keeps its connection. In the places that are kept for those who look after
-    /// the broker nobody else is served.
+    /// Whoever is known and asks for something keeps its connection. In the places that are kept for
+    /// those who look after the broker nobody else is served.
     fn keeps_place(&self, caller: &Caller, parts: &Parts) -> Result<(), Failed> {
         let Some(by) = parts.extensions.get::<CameBy>() else { return Ok(()) };
-        if by.seat.is_kept && !self.lobby.looks_after_all(caller) {
-            return Err(Problem::new(
+        let whose = match caller.agent() {
+            None => Whose::Anybodys,
+            Some(_) if self.lobby.looks_after_all(caller) => Whose::Keepers,
+            Some(agent) => Whose::Agents(agent.clone(), caller.tenant()),
+        };
+        by.seat.is(whose).map_err(|crowded| match crowded {
+            Crowded::All => Failed::from(Problem::new(
                 Code::Overloaded,
                 "every connection that there may be is in use",
                 "wait for the time in Retry-After, or raise limits.connections_max",
+            )),
+            Crowded::Share(full) => Problem::new(
+                Code::QuotaExceeded,
+                full,
+                "end some of them, or wait for the time in Retry-After and ask again",
             )
-            .into());
-        }
-        by.seat.is_known();
-        Ok(())
+            .detail("retry_after_ms", 1000)
+            .into(),
+        })
     }
 
     /// Counts somebody who waits, for as long as what is returned lives.
@@ -177,9 +187,10 @@ impl Front {
             names.push((format!("agent {agent}"), limits.per_agent));
             names.push((format!("tenant {}", caller.tenant()), limits.per_tenant));
         }
-        let from = auth::from(&parts.extensions);
-        if limits.per_address > 0 && !from.is_empty() {
-            names.push((format!("the address {from}"), limits.per_address));
+        if let Some(from) = auth::address(&parts.extensions)
+            && limits.per_address > 0
+        {
+            names.push((format!("the address {}", network(from)), limits.per_address));
         }
         self.waits.begin(names)
     }

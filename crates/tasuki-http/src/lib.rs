@@ -22,7 +22,7 @@ pub(crate) use tasuki_protocol as wire;
 
 pub use courier::{Poster, Resolver, SystemResolver};
 pub use openapi::{document, operations, operations_text, text as document_text};
-pub use tasuki_front::{Doorway, Identity, Limits, Tls, WaitLimits, serve, serve_by};
+pub use tasuki_front::{Doorway, Identity, Limits, Places, Tls, WaitLimits, serve, serve_by};
 
 /// This door alone, ready to be served or called in process.
 pub fn router(lobby: impl Into<Lobby>, limits: Limits) -> axum::Router {

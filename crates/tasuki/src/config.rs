@@ -13,7 +13,7 @@ use tasuki_core::assembly::Profiles;
 use tasuki_core::breaker::Limits as Breakers;
 use tasuki_core::{Terms, secrets};
 use tasuki_engine::{ProjectDecisions, Settings, WEBHOOKS_MAX, Webhooks};
-use tasuki_http::{Limits, WaitLimits};
+use tasuki_http::{Limits, Places, WaitLimits};
 use tasuki_store::Sync;
 use tasuki_store::postgres::{password_in, with_password};
 
@@ -306,8 +306,9 @@ keys! {
             hide_env_values = true,
             value_name = "N"
         )]
-        connections_max: usize = Limits::default().connections_max,
-        /// How many connections one address may have at once; 0 is no limit of its own [default: 0]
+        connections_max: usize = Places::default().max,
+        /// How many connections one address may have at once, where it is not of this machine and no
+        /// proxy is declared; 0 is no limit of its own [default: 1000]
         #[arg(
             id = "limits.connections_per_address",
             long = "limits-connections-per-address",
@@ -315,7 +316,25 @@ keys! {
             hide_env_values = true,
             value_name = "N"
         )]
-        connections_per_address: usize = Limits::default().connections_per_address,
+        connections_per_address: usize = Places::default().per_address,
+        /// How many connections one agent may have at once [default: 1024]
+        #[arg(
+            id = "limits.connections_per_agent",
+            long = "limits-connections-per-agent",
+            env = "TASUKI_LIMITS_CONNECTIONS_PER_AGENT",
+            hide_env_values = true,
+            value_name = "N"
+        )]
+        connections_per_agent: usize = Places::default().per_agent,
+        /// How many connections one tenant may have at once [default: 8192]
+        #[arg(
+            id = "limits.connections_per_tenant",
+            long = "limits-connections-per-tenant",
+            env = "TASUKI_LIMITS_CONNECTIONS_PER_TENANT",
+            hide_env_values = true,
+            value_name = "N"
+        )]
+        connections_per_tenant: usize = Places::default().per_tenant,
         /// How many waits and streams one agent may have at once [default: 1024]
         #[arg(
             id = "limits.waits_per_agent",
@@ -530,8 +549,12 @@ impl Keys {
             limits: Limits {
                 body_bytes_max: self.limits.body_bytes_max?,
                 requests_per_second: self.limits.requests_per_second?,
-                connections_max: self.limits.connections_max?,
-                connections_per_address: self.limits.connections_per_address?,
+                connections: Places {
+                    max: self.limits.connections_max?,
+                    per_address: self.limits.connections_per_address?,
+                    per_agent: self.limits.connections_per_agent?,
+                    per_tenant: self.limits.connections_per_tenant?,
+                },
                 waits: WaitLimits {
                     per_agent: self.limits.waits_per_agent?,
                     per_tenant: self.limits.waits_per_tenant?,
@@ -642,7 +665,13 @@ impl Config {
                 "limits.waits_per_agent and waits_per_tenant must be 1 or more".into(),
             ));
         }
-        let connections = self.limits.connections_max;
+        let places = self.limits.connections;
+        if places.per_agent == 0 || places.per_tenant == 0 {
+            return Err(wrong(
+                "limits.connections_per_agent and connections_per_tenant must be 1 or more".into(),
+            ));
+        }
+        let connections = places.max;
         if !(1..=CONNECTIONS_MAX).contains(&connections) {
             let problem = format!("is {connections}, expected 1 to {CONNECTIONS_MAX}");
             return Err(wrong(format!("limits.connections_max {problem}")));

@@ -4,17 +4,20 @@
 
 use serde_json::json;
 use tasuki_engine::Settings;
-use tasuki_http::{Limits, WaitLimits};
+use tasuki_http::{Limits, Places, WaitLimits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::support::{
-    Backend, Served, Stage, broker_key, everything, in_time, may, on_durable_stores,
+    Backend, SECOND, Served, Stage, broker_key, everything, in_time, may, on_durable_stores,
 };
 
 on_durable_stores! { closed:
     silent_connections_give_their_places_up_at_once
     when_all_places_are_used_health_and_administrators_are_served_and_others_are_told
+    strangers_that_send_slowly_keep_out_neither_health_nor_administrators_nor_workers_for_long
+    connections_that_ask_for_nothing_keep_nobody_out
+    connections_of_one_agent_are_counted_and_a_stream_keeps_its_place
 }
 
 /// A request as it goes over the wire.
@@ -63,8 +66,8 @@ async fn when_all_places_are_used_health_and_administrators_are_served_and_other
     let mut known = Vec::new();
     for _ in 0..3 {
         let mut stream = TcpStream::connect(served.address).await.unwrap();
-        let stats = raw(Some(&token), "GET", "/v1/stats", "");
-        assert_eq!(status(&mut stream, &stats).await, "HTTP/1.1 200");
+        let stream_of_events = raw(Some(&token), "GET", "/v1/events", "");
+        assert_eq!(status(&mut stream, &stream_of_events).await, "HTTP/1.1 200");
         known.push(stream);
     }
     let connect = async || TcpStream::connect(served.address).await.unwrap();
@@ -75,6 +78,93 @@ async fn when_all_places_are_used_health_and_administrators_are_served_and_other
     let stats = raw(Some(&boss_token), "GET", "/v1/stats", "");
     assert_eq!(status(&mut connect().await, &stats).await, "HTTP/1.1 200");
     drop(known);
+    served.end().await;
+}
+
+/// Somebody who asks for places and does not say the rest.
+async fn slow(served: &Served) -> TcpStream {
+    let mut stream = TcpStream::connect(served.address).await.unwrap();
+    let head = "POST /v1/join HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+                content-length: 100000\r\n\r\n{";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream
+}
+
+async fn strangers_that_send_slowly_keep_out_neither_health_nor_administrators_nor_workers_for_long(
+    stage: Stage,
+) {
+    let admin = stage.administrator().await;
+    let worker = admin.enroll("coder", may(&["claim", "read"])).await;
+    let (_, token) = worker.token("bearer", "coder", may(&["claim", "read"])).await;
+    let boss = admin.enroll("boss", everything()).await;
+    let (_, boss_token) = boss.token("bearer", "boss", everything()).await;
+    let served = Served::with(stage, 3).await;
+    let mut strangers = Vec::new();
+    for _ in 0..200 {
+        strangers.push(slow(&served).await);
+    }
+    let connect = async || TcpStream::connect(served.address).await.unwrap();
+    let health = raw(None, "GET", "/healthz", "");
+    assert_eq!(status(&mut connect().await, &health).await, "HTTP/1.1 200");
+    let stats = raw(Some(&boss_token), "GET", "/v1/stats", "");
+    assert_eq!(status(&mut connect().await, &stats).await, "HTTP/1.1 200");
+    // The three that were there first may still be honest.
+    let stats = raw(Some(&token), "GET", "/v1/stats", "");
+    assert_eq!(status(&mut connect().await, &stats).await, "HTTP/1.1 503");
+    served.stage.clock.advance_ms(2 * SECOND);
+    for _ in 0..3 {
+        assert_eq!(status(&mut connect().await, &stats).await, "HTTP/1.1 200");
+    }
+    drop(strangers);
+    served.end().await;
+}
+
+async fn connections_that_ask_for_nothing_keep_nobody_out(stage: Stage) {
+    let admin = stage.administrator().await;
+    let worker = admin.enroll("coder", may(&["claim", "read"])).await;
+    let (_, token) = worker.token("bearer", "coder", may(&["claim", "read"])).await;
+    let other = admin.enroll("tester", may(&["claim", "read"])).await;
+    let (_, other_token) = other.token("bearer", "tester", may(&["claim", "read"])).await;
+    let served = Served::with(stage, 3).await;
+    let stats = raw(Some(&token), "GET", "/v1/stats", "");
+    let mut idle = Vec::new();
+    for _ in 0..3 {
+        let mut stream = TcpStream::connect(served.address).await.unwrap();
+        assert_eq!(status(&mut stream, &stats).await, "HTTP/1.1 200");
+        idle.push(stream);
+    }
+    let mut stream = TcpStream::connect(served.address).await.unwrap();
+    let stats = raw(Some(&other_token), "GET", "/v1/stats", "");
+    assert_eq!(status(&mut stream, &stats).await, "HTTP/1.1 200");
+    // The one that was idle for longest was hung up on.
+    let mut rest = Vec::new();
+    let _ = in_time(idle[0].read_to_end(&mut rest)).await;
+    served.end().await;
+}
+
+async fn connections_of_one_agent_are_counted_and_a_stream_keeps_its_place(stage: Stage) {
+    let admin = stage.administrator().await;
+    let worker = admin.enroll("coder", may(&["claim", "read"])).await;
+    let (_, token) = worker.token("bearer", "coder", may(&["claim", "read"])).await;
+    let other = admin.enroll("tester", may(&["claim", "read"])).await;
+    let (_, other_token) = other.token("bearer", "tester", may(&["claim", "read"])).await;
+    let places = Places { per_agent: 2, per_tenant: 3, ..Places::default() };
+    let served = Served::placed(stage, places).await;
+    let connect = async || TcpStream::connect(served.address).await.unwrap();
+    let events = raw(Some(&token), "GET", "/v1/events", "");
+    let mut streams = [connect().await, connect().await];
+    for stream in &mut streams {
+        assert_eq!(status(stream, &events).await, "HTTP/1.1 200");
+    }
+    let stats = raw(Some(&token), "GET", "/v1/stats", "");
+    assert_eq!(status(&mut connect().await, &stats).await, "HTTP/1.1 429");
+    // The rest of the tenant's share; what asks for nothing gives way to the next.
+    let stats = raw(Some(&other_token), "GET", "/v1/stats", "");
+    for _ in 0..3 {
+        assert_eq!(status(&mut connect().await, &stats).await, "HTTP/1.1 200");
+    }
+    drop(streams);
+    served.stage.engine.end_waits();
     served.end().await;
 }
 

@@ -9,7 +9,7 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::json;
 use tasuki_core::identity::SecretKey;
-use tasuki_http::{Doorway, Identity, Tls};
+use tasuki_http::{Doorway, Identity, Places, Tls};
 use tokio::sync::oneshot;
 
 use crate::support::{Stage, in_time, may, new_key, on_durable_stores};
@@ -37,7 +37,7 @@ async fn secured(stage: &Stage, identity: Identity) -> Secured {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
     let tls = Arc::new(Tls::new(identity).unwrap());
-    let doorway = Doorway { connections_max: 100, per_address: 0, tls: Some(tls.clone()) };
+    let doorway = Doorway { tls: Some(tls.clone()), ..Doorway::of(Places::default()) };
     let (end, ended) = oneshot::channel();
     let serving = tasuki_http::serve_by(doorway, listener, stage.router.clone(), async {
         let _ = ended.await;

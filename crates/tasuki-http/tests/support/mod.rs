@@ -19,7 +19,7 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tasuki_core::Timestamp;
 use tasuki_engine::{Engine, Settings, SystemIds};
-use tasuki_http::Limits;
+use tasuki_http::{Doorway, Limits, Places};
 use tasuki_store::{
     Clock, ManualClock, Postgres, PostgresOptions, Sqlite, SqliteOptions, Store, Sync, Volatile,
 };
@@ -437,6 +437,11 @@ impl Served {
     }
 
     pub(crate) async fn with(stage: Stage, connections_max: usize) -> Self {
+        Self::placed(stage, Places { max: connections_max, ..Places::default() }).await
+    }
+
+    /// Strangers' requests take as long as the clock of the stage says.
+    pub(crate) async fn placed(stage: Stage, places: Places) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (end, ends) = oneshot::channel();
@@ -447,7 +452,10 @@ impl Served {
             engine.end_waits();
         };
         let router = stage.router.clone();
-        let serving = tokio::spawn(tasuki_http::serve(listener, router, connections_max, ends));
+        let clock = stage.clock.clone();
+        let now = Arc::new(move || Duration::from_millis(clock.now().ms_after(BEGIN)));
+        let doorway = Doorway { now, ..Doorway::of(places) };
+        let serving = tokio::spawn(tasuki_http::serve_by(doorway, listener, router, ends));
         Self { stage, address, http: client(), end, serving }
     }
 

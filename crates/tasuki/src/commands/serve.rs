@@ -169,11 +169,13 @@ async fn serve(
     let doors = tasuki_http::routes().merge(tasuki_mcp::routes(&front)).merge(tasuki_a2a::routes());
     let router = around(doors, &front).with_state(front);
     let (end, ended) = oneshot::channel::<()>();
-    let doorway = Doorway {
-        connections_max: config.limits.connections_max,
-        per_address: config.limits.connections_per_address,
-        tls: secured.map(|secured| secured.tls.clone()),
-    };
+    let mut places = config.limits.connections;
+    if config.behind_proxy {
+        // Everybody comes from its address.
+        places.per_address = 0;
+    }
+    let tls = secured.map(|secured| secured.tls.clone());
+    let doorway = Doorway { tls, ..Doorway::of(places) };
     let serving = tasuki_http::serve_by(doorway, listener, router, async {
         // A sender that is gone means the same.
         let _ = ended.await;
