@@ -121,7 +121,7 @@ def test_a_wait_says_why(client: Client, name: Name) -> None:
     with pytest.raises(tasuki.TimedOut, match=f"it waits for {name('coder')}, and no such agent"):
         handoff.result(timeout=0)
     with client.claim(agent=name("coder")) as claim:
-        with pytest.raises(tasuki.TimedOut, match=f"{name('coder')} works on it since"):
+        with pytest.raises(tasuki.TimedOut, match=f"is being worked on by {name('coder')} since"):
             handoff.result(timeout=0)
         claim.complete()
     held = client.handoff(to=name("coder"), from_agent="s", intent="x", needs_approval=True)

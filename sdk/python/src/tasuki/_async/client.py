@@ -37,7 +37,7 @@ from ..keys import Key
 from .base import AsyncWire
 from .channels import AsyncChannel
 from .claims import WORK_S, AsyncClaim, AsyncClaiming, made, take
-from .handoffs import ACKNOWLEDGED_S, AsyncHandoff, failed, result_of, wait_for
+from .handoffs import ACKNOWLEDGED_S, AsyncHandoff, failed, result_of, wait_for, why
 from .knowledge import AsyncMemories, AsyncProject
 from .people import (
     AsyncAgents,
@@ -264,12 +264,16 @@ class AsyncClient:
             sent = await self._wire.send(routes.HANDOFF_SEND, body=body, wait=wait)
         if sent.reached:
             return sent
-        error: errors.TimedOut | errors.HandoffFailed = errors.TimedOut(
-            f"{sent.handoff_id} did not come as far as {until} in {wait:g} s; it is {sent.state}",
-            hint="`handoff` of this exception is the handoff: see how it stands",
-        )
+        error: errors.TimedOut | errors.HandoffFailed
         if sent.state in _ENDED and (sent.attempts or sent.declined_by):
             error = await failed(self._wire, sent)
+        else:
+            shown = await self._wire.send(routes.HANDOFF_SHOW, path={"id": sent.handoff_id})
+            reason = await why(self._wire, shown)
+            error = errors.TimedOut(
+                f"{sent.handoff_id} did not come as far as {until} in {wait:g} s: {reason}",
+                hint="`handoff` of this exception is the handoff: see how it stands",
+            )
         error.handoff = AsyncHandoff(
             self._wire, fit(routes.HANDOFF_SEND, m.OfferReply, _stored(sent))
         )
@@ -364,8 +368,11 @@ class AsyncClient:
         """The results of some handoffs, in the same order. The first without one raises."""
         found = await self.wait(handoffs, timeout=timeout)
         if found.open_handoffs:
+            first = found.open_handoffs[0]
+            shown = await self._wire.send(routes.HANDOFF_SHOW, path={"id": first})
             raise errors.TimedOut(
-                f"{len(found.open_handoffs)} of {len(handoffs)} handoffs have no result yet",
+                f"{len(found.open_handoffs)} of {len(handoffs)} handoffs have no result yet, "
+                f"the first {first}: {await why(self._wire, shown)}",
                 hint="ask again: they go on, and their results are kept",
                 details={"open_handoffs": found.open_handoffs},
             )
@@ -706,6 +713,7 @@ class AsyncClient:
         request_id: str | None = None,
         brief: bool = False,
         patience: float | None = None,
+        line: httpx.AsyncClient | None = None,
     ) -> list[AsyncClaim]:
         return await take(
             self,
@@ -719,6 +727,7 @@ class AsyncClient:
             request_id=request_id,
             brief=brief,
             patience=patience,
+            line=line,
         )
 
 
