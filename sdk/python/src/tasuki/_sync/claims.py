@@ -14,6 +14,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+import httpx
 from typing_extensions import Self, Unpack
 
 from .. import _routes as routes
@@ -92,6 +93,7 @@ class Claim:
         self._classify = classify
         self._auto_start = auto_start
         self._reported = False
+        self._became = ""
         self._started = False
         self._forgotten = False
         self._process = os.getpid()
@@ -654,6 +656,7 @@ class Claim:
         # Sent even if the claim is lost: the broker refuses it, and keeps it in the log as late.
         moved = self._act(route, body, brief)
         self._reported = True
+        self._became = moved.state
         self._heart.finish()
         return moved
 
@@ -711,6 +714,7 @@ def take(
     request_id: str | None = None,
     brief: bool = False,
     patience: float | None = None,
+    line: httpx.Client | None = None,
 ) -> list[Claim]:
     """Claims as much as there is, up to `most`. The request has an id, so a lost answer is asked
     for again and the same work comes. What was granted to somebody who was interrupted while he
@@ -728,7 +732,9 @@ def take(
     route = routes.HANDOFF_CLAIM
     options: dict[str, Any] = {"agent": agent, "classify": classify, "auto_start": auto_start}
     try:
-        content = client._wire.exchange(route, body=body, wait=wait, brief=brief, patience=patience)
+        content = client._wire.exchange(
+            route, body=body, wait=wait, brief=brief, patience=patience, line=line
+        )
     except Exception:
         raise
     except BaseException:

@@ -38,7 +38,7 @@ from ..keys import Key
 from .base import Wire
 from .channels import Channel
 from .claims import WORK_S, Claim, Claiming, made, take
-from .handoffs import ACKNOWLEDGED_S, Handoff, failed, result_of, wait_for
+from .handoffs import ACKNOWLEDGED_S, Handoff, failed, result_of, wait_for, why
 from .knowledge import Memories, Project
 from .people import (
     Agents,
@@ -265,12 +265,16 @@ class Client:
             sent = self._wire.send(routes.HANDOFF_SEND, body=body, wait=wait)
         if sent.reached:
             return sent
-        error: errors.TimedOut | errors.HandoffFailed = errors.TimedOut(
-            f"{sent.handoff_id} did not come as far as {until} in {wait:g} s; it is {sent.state}",
-            hint="`handoff` of this exception is the handoff: see how it stands",
-        )
+        error: errors.TimedOut | errors.HandoffFailed
         if sent.state in _ENDED and (sent.attempts or sent.declined_by):
             error = failed(self._wire, sent)
+        else:
+            shown = self._wire.send(routes.HANDOFF_SHOW, path={"id": sent.handoff_id})
+            reason = why(self._wire, shown)
+            error = errors.TimedOut(
+                f"{sent.handoff_id} did not come as far as {until} in {wait:g} s: {reason}",
+                hint="`handoff` of this exception is the handoff: see how it stands",
+            )
         error.handoff = Handoff(self._wire, fit(routes.HANDOFF_SEND, m.OfferReply, _stored(sent)))
         raise error
 
@@ -361,8 +365,11 @@ class Client:
         """The results of some handoffs, in the same order. The first without one raises."""
         found = self.wait(handoffs, timeout=timeout)
         if found.open_handoffs:
+            first = found.open_handoffs[0]
+            shown = self._wire.send(routes.HANDOFF_SHOW, path={"id": first})
             raise errors.TimedOut(
-                f"{len(found.open_handoffs)} of {len(handoffs)} handoffs have no result yet",
+                f"{len(found.open_handoffs)} of {len(handoffs)} handoffs have no result yet, "
+                f"the first {first}: {why(self._wire, shown)}",
                 hint="ask again: they go on, and their results are kept",
                 details={"open_handoffs": found.open_handoffs},
             )
@@ -703,6 +710,7 @@ class Client:
         request_id: str | None = None,
         brief: bool = False,
         patience: float | None = None,
+        line: httpx.Client | None = None,
     ) -> list[Claim]:
         return take(
             self,
@@ -716,6 +724,7 @@ class Client:
             request_id=request_id,
             brief=brief,
             patience=patience,
+            line=line,
         )
 
 
