@@ -22,6 +22,7 @@ from . import errors
 from ._async.claims import AsyncClaim
 from ._async.client import AsyncClient
 from ._line import Line
+from ._misuse import listed, number, shown, text, wrong
 from ._offers import Span, new_key
 from ._report import Classify
 from ._sync.claims import Claim
@@ -504,19 +505,23 @@ def worker(
     """
     if client is not None and not isinstance(client, (Client, AsyncClient)):
         if callable(client):
-            raise TypeError('write @tasuki.worker(agent="…") above the function, with parentheses')
-        raise TypeError(f"the first argument is a Client or an AsyncClient, not {client!r}")
+            words = 'write @tasuki.worker(agent="…") above the function, with parentheses'
+            raise wrong(TypeError, words)
+        raise wrong(TypeError, f"the first argument is a Client or an AsyncClient, not {client!r}")
+    text(agent, "agent", "the name of an agent")
     if isinstance(capabilities, str):
-        raise TypeError(f"capabilities is a list of names: [{capabilities!r}]")
-    if isinstance(concurrency, bool) or not isinstance(concurrency, int):
-        raise TypeError(f"concurrency is a whole number, not {concurrency!r}")
-    if concurrency < 1:
-        raise ValueError("concurrency is at least 1")
-    for span in (lease, idle):
-        seconds(span)
-    options = _Options(
-        agent, tuple(capabilities), concurrency, lease, seconds(grace) or 0.0, idle, classify
-    )
+        raise wrong(TypeError, f"capabilities is a list of names: [{capabilities!r}]")
+    able = tuple(listed(capabilities, "capabilities"))
+    if not isinstance(concurrency, int):
+        raise wrong(TypeError, f"concurrency is a whole number, not {shown(concurrency)}")
+    number(concurrency, "concurrency", 1)
+    if seconds(lease, "lease") == 0:
+        raise wrong(ValueError, "lease is how long a claim lasts without a heartbeat, not 0 s")
+    seconds(idle, "idle")
+    if classify is not None and not callable(classify):
+        raise wrong(TypeError, f"classify is a function of an exception, not {shown(classify)}")
+    patience = seconds(grace, "grace") or 0.0
+    options = _Options(agent, able, concurrency, lease, patience, idle, classify)
     return _Decorate(client, options)
 
 

@@ -232,7 +232,11 @@ async def wait_for(
         if check:
             check()
             wait = min(wait, CHECK_S)
-        body: dict[str, Any] = {"handoffs": list(handoffs), "until": until, "mode": mode}
+        body: dict[str, Any] = {
+            "handoffs": list(handoffs),
+            "until": until,
+            "mode": mode,
+        }
         body["timeout_ms"] = milliseconds(wait)
         found = await wire.send(routes.HANDOFF_WAIT, body=body, wait=wait)
         if found.done or deadline.over():
