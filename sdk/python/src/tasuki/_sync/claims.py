@@ -22,6 +22,7 @@ from .. import errors
 from .. import models as m
 from .._canonical import address, constraint_id
 from .._heart import Heart
+from .._misuse import listed
 from .._offers import Hop, JsonObject, Span, follow_up, new_key, offer
 from .._report import (
     Classify,
@@ -241,8 +242,8 @@ class Claim:
             "text": text,
             "schema": schema,
             "details": dict(details or {}) or None,
-            "answer_ms": milliseconds(answer_within),
-            "keep_ms": milliseconds(keep),
+            "answer_ms": milliseconds(answer_within, "answer_within"),
+            "keep_ms": milliseconds(keep, "keep"),
             "by_id": True,
         }
         body = {name: value for name, value in said.items() if value is not None}
@@ -319,7 +320,7 @@ class Claim:
         """Gives the work back, to be claimed again after a delay or at a time (`until`). That is no
         failure and uses up no attempt."""
         when = timestamp(until) if isinstance(until, datetime) else until
-        span = None if delay is None else milliseconds(delay)
+        span = None if delay is None else milliseconds(delay, "delay")
         body = {"for_ms": span, "until": when, "reason": reason}
         return self._end(routes.HANDOFF_PUT_BACK, body)
 
@@ -343,13 +344,16 @@ class Claim:
         it says."""
         said = {
             "action": None if action == "completed" else action,
-            "criteria": list(criteria) or None,
-            "gaps": list(gaps) or None,
+            "criteria": listed(criteria, "criteria") or None,
+            "gaps": listed(gaps, "gaps") or None,
             "usage": used(usage or self._used or None),
             "metadata": dict(metadata or {}) or None,
         }
-        body = {**self._completion(payload, said), "follow_ups": list(follow_ups) or None}
-        body["resolved_gaps"] = list(resolved_gaps) or None
+        body = {
+            **self._completion(payload, said),
+            "follow_ups": listed(follow_ups, "follow_ups") or None,
+        }
+        body["resolved_gaps"] = listed(resolved_gaps, "resolved_gaps") or None
         return self._end(routes.HANDOFF_COMPLETE, body)
 
     def _completion(self, payload: Any, said: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -394,8 +398,8 @@ class Claim:
             "hint": hint,
             "attempted": attempted,
             "attempts": attempts,
-            "causes": list(causes) or None,
-            "retry_after_ms": milliseconds(retry_after),
+            "causes": listed(causes, "causes") or None,
+            "retry_after_ms": milliseconds(retry_after, "retry_after"),
             "details": dict(details or {}) or None,
             "usage": used(usage or self._used or None),
         }
@@ -441,7 +445,7 @@ class Claim:
         """Has somebody else do a part, and waits for the result. The task stays this agent's. With
         a `step`, work that is lost and done again finds the recorded result of that step, whatever
         words it is asked in this time. Raises `LeaseLost` when this claim is lost meanwhile."""
-        seconds(timeout)
+        seconds(timeout, "timeout")
         called = self.start_call(
             to=to,
             to_capability=to_capability,
@@ -679,7 +683,7 @@ class Claiming:
         self._claim: Claim | None = None
 
     def __enter__(self) -> Claim:
-        deadline = Deadline(self._wait)
+        deadline = Deadline(self._wait, "wait")
         while True:
             found = self._client.try_claim(wait=deadline.next_wait(), **self._ask)
             if found:
@@ -721,12 +725,12 @@ def take(
     waited is given back."""
     ask: dict[str, Any] = {
         "agent": agent,
-        "capabilities": list(capabilities) or None,
-        "lease_ms": milliseconds(lease),
+        "capabilities": listed(capabilities, "capabilities") or None,
+        "lease_ms": milliseconds(lease, "lease"),
         "majors": [2],
         "max": most,
         "request_id": request_id or new_key(),
-        "wait_ms": milliseconds(wait),
+        "wait_ms": milliseconds(wait, "wait"),
     }
     body = {name: plain(value) for name, value in ask.items() if value is not None}
     route = routes.HANDOFF_CLAIM

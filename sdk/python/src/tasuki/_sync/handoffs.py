@@ -229,7 +229,11 @@ def wait_for(
         if check:
             check()
             wait = min(wait, CHECK_S)
-        body: dict[str, Any] = {"handoffs": list(handoffs), "until": until, "mode": mode}
+        body: dict[str, Any] = {
+            "handoffs": list(handoffs),
+            "until": until,
+            "mode": mode,
+        }
         body["timeout_ms"] = milliseconds(wait)
         found = wire.send(routes.HANDOFF_WAIT, body=body, wait=wait)
         if found.done or deadline.over():
