@@ -48,6 +48,7 @@ from .._wire import (
 )
 from .base import AsyncWire, unhindered
 from .handoffs import AsyncHandoff
+from .recorded import AsyncRecorded
 
 if TYPE_CHECKING:
     from .client import AsyncClient
@@ -99,6 +100,7 @@ class AsyncClaim:
         self._forgotten = False
         self._process = os.getpid()
         self._steps = Steps(reply.handoff_id)
+        self._recorded = AsyncRecorded(client, reply.handoff_id, reply.task_id)
         self._used: dict[str, Any] = {}
         self._heart = Heart(self._wire.core, reply, http=self._wire.beats)
         #: Who claimed it.
@@ -501,7 +503,10 @@ class AsyncClaim:
         self.check()
         said: dict[str, Any] = {"to": to, "to_capability": to_capability, "payload": payload, **hop}
         marked: dict[str, Any] = dict(hop)
-        named = f"{self.handoff_id}:step:{step}" if step else None
+        named = self._recorded.name(step) if step else None
+        before = await self._recorded.find(step) if step and not idempotency_key else None
+        if before:
+            return before
         if named:
             marked["metadata"] = {**dict(hop.get("metadata") or {}), "step": named}
         derived = None if idempotency_key or named else self._steps.take(said)
@@ -524,36 +529,22 @@ class AsyncClaim:
             if derived:
                 self._steps.give_back(derived)
             if isinstance(error, errors.Conflict):
-                before = await self._before(error, named)
+                before = await self._before(error, step)
                 if before:
                     return before
             raise
         return AsyncHandoff(self._wire, offered)
 
     async def _before(self, refused: errors.Conflict, step: str | None) -> AsyncHandoff | None:
-        """What an earlier attempt started as this step, in other words."""
+        """What was started as this step already, in other words."""
         if refused.code == "task_finished":
             lost = errors.LeaseLost(refused.message, hint=refused.hint)
             self._heart.lose(lost)
             raise lost from refused
         if refused.code != "idempotency_conflict" or step is None:
             return None
-        before: str | None = None
-        while True:
-            page = await self._client.tasks.page(parent=self.task_id, before=before)
-            for task in page.tasks:
-                shown = await self._client.tasks.get(task.task_id)
-                for handoff in shown.handoffs[:1]:
-                    raw = await self._client.handoffs.raw_envelope(handoff.handoff_id)
-                    if (raw.get("metadata") or {}).get("step") == step:
-                        told = {**plain(handoff), "status": "stored", "listening": True}
-                        told["envelope"] = handoff.envelope
-                        return AsyncHandoff(
-                            self._wire, fit(routes.HANDOFF_OFFER, m.OfferReply, told)
-                        )
-                before = task.task_id
-            if not page.tasks:
-                return None
+        self._recorded = AsyncRecorded(self._client, self.handoff_id, self.task_id)
+        return await self._recorded.find(step, conflict=True)
 
     async def memory(
         self, id: str, *, revision: int | None = None, detail: m.Detail | None = None
