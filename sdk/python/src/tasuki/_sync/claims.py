@@ -48,6 +48,7 @@ from .._wire import (
 )
 from .base import Wire, unhindered
 from .handoffs import Handoff
+from .recorded import Recorded
 
 if TYPE_CHECKING:
     from .client import Client
@@ -99,6 +100,7 @@ class Claim:
         self._forgotten = False
         self._process = os.getpid()
         self._steps = Steps(reply.handoff_id)
+        self._recorded = Recorded(client, reply.handoff_id, reply.task_id)
         self._used: dict[str, Any] = {}
         self._heart = Heart(self._wire.core, reply, http=self._wire.beats)
         #: Who claimed it.
@@ -494,7 +496,10 @@ class Claim:
         self.check()
         said: dict[str, Any] = {"to": to, "to_capability": to_capability, "payload": payload, **hop}
         marked: dict[str, Any] = dict(hop)
-        named = f"{self.handoff_id}:step:{step}" if step else None
+        named = self._recorded.name(step) if step else None
+        before = self._recorded.find(step) if step and not idempotency_key else None
+        if before:
+            return before
         if named:
             marked["metadata"] = {**dict(hop.get("metadata") or {}), "step": named}
         derived = None if idempotency_key or named else self._steps.take(said)
@@ -517,34 +522,22 @@ class Claim:
             if derived:
                 self._steps.give_back(derived)
             if isinstance(error, errors.Conflict):
-                before = self._before(error, named)
+                before = self._before(error, step)
                 if before:
                     return before
             raise
         return Handoff(self._wire, offered)
 
     def _before(self, refused: errors.Conflict, step: str | None) -> Handoff | None:
-        """What an earlier attempt started as this step, in other words."""
+        """What was started as this step already, in other words."""
         if refused.code == "task_finished":
             lost = errors.LeaseLost(refused.message, hint=refused.hint)
             self._heart.lose(lost)
             raise lost from refused
         if refused.code != "idempotency_conflict" or step is None:
             return None
-        before: str | None = None
-        while True:
-            page = self._client.tasks.page(parent=self.task_id, before=before)
-            for task in page.tasks:
-                shown = self._client.tasks.get(task.task_id)
-                for handoff in shown.handoffs[:1]:
-                    raw = self._client.handoffs.raw_envelope(handoff.handoff_id)
-                    if (raw.get("metadata") or {}).get("step") == step:
-                        told = {**plain(handoff), "status": "stored", "listening": True}
-                        told["envelope"] = handoff.envelope
-                        return Handoff(self._wire, fit(routes.HANDOFF_OFFER, m.OfferReply, told))
-                before = task.task_id
-            if not page.tasks:
-                return None
+        self._recorded = Recorded(self._client, self.handoff_id, self.task_id)
+        return self._recorded.find(step, conflict=True)
 
     def memory(
         self, id: str, *, revision: int | None = None, detail: m.Detail | None = None
