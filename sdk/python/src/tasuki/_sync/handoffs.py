@@ -110,7 +110,8 @@ class Handoff:
             wait = deadline.next_wait()
             body = {"tasks": [self.task_id], "timeout_ms": milliseconds(wait)}
             found = self._wire.send(routes.HANDOFF_WAIT, body=body, wait=wait)
-            if found.open_tasks and not deadline.over() and not slow.due():
+            warn = slow.due()
+            if found.open_tasks and not deadline.over() and not warn:
                 continue
             task = self._wire.send(routes.TASK_SHOW, path={"id": self.task_id})
             last = max(task.handoffs, key=lambda handoff: (handoff.hop, handoff.offered_at))
@@ -128,7 +129,7 @@ class Handoff:
                 )
                 timed_out.handoff = self
                 raise timed_out
-            if not waits or slow.due():
+            if warn:
                 log.warning("still waiting for %s: %s: %s", self.task_id, last.handoff_id, reason)
             if waits:
                 time.sleep(min(DECIDED_S, deadline.left()))
