@@ -55,7 +55,7 @@ pub async fn bytes_of(
             return Err(Problem::new(
                 Code::BodyTooLarge,
                 format!("the body has more than {max} bytes"),
-                "send less at a time, or raise body_bytes_max",
+                "send a reference to what is large (/docs/errors/body_too_large), or less at a time",
             )
             .detail("body_bytes_max", max)
             .into());

@@ -103,6 +103,54 @@ def test_a_step_is_found_again_in_whatever_words(client: Client, name: Name) -> 
         claim.complete()
 
 
+def failing(client: Client, agent: str) -> None:
+    with client.claim(agent=agent) as claim:
+        claim.fail("no", kind="permanent", hint="h")
+
+
+def test_a_redriven_caller_finds_its_steps(client: Client, name: Name) -> None:
+    upper, lower = name("upper"), name("lower")
+    handoff = client.handoff(to=upper, from_agent="s", intent="x")
+    with client.claim(agent=upper) as claim:
+        done = claim.start_call(step="done", to=lower, payload="One.")
+        with client.claim(agent=lower) as below:
+            below.complete("It is.")
+        bad = claim.start_call(step="bad", to=lower, payload="Two.")
+        failing(client, lower)
+        still = claim.start_call(step="open", to=lower, payload="Three.")
+        claim.fail("no", kind="permanent", hint="h")
+    again = client.dead_letters.redrive(handoff.id, by="s")
+    failing(client, upper)
+    client.dead_letters.redrive(again.id, by="s")
+    with client.claim(agent=upper) as claim:
+        assert claim.handoff_id not in (handoff.id, again.id)
+        assert claim.call(step="done", to=lower, payload="In other words.").payload == {
+            "type": "text",
+            "text": "It is.",
+        }
+        assert claim.start_call(step="open", to=lower).id == still.id
+        # What failed is done again: that is what somebody redrove it for.
+        anew = claim.start_call(step="bad", to=lower)
+        assert anew.id not in (bad.id, done.id)
+        assert claim.start_call(step="bad", to=lower).id == anew.id
+        claim.complete()
+
+
+def test_a_step_in_the_form_of_an_older_version_is_found(client: Client, name: Name) -> None:
+    upper, lower = name("upper"), name("lower")
+    handoff = client.handoff(to=upper, from_agent="s", intent="x")
+    with client.claim(agent=upper) as claim:
+        old = {"step": f"{handoff.id}:check"}
+        started = claim.start_call(to=lower, payload="Check it.", metadata=old)
+        claim.release()
+    with client.claim(agent=upper) as claim:
+        assert claim.start_call(step="check", to=lower).id == started.id
+        assert claim.start_call(step="other", to=lower).envelope().metadata == {
+            "step": f"{handoff.id}:step:other"
+        }
+        claim.complete()
+
+
 def test_a_redriven_call_reaches_its_caller(client: Client, name: Name) -> None:
     handoff = client.handoff(to=name("coder"), from_agent="s", intent="x")
     with client.claim(agent=name("coder")) as claim:
@@ -121,7 +169,7 @@ def test_a_wait_says_why(client: Client, name: Name) -> None:
     with pytest.raises(tasuki.TimedOut, match=f"it waits for {name('coder')}, and no such agent"):
         handoff.result(timeout=0)
     with client.claim(agent=name("coder")) as claim:
-        with pytest.raises(tasuki.TimedOut, match=f"{name('coder')} works on it since"):
+        with pytest.raises(tasuki.TimedOut, match=f"is being worked on by {name('coder')} since"):
             handoff.result(timeout=0)
         claim.complete()
     held = client.handoff(to=name("coder"), from_agent="s", intent="x", needs_approval=True)

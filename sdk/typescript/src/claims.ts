@@ -9,6 +9,7 @@ import { address, payload as asPayload, constraintId, type JsonObject, plain } f
 import type * as m from "./models.js";
 import { type FollowUp, type NewHandoff, offered, written } from "./offers.js";
 import { ROUTES } from "./operations.js";
+import { Recorded } from "./recorded.js";
 import {
   type Classify,
   failure,
@@ -81,6 +82,7 @@ export class Claim {
   readonly #wire: Wire;
   readonly #heart: Heart;
   readonly #steps: Steps;
+  #recorded: Recorded;
   #reported = false;
 
   constructor(
@@ -94,6 +96,7 @@ export class Claim {
     this.#wire = client.wire;
     this.#heart = new Heart(client.wire, reply);
     this.#steps = new Steps(reply.handoff_id);
+    this.#recorded = new Recorded(client, client.wire, reply.handoff_id, reply.task_id);
     this.handoffId = reply.handoff_id;
     this.taskId = reply.task_id;
     this.claimId = reply.claim_id;
@@ -345,41 +348,28 @@ export class Claim {
       task_id: this.taskId,
       control: "awaited",
     };
-    if (step) given.metadata = { ...call.metadata, step: `${this.handoffId}:${step}` };
+    const before = step && !call.idempotency_key ? await this.#recorded.find(step) : undefined;
+    if (before) return before;
+    const named = step && this.#recorded.name(step);
+    if (named) given.metadata = { ...call.metadata, step: named };
     const body = await offered(this.#wire, given);
     const taken = call.idempotency_key || step ? undefined : await this.#steps.take(body);
-    body.idempotency_key ??= step ? `${this.handoffId}:step:${step}` : taken?.key;
+    body.idempotency_key ??= named || taken?.key;
     try {
       const stored = await this.#wire.send(ROUTES.handoff_offer, {}, body, how);
       return new Handoff(this.#wire, stored);
     } catch (error) {
       taken?.giveBack();
       const other = error instanceof errors.Conflict && error.code === "idempotency_conflict";
-      const before = step && other ? await this.#recorded(`${this.handoffId}:${step}`) : undefined;
-      if (before) return before;
+      if (step && other) {
+        this.#recorded = new Recorded(this.client, this.#wire, this.handoffId, this.taskId);
+        const started = await this.#recorded.find(step, true);
+        if (started) return started;
+      }
       if (error instanceof errors.Conflict && error.code === "task_finished") {
         throw this.#noticed(new errors.LeaseLost(error.reason, { hint: error.hint, cause: error }));
       }
       throw error;
-    }
-  }
-
-  /** The call that an earlier attempt made as this step, in other words. */
-  async #recorded(step: string): Promise<Handoff | undefined> {
-    let before: string | undefined;
-    for (;;) {
-      const page = await this.client.tasks.list({ parent: this.taskId, before });
-      for (const child of page.tasks) {
-        const { handoffs } = await this.client.tasks.show(child.task_id);
-        const first = handoffs[0];
-        if (!first) continue;
-        const envelope = await this.client.handoffs.envelope(first.handoff_id);
-        if ((envelope.metadata as JsonObject | undefined)?.step !== step) continue;
-        const found = { ...first, status: "stored", listening: true };
-        return new Handoff(this.#wire, found as unknown as m.OfferReply);
-      }
-      before = page.tasks.at(-1)?.task_id;
-      if (!before) return undefined;
     }
   }
 

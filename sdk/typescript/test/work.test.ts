@@ -107,6 +107,33 @@ test("a step that an earlier attempt made is found again, in whatever words", as
   await second.complete();
 });
 
+test("a redriven caller finds its steps, and an older version's, but what failed is done again", async () => {
+  const name = names();
+  const handoff = await client.handoff({ to: name("coder"), intent: "x" });
+  const first = await client.claim({ agent: name("coder") });
+  const done = await first.startCall({ step: "done", to: name("reviewer") });
+  await (await client.claim({ agent: name("reviewer") })).complete("fine");
+  const bad = await first.startCall({ step: "bad", to: name("reviewer") });
+  await (await client.claim({ agent: name("reviewer") })).fail("no", {
+    class: "permanent",
+    hint: "h",
+  });
+  const old = { step: `${handoff.id}:old` };
+  const older = await first.startCall({ to: name("reviewer"), metadata: old });
+  await first.fail("no", { class: "permanent", hint: "h" });
+  await client.deadLetters.redrive(handoff.id, { by: "s" });
+  await using second = await client.claim({ agent: name("coder") });
+  assert.notEqual(second.handoffId, handoff.id);
+  const result = await second.call({ step: "done", to: name("reviewer"), payload: "once more" });
+  assert.deepEqual(result.payload, { type: "text", text: "fine" });
+  assert.equal((await second.startCall({ step: "old", to: name("reviewer") })).id, older.id);
+  const anew = await second.startCall({ step: "bad", to: name("reviewer") });
+  assert.ok(![bad.id, done.id].includes(anew.id));
+  const { metadata } = await client.handoffs.envelope(anew.id);
+  assert.deepEqual(metadata, { step: `${second.handoffId}:step:bad` });
+  await second.complete();
+});
+
 test("a redriven call reaches its caller", async () => {
   const name = names();
   const handoff = await client.handoff({ to: name("coder"), intent: "x" });

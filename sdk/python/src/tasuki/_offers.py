@@ -12,6 +12,8 @@ from typing_extensions import TypedDict, Unpack
 
 from . import _routes as routes
 from . import models as m
+from ._misuse import hop as checked
+from ._misuse import shown, text, wrong
 from ._report import payload as as_payload
 from ._wire import Core, body_of, milliseconds, plain
 from .keys import authored
@@ -186,14 +188,18 @@ Control: TypeAlias = Literal["passed", "awaited"]
 
 def target(to: str | None, to_capability: str | None) -> dict[str, str]:
     """Who is to do the work."""
+    text(to, "to", "the name of an agent")
+    text(to_capability, "to_capability", "the name of a capability")
     if (to is None) == (to_capability is None):
-        raise TypeError("say either to=… (an agent) or to_capability=… (any agent that can)")
+        words = "say either to=… (an agent) or to_capability=… (any agent that can)"
+        raise wrong(TypeError, words)
     return {"agent": to} if to is not None else {"capability": str(to_capability)}
 
 
 def said(parts: Mapping[str, Any], *, empty: bool = False) -> dict[str, Any]:
     """The parts of a hop, with what may be given in short written out. Nothing is said by a part
     that is empty, unless it takes the place of something (`empty`)."""
+    checked(parts)
     assembled = parts.get("assembled")
     body = {**(plain(assembled.offer) if assembled else {}), **parts}
     body.pop("assembled", None)
@@ -204,7 +210,7 @@ def said(parts: Mapping[str, Any], *, empty: bool = False) -> dict[str, Any]:
         body["memory_refs"] = [{"id": ref} if isinstance(ref, str) else ref for ref in refs]
     for name in ("expires_in", "start_in"):
         if name in body:
-            body[f"{name}_ms"] = milliseconds(body.pop(name))
+            body[f"{name}_ms"] = milliseconds(body.pop(name), name)
     if isinstance(body.get("route"), str):
         body["route"] = {"policy": body["route"]}
     if isinstance(body.get("coordinator"), str):
@@ -258,6 +264,13 @@ def offer(
     hop: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The body of an offer. It has an idempotency key in any case, so that it can be repeated."""
+    for name, value in (
+        ("intent", intent),
+        ("task_id", task_id),
+        ("correlation_id", correlation_id),
+        ("idempotency_key", idempotency_key),
+    ):
+        text(value, name)
     body = {
         **said(hop),
         "from_agent": core.who(from_agent, "from_agent"),
@@ -274,6 +287,32 @@ def offer(
     if core.key and intent is not None:
         body["signed"] = core.key.statement("envelope", authored(body))
     return body
+
+
+_NAMED = (
+    "from_agent",
+    "to",
+    "to_capability",
+    "payload",
+    "intent",
+    "task_id",
+    "correlation_id",
+    "idempotency_key",
+)
+
+
+def many(core: Core, given: JsonObject, place: str) -> dict[str, Any]:
+    """The body of one of several offers. What is wrong with it says which it is."""
+    if not isinstance(given, Mapping):
+        words = f"{place} is a mapping of what `handoff` takes, not {shown(given)}"
+        raise wrong(TypeError, words)
+    hop = dict(given)
+    named = {name: hop.pop(name, None) for name in _NAMED}
+    control: Control = hop.pop("control", "passed")
+    try:
+        return offer(core, control=control, hop=hop, **named)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{place}: {error}") from None
 
 
 def new_key() -> str:

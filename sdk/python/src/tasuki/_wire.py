@@ -28,8 +28,10 @@ from uuid import UUID
 
 import httpx
 from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from . import errors
+from ._misuse import shown, text, wrong
 from ._tls import trust
 from .models import Model
 
@@ -169,12 +171,21 @@ class Core:
         agent: str | None,
         token: str | None,
         key: Key | None,
-        timeout: float,
+        timeout: float | timedelta,
         retry: Retry,
         broker: str | None = None,
         tls_pin: str | None = None,
         tls_ca: str | os.PathLike[str] | None = None,
     ) -> None:
+        text(url, "url", "the address of a broker")
+        text(agent, "agent", "the name of an agent")
+        text(token, "token")
+        if not isinstance(retry, Retry):
+            said = f"such as Retry(seconds={retry})" if isinstance(retry, (int, float)) else ""
+            raise wrong(TypeError, f"retry is a tasuki.Retry{said and f', {said}'}, not {retry!r}")
+        patience = seconds(timeout, "timeout")
+        if not patience:
+            raise wrong(ValueError, "timeout is how long an answer may take: more than 0 s")
         self.base_url = (url or os.environ.get("TASUKI_URL") or URL).rstrip("/")
         parts = urlsplit(self.base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -186,7 +197,7 @@ class Core:
         self.broker = named or None
         self._met = bool(named)
         self.agent = agent or (key.agent if key else None)
-        self.timeout = timeout
+        self.timeout = patience
         self.retry = retry
         #: As they were given, for another client that is to be the same.
         self.tls: dict[str, Any] = {"tls_pin": tls_pin, "tls_ca": tls_ca}
@@ -201,6 +212,7 @@ class Core:
 
     def who(self, named: str | None, what: str) -> str:
         """The agent in whose name something is done."""
+        text(named, what, "the name of an agent")
         name = named or self.agent
         if not name:
             raise TypeError(f"say {what}=…, or give the client an agent")
@@ -272,7 +284,7 @@ def body_of(route: Route[Any], given: Mapping[str, Any]) -> dict[str, Any]:
     defaults. What is empty is said."""
     for name in given:
         if name not in route.body:
-            raise TypeError(_unexpected(name, route))
+            raise wrong(TypeError, _unexpected(name, route))
     return {name: plain(value, f"/{name}") for name, value in given.items() if value is not None}
 
 
@@ -289,16 +301,17 @@ def plain(value: Any, place: str = "") -> Any:
     try:
         return _plain(value, place)
     except RecursionError:
-        raise ValueError("this is nested too deeply for JSON, or contains itself") from None
+        words = "this is nested too deeply for JSON, or contains itself"
+        raise wrong(ValueError, words) from None
 
 
 def _plain(value: Any, place: str) -> Any:
-    if value is None or (isinstance(value, (bool, str)) and not isinstance(value, Enum)):
+    if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, Model):
-        return value.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)
+    if isinstance(value, str) and not isinstance(value, Enum):
+        return _whole(value, place)
     if isinstance(value, BaseModel):
-        return value.model_dump(mode="json", by_alias=True)
+        return _model(value, place)
     if isinstance(value, Enum):
         return _plain(value.value, place)
     if isinstance(value, (int, float)):
@@ -308,22 +321,52 @@ def _plain(value: Any, place: str) -> Any:
     if isinstance(value, (date, clock)):
         return value.isoformat()
     if isinstance(value, (UUID, PurePath, Decimal)):
-        return str(value)
+        return _whole(str(value), place)
     if is_dataclass(value) and not isinstance(value, type):
         return {
             one.name: _plain(getattr(value, one.name), f"{place}/{one.name}")
             for one in fields(value)
         }
     if isinstance(value, Mapping):
-        members = {str(name): _plain(part, f"{place}/{name}") for name, part in value.items()}
+        members = {
+            _whole(str(name), place): _plain(part, f"{place}/{name}")
+            for name, part in value.items()
+        }
         if len(members) < len(value):
-            raise ValueError("two names of an object are the same as texts: JSON has only texts")
+            words = "two names of an object are the same as texts: JSON has only texts"
+            raise wrong(ValueError, f"{place or 'this value'} cannot be sent: {words}")
         return members
     if isinstance(value, (set, frozenset)):
         return sorted((_plain(item, f"{place}/…") for item in value), key=str)
     if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray, memoryview)):
         return [_plain(item, f"{place}/{at}") for at, item in enumerate(value)]
-    raise TypeError(f"{place or 'this value'} cannot be sent: {_kind(value)} is not JSON")
+    words = f"{place or 'this value'} cannot be sent: {_kind(value)} is not JSON"
+    raise wrong(TypeError, words)
+
+
+def _model(value: BaseModel, place: str) -> Any:
+    """A model, as it writes itself; if it cannot, its members say which of them is in the way."""
+    own = isinstance(value, Model)
+    try:
+        found = value.model_dump(mode="json", by_alias=True, exclude_none=own, exclude_unset=own)
+    except (PydanticSerializationError, UnicodeError) as error:
+        _plain({name: part for name, part in value}, place)  # noqa: C416
+        words = f"{place or 'this value'} cannot be sent: {error}"
+        raise wrong(ValueError, words) from error
+    return _plain(found, place)
+
+
+def _whole(text: str, place: str) -> str:
+    """A text that UTF-8 can say."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        place = place.encode("ascii", "backslashreplace").decode()
+        words = f"{place or 'this value'} cannot be sent: {text[error.start]!a} at {error.start} is"
+        raise wrong(ValueError, f"{words} half a character, which UTF-8 does not have") from None
+    return text
 
 
 def _kind(value: Any) -> str:
@@ -332,13 +375,12 @@ def _kind(value: Any) -> str:
 
 
 def _number(value: int | float, place: str) -> int | float:
+    place = place or "this value"
     if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{place or 'this value'} cannot be sent: JSON has no number {value}")
+        raise wrong(ValueError, f"{place} cannot be sent: JSON has no number {value}")
     if isinstance(value, int) and abs(value) > _INTEGER_MAX:
-        raise ValueError(
-            f"{place or 'this value'} cannot be sent: {value} is beyond 2^53, and not every JSON "
-            f"reader keeps it"
-        )
+        words = f"{value} is beyond 2^53, and not every JSON reader keeps it"
+        raise wrong(ValueError, f"{place} cannot be sent: {words}")
     return value
 
 
@@ -411,22 +453,25 @@ def read(kind: type[T], content: bytes) -> T:
     return kind.model_validate_json(content)
 
 
-def milliseconds(span: float | timedelta | None) -> int | None:
+def milliseconds(span: float | timedelta | None, what: str = "a span") -> int | None:
     """A span as the API has it. Numbers are seconds."""
-    told = seconds(span)
-    if told is None:
-        return None
-    if not math.isfinite(told):
-        raise ValueError(f"{told} is no span: say how many seconds")
-    return round(told * 1000)
+    told = seconds(span, what)
+    return None if told is None else round(told * 1000)
 
 
-def seconds(span: float | timedelta | None) -> float | None:
+def seconds(span: float | timedelta | None, what: str = "a span") -> float | None:
     """A span in seconds."""
     if isinstance(span, timedelta):
-        return span.total_seconds()
-    if span is not None and (isinstance(span, bool) or not isinstance(span, (int, float))):
-        raise TypeError(f"a span is a number of seconds or a timedelta, not {span!r}")
+        span = span.total_seconds()
+    if span is None:
+        return None
+    if isinstance(span, bool) or not isinstance(span, (int, float)):
+        words = f"{what} is a number of seconds or a timedelta, not {shown(span)}"
+        raise wrong(TypeError, words)
+    if not math.isfinite(span):
+        raise wrong(ValueError, f"{what} is no span of {span} s: None is for no end")
+    if span < 0:
+        raise wrong(ValueError, f"{what} is not negative, but it is {span:g} s")
     return span
 
 
@@ -462,8 +507,8 @@ def _retry_after(headers: httpx.Headers) -> float:
 class Deadline:
     """A span that runs out, or does not if there is none."""
 
-    def __init__(self, span: float | timedelta | None) -> None:
-        limit = seconds(span)
+    def __init__(self, span: float | timedelta | None, what: str = "timeout") -> None:
+        limit = seconds(span, what)
         self.end = None if limit is None else time.monotonic() + limit
 
     def next_wait(self) -> float:

@@ -30,7 +30,7 @@ def find_binary() -> str:
         return str(beside)
     found = shutil.which("tasuki")
     if not found:
-        raise FileNotFoundError("there is no tasuki server: pip install tasuki, or set TASUKI_BIN")
+        raise FileNotFoundError("there is no tasuki server: install the wheel, or set TASUKI_BIN")
     return found
 
 

@@ -12,6 +12,7 @@ import logging
 import queue
 import signal
 import threading
+import time
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, overload
@@ -20,17 +21,24 @@ from . import _routes as routes
 from . import errors
 from ._async.claims import AsyncClaim
 from ._async.client import AsyncClient
+from ._line import Line
+from ._misuse import listed, number, shown, text, wrong
 from ._offers import Span, new_key
 from ._report import Classify
 from ._sync.claims import Claim
 from ._sync.client import Client
-from ._wire import NO_RETRY, Deadline, seconds
+from ._tell import audible, say_connected, say_failed, say_finished, say_took
+from ._wire import BRIEF_S, NO_RETRY, Deadline, seconds
 
 log = logging.getLogger("tasuki")
 
-#: How long one request for work waits. It is also what a graceful stop waits for at most, when
-#: there is nothing to finish.
+#: How long one request for work waits.
 POLL_S = 2.0
+#: How long a stop waits for the request for work that it gives up: it asks once more for what that
+#: was granted.
+ABANDON_S = 2 * BRIEF_S + 0.5
+#: How long the broker has to notice that a request was given up, before the same is asked again.
+NOTICE_S = 0.05
 #: How long work under way may go on after a stop.
 GRACE_S = 30.0
 
@@ -99,6 +107,7 @@ class Worker:
         self._running = _Running()
         self._ended: BaseException | None = None
         self._heard = False
+        self._line: Line | None = None
 
     def __call__(self, claim: Claim) -> Any:
         """The function itself, for trying it out."""
@@ -109,12 +118,14 @@ class Worker:
         if self._stop.is_set():
             self._hurry.set()
         self._stop.set()
+        if self._line:
+            self._line.hang_up()
 
     def run(self) -> None:
         """Works until it is asked to stop, or until there was nothing to do for `idle` seconds."""
         client = self._client or Client()
         try:
-            with _signals(self.stop):
+            with audible(), _signals(self.stop):
                 self._run(client)
         finally:
             if self._client is None:
@@ -128,6 +139,8 @@ class Worker:
             raise ended
 
     def _work(self, client: Client) -> None:
+        # On a connection of its own, which a stop gives up in the middle of a wait.
+        self._line = Line(client._wire)
         # Asked for in a thread of its own: this one hears signals, whatever the broker does.
         asking = threading.Thread(target=self._poll, args=(client,), name="tasuki-ask", daemon=True)
         asking.start()
@@ -136,10 +149,11 @@ class Worker:
             while asking.is_alive() and not self._hurry.is_set():
                 asking.join(0.1)
                 if self._stop.is_set():
-                    patience = patience or Deadline(POLL_S + 0.5)
+                    patience = patience or Deadline(ABANDON_S)
                     if patience.over():
                         break
         finally:
+            self._line.close()
             stopped = self._stop.is_set()
             self._stop.set()
             self._drain()
@@ -183,25 +197,31 @@ class Worker:
         request_id, tries = new_key(), 0
         while True:
             brief = self._stop.is_set()
+            # The first answer comes at once, so that it can be said that there is a connection.
+            pause = wait if self._heard and not brief else 0.0
             try:
                 found = client._take(
                     o.agent,
                     o.capabilities,
                     free,
                     o.lease,
-                    0.0 if brief else wait,
+                    pause,
                     o.classify,
                     True,
                     request_id,
                     brief,
                     NO_RETRY.seconds,
+                    None if brief or self._line is None else self._line.http,
                 )
-                self._connected(client.url)
+                self._connected(client)
                 return found
             except _AWAY as error:
                 # A last time after a stop, and only if something may have been granted.
                 if brief or (self._stop.is_set() and not error.in_doubt):
                     return []
+                if self._stop.is_set():
+                    time.sleep(NOTICE_S)
+                    continue
                 tries += 1
                 self._heard = False
                 log.warning("no work: %s", error)
@@ -209,8 +229,8 @@ class Worker:
                 if self._stop.is_set() and not error.in_doubt:
                     return []
 
-    def _connected(self, url: str) -> None:
-        _say_connected(self, url)
+    def _connected(self, client: Client) -> None:
+        self._heard = say_connected(self._heard, self._options.agent or client.agent, client.url)
 
     def _begin(self, claim: Claim, slots: threading.Semaphore) -> None:
         # A function that never ends must not keep its process from ending.
@@ -219,14 +239,16 @@ class Worker:
         threading.Thread(target=self._one, args=(claim, slots), name=name, daemon=True).start()
 
     def _one(self, claim: Claim, slots: threading.Semaphore) -> None:
+        began = say_took(claim)
         try:
             with claim:
                 value = self.handler(claim)
                 if not claim.reported:
                     with _result_of(self.handler):
                         claim.complete(value)
+            say_finished(claim, began)
         except Exception as error:
-            _say(claim.handoff_id, error)
+            say_failed(claim, error, began)
         except BaseException as error:
             # The function wants the program to end, not to be called again at once.
             self._ended = error
@@ -263,6 +285,8 @@ class AsyncWorker:
         self._hurrying = False
         self._ended: BaseException | None = None
         self._heard = False
+        #: Whether a request for work waits at the broker.
+        self._polling = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event | None = None
 
@@ -279,7 +303,8 @@ class AsyncWorker:
 
     def run(self) -> None:
         """Works until it is asked to stop, in a loop of its own."""
-        asyncio.run(self.serve())
+        with audible():
+            asyncio.run(self.serve())
 
     async def serve(self) -> None:
         """Works until it is asked to stop, or until there was nothing to do for `idle` seconds."""
@@ -322,15 +347,16 @@ class AsyncWorker:
             await self._drain(running)
 
     async def _asked(self, client: AsyncClient, free: int, wait: float) -> list[AsyncClaim]:
-        """Asks for work. After a stop it waits no longer than an answer may take; what was granted
-        after that is given back."""
+        """Asks for work. A stop gives the request up in the middle of its wait, and what it was
+        granted goes back; one that asks for that already is waited for, but not long."""
         asking = asyncio.create_task(self._ask(client, free, wait))
         try:
             while not asking.done() and not self._stopping:
                 await _first({asking}, self._wake)
-            end = Deadline(POLL_S + 0.5)
-            while not asking.done() and not self._hurrying and not end.over():
-                await asyncio.wait({asking}, timeout=min(0.1, end.left()))
+            if not self._polling:
+                end = Deadline(ABANDON_S)
+                while not asking.done() and not self._hurrying and not end.over():
+                    await asyncio.wait({asking}, timeout=min(0.1, end.left()))
         finally:
             if not asking.done():
                 asking.cancel()
@@ -349,20 +375,23 @@ class AsyncWorker:
         request_id, tries = new_key(), 0
         while True:
             brief = self._stopping
+            # The first answer comes at once, so that it can be said that there is a connection.
+            pause = wait if self._heard and not brief else 0.0
+            self._polling = not brief
             try:
                 found = await client._take(
                     o.agent,
                     o.capabilities,
                     free,
                     o.lease,
-                    0.0 if brief else wait,
+                    pause,
                     o.classify,
                     True,
                     request_id,
                     brief,
                     NO_RETRY.seconds,
                 )
-                self._connected(client.url)
+                self._connected(client)
                 return found
             except _AWAY as error:
                 if brief or (self._stopping and not error.in_doubt):
@@ -375,19 +404,23 @@ class AsyncWorker:
                     await asyncio.wait_for(self._wake.wait(), max(0.1, retry.pause(tries)))
                 if self._stopping and not error.in_doubt:
                     return []
+            finally:
+                self._polling = False
 
-    def _connected(self, url: str) -> None:
-        _say_connected(self, url)
+    def _connected(self, client: AsyncClient) -> None:
+        self._heard = say_connected(self._heard, self._options.agent or client.agent, client.url)
 
     async def _one(self, claim: AsyncClaim) -> None:
+        began = say_took(claim)
         try:
             async with claim:
                 value = await self._until_lost(claim)
                 if not claim.reported:
                     with _result_of(self.handler):
                         await claim.complete(value)
+            say_finished(claim, began)
         except Exception as error:
-            _say(claim.handoff_id, error)
+            say_failed(claim, error, began)
         except asyncio.CancelledError:
             raise
         except BaseException as error:
@@ -472,19 +505,23 @@ def worker(
     """
     if client is not None and not isinstance(client, (Client, AsyncClient)):
         if callable(client):
-            raise TypeError('write @tasuki.worker(agent="…") above the function, with parentheses')
-        raise TypeError(f"the first argument is a Client or an AsyncClient, not {client!r}")
+            words = 'write @tasuki.worker(agent="…") above the function, with parentheses'
+            raise wrong(TypeError, words)
+        raise wrong(TypeError, f"the first argument is a Client or an AsyncClient, not {client!r}")
+    text(agent, "agent", "the name of an agent")
     if isinstance(capabilities, str):
-        raise TypeError(f"capabilities is a list of names: [{capabilities!r}]")
-    if isinstance(concurrency, bool) or not isinstance(concurrency, int):
-        raise TypeError(f"concurrency is a whole number, not {concurrency!r}")
-    if concurrency < 1:
-        raise ValueError("concurrency is at least 1")
-    for span in (lease, idle):
-        seconds(span)
-    options = _Options(
-        agent, tuple(capabilities), concurrency, lease, seconds(grace) or 0.0, idle, classify
-    )
+        raise wrong(TypeError, f"capabilities is a list of names: [{capabilities!r}]")
+    able = tuple(listed(capabilities, "capabilities"))
+    if not isinstance(concurrency, int):
+        raise wrong(TypeError, f"concurrency is a whole number, not {shown(concurrency)}")
+    number(concurrency, "concurrency", 1)
+    if seconds(lease, "lease") == 0:
+        raise wrong(ValueError, "lease is how long a claim lasts without a heartbeat, not 0 s")
+    seconds(idle, "idle")
+    if classify is not None and not callable(classify):
+        raise wrong(TypeError, f"classify is a function of an exception, not {shown(classify)}")
+    patience = seconds(grace, "grace") or 0.0
+    options = _Options(agent, able, concurrency, lease, patience, idle, classify)
     return _Decorate(client, options)
 
 
@@ -525,7 +562,7 @@ def run(*workers: Worker | AsyncWorker) -> None:
         jobs.append(lambda: asyncio.run(serve()))
     threads = [threading.Thread(target=guarded, args=(job,), daemon=True) for job in jobs]
     try:
-        with _signals(stop):
+        with audible(), _signals(stop):
             for thread in threads:
                 thread.start()
             for thread in threads:
@@ -558,14 +595,6 @@ def _free(slots: threading.Semaphore, most: int) -> int:
     return free
 
 
-def _say_connected(one: Worker | AsyncWorker, url: str) -> None:
-    """Once for each time that the broker was away, and at the beginning."""
-    if not one._heard:
-        who = one._options.agent or "the client's agent"
-        log.info("%s is connected to %s and waits for work", who, url)
-    one._heard = True
-
-
 def _give_back(claim: Claim) -> None:
     try:
         claim._end(routes.HANDOFF_RELEASE, {}, brief=True)
@@ -578,14 +607,6 @@ async def _give_back_too(claim: AsyncClaim) -> None:
         await claim._end(routes.HANDOFF_RELEASE, {}, brief=True)
     except errors.TasukiError as error:
         log.warning("cannot give %s back: %s", claim.handoff_id, error)
-
-
-def _say(handoff_id: str, error: Exception) -> None:
-    if isinstance(error, errors.LeaseLost):
-        log.warning("the claim of %s is lost, and its work was stopped: %s", handoff_id, error)
-        return
-    trace = (type(error), error, error.__traceback__)
-    log.warning("the work on %s ended with %s", handoff_id, type(error).__name__, exc_info=trace)
 
 
 @contextlib.contextmanager

@@ -47,6 +47,8 @@ class AsyncWire:
 
     def __init__(self, core: Core, transport: httpx.AsyncBaseTransport | None = None) -> None:
         self.core = core
+        #: Whether requests go the usual way, and not through what the program gave.
+        self.usual = transport is None
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=64)
         self.http = httpx.AsyncClient(
             transport=transport,
@@ -85,9 +87,10 @@ class AsyncWire:
         repeat: bool = True,
         brief: bool = False,
         patience: float | None = None,
+        line: httpx.AsyncClient | None = None,
     ) -> bytes:
         """The same, with the body and the answer as they are. `patience` is how long to go on, if
-        that is not what the client was told."""
+        that is not what the client was told; `line` is a connection of the caller's own."""
         attempts = self.core.attempts(route, repeat, brief, patience)
         while True:
             try:
@@ -95,7 +98,7 @@ class AsyncWire:
                 request = self.core.request(
                     route, path=path or {}, query=query or {}, body=body, wait=wait, brief=brief
                 )
-                response = await self.http.send(request)
+                response = await (line or self.http).send(request)
             except (httpx.HTTPError, httpx.StreamError) as error:
                 pause = attempts.fault(error)
             else:

@@ -14,6 +14,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+import httpx
 from typing_extensions import Self, Unpack
 
 from .. import _routes as routes
@@ -21,6 +22,7 @@ from .. import errors
 from .. import models as m
 from .._canonical import address, constraint_id
 from .._heart import Heart
+from .._misuse import listed
 from .._offers import Hop, JsonObject, Span, follow_up, new_key, offer
 from .._report import (
     Classify,
@@ -46,6 +48,7 @@ from .._wire import (
 )
 from .base import AsyncWire, unhindered
 from .handoffs import AsyncHandoff
+from .recorded import AsyncRecorded
 
 if TYPE_CHECKING:
     from .client import AsyncClient
@@ -92,10 +95,12 @@ class AsyncClaim:
         self._classify = classify
         self._auto_start = auto_start
         self._reported = False
+        self._became = ""
         self._started = False
         self._forgotten = False
         self._process = os.getpid()
         self._steps = Steps(reply.handoff_id)
+        self._recorded = AsyncRecorded(client, reply.handoff_id, reply.task_id)
         self._used: dict[str, Any] = {}
         self._heart = Heart(self._wire.core, reply, http=self._wire.beats)
         #: Who claimed it.
@@ -246,8 +251,8 @@ class AsyncClaim:
             "text": text,
             "schema": schema,
             "details": dict(details or {}) or None,
-            "answer_ms": milliseconds(answer_within),
-            "keep_ms": milliseconds(keep),
+            "answer_ms": milliseconds(answer_within, "answer_within"),
+            "keep_ms": milliseconds(keep, "keep"),
             "by_id": True,
         }
         body = {name: value for name, value in said.items() if value is not None}
@@ -324,7 +329,7 @@ class AsyncClaim:
         """Gives the work back, to be claimed again after a delay or at a time (`until`). That is no
         failure and uses up no attempt."""
         when = timestamp(until) if isinstance(until, datetime) else until
-        span = None if delay is None else milliseconds(delay)
+        span = None if delay is None else milliseconds(delay, "delay")
         body = {"for_ms": span, "until": when, "reason": reason}
         return await self._end(routes.HANDOFF_PUT_BACK, body)
 
@@ -348,13 +353,16 @@ class AsyncClaim:
         it says."""
         said = {
             "action": None if action == "completed" else action,
-            "criteria": list(criteria) or None,
-            "gaps": list(gaps) or None,
+            "criteria": listed(criteria, "criteria") or None,
+            "gaps": listed(gaps, "gaps") or None,
             "usage": used(usage or self._used or None),
             "metadata": dict(metadata or {}) or None,
         }
-        body = {**self._completion(payload, said), "follow_ups": list(follow_ups) or None}
-        body["resolved_gaps"] = list(resolved_gaps) or None
+        body = {
+            **self._completion(payload, said),
+            "follow_ups": listed(follow_ups, "follow_ups") or None,
+        }
+        body["resolved_gaps"] = listed(resolved_gaps, "resolved_gaps") or None
         return await self._end(routes.HANDOFF_COMPLETE, body)
 
     def _completion(self, payload: Any, said: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -399,8 +407,8 @@ class AsyncClaim:
             "hint": hint,
             "attempted": attempted,
             "attempts": attempts,
-            "causes": list(causes) or None,
-            "retry_after_ms": milliseconds(retry_after),
+            "causes": listed(causes, "causes") or None,
+            "retry_after_ms": milliseconds(retry_after, "retry_after"),
             "details": dict(details or {}) or None,
             "usage": used(usage or self._used or None),
         }
@@ -446,7 +454,7 @@ class AsyncClaim:
         """Has somebody else do a part, and waits for the result. The task stays this agent's. With
         a `step`, work that is lost and done again finds the recorded result of that step, whatever
         words it is asked in this time. Raises `LeaseLost` when this claim is lost meanwhile."""
-        seconds(timeout)
+        seconds(timeout, "timeout")
         called = await self.start_call(
             to=to,
             to_capability=to_capability,
@@ -495,7 +503,10 @@ class AsyncClaim:
         self.check()
         said: dict[str, Any] = {"to": to, "to_capability": to_capability, "payload": payload, **hop}
         marked: dict[str, Any] = dict(hop)
-        named = f"{self.handoff_id}:step:{step}" if step else None
+        named = self._recorded.name(step) if step else None
+        before = await self._recorded.find(step) if step and not idempotency_key else None
+        if before:
+            return before
         if named:
             marked["metadata"] = {**dict(hop.get("metadata") or {}), "step": named}
         derived = None if idempotency_key or named else self._steps.take(said)
@@ -518,36 +529,22 @@ class AsyncClaim:
             if derived:
                 self._steps.give_back(derived)
             if isinstance(error, errors.Conflict):
-                before = await self._before(error, named)
+                before = await self._before(error, step)
                 if before:
                     return before
             raise
         return AsyncHandoff(self._wire, offered)
 
     async def _before(self, refused: errors.Conflict, step: str | None) -> AsyncHandoff | None:
-        """What an earlier attempt started as this step, in other words."""
+        """What was started as this step already, in other words."""
         if refused.code == "task_finished":
             lost = errors.LeaseLost(refused.message, hint=refused.hint)
             self._heart.lose(lost)
             raise lost from refused
         if refused.code != "idempotency_conflict" or step is None:
             return None
-        before: str | None = None
-        while True:
-            page = await self._client.tasks.page(parent=self.task_id, before=before)
-            for task in page.tasks:
-                shown = await self._client.tasks.get(task.task_id)
-                for handoff in shown.handoffs[:1]:
-                    raw = await self._client.handoffs.raw_envelope(handoff.handoff_id)
-                    if (raw.get("metadata") or {}).get("step") == step:
-                        told = {**plain(handoff), "status": "stored", "listening": True}
-                        told["envelope"] = handoff.envelope
-                        return AsyncHandoff(
-                            self._wire, fit(routes.HANDOFF_OFFER, m.OfferReply, told)
-                        )
-                before = task.task_id
-            if not page.tasks:
-                return None
+        self._recorded = AsyncRecorded(self._client, self.handoff_id, self.task_id)
+        return await self._recorded.find(step, conflict=True)
 
     async def memory(
         self, id: str, *, revision: int | None = None, detail: m.Detail | None = None
@@ -669,6 +666,7 @@ class AsyncClaim:
         # Sent even if the claim is lost: the broker refuses it, and keeps it in the log as late.
         moved = await self._act(route, body, brief)
         self._reported = True
+        self._became = moved.state
         self._heart.finish()
         return moved
 
@@ -691,7 +689,7 @@ class AsyncClaiming:
         self._claim: AsyncClaim | None = None
 
     async def __aenter__(self) -> AsyncClaim:
-        deadline = Deadline(self._wait)
+        deadline = Deadline(self._wait, "wait")
         while True:
             found = await self._client.try_claim(wait=deadline.next_wait(), **self._ask)
             if found:
@@ -726,25 +724,26 @@ async def take(
     request_id: str | None = None,
     brief: bool = False,
     patience: float | None = None,
+    line: httpx.AsyncClient | None = None,
 ) -> list[AsyncClaim]:
     """Claims as much as there is, up to `most`. The request has an id, so a lost answer is asked
     for again and the same work comes. What was granted to somebody who was interrupted while he
     waited is given back."""
     ask: dict[str, Any] = {
         "agent": agent,
-        "capabilities": list(capabilities) or None,
-        "lease_ms": milliseconds(lease),
+        "capabilities": listed(capabilities, "capabilities") or None,
+        "lease_ms": milliseconds(lease, "lease"),
         "majors": [2],
         "max": most,
         "request_id": request_id or new_key(),
-        "wait_ms": milliseconds(wait),
+        "wait_ms": milliseconds(wait, "wait"),
     }
     body = {name: plain(value) for name, value in ask.items() if value is not None}
     route = routes.HANDOFF_CLAIM
     options: dict[str, Any] = {"agent": agent, "classify": classify, "auto_start": auto_start}
     try:
         content = await client._wire.exchange(
-            route, body=body, wait=wait, brief=brief, patience=patience
+            route, body=body, wait=wait, brief=brief, patience=patience, line=line
         )
     except Exception:
         raise

@@ -12,6 +12,7 @@ from .. import _routes as routes
 from .. import errors
 from .. import models as m
 from .._offers import Span
+from .._why import awaited, held_by, listens, reason
 from .._wire import Deadline, milliseconds, whole
 from .base import AsyncWire
 
@@ -24,6 +25,8 @@ WARN_AGAIN_S = 600.0
 DECIDED_S = 1.0
 #: How often a wait looks whether it still makes sense.
 CHECK_S = 2.0
+#: Among how many handoffs it is looked what an agent does.
+LOOK_MAX = 100
 #: How long a sender waits for an acknowledgment unless it says otherwise.
 ACKNOWLEDGED_S = 15.0
 
@@ -108,7 +111,8 @@ class AsyncHandoff:
             wait = deadline.next_wait()
             body = {"tasks": [self.task_id], "timeout_ms": milliseconds(wait)}
             found = await self._wire.send(routes.HANDOFF_WAIT, body=body, wait=wait)
-            if found.open_tasks and not deadline.over() and not slow.due():
+            warn = slow.due()
+            if found.open_tasks and not deadline.over() and not warn:
                 continue
             task = await self._wire.send(routes.TASK_SHOW, path={"id": self.task_id})
             last = max(task.handoffs, key=lambda handoff: (handoff.hop, handoff.offered_at))
@@ -126,7 +130,7 @@ class AsyncHandoff:
                 )
                 timed_out.handoff = self
                 raise timed_out
-            if not waits or slow.due():
+            if warn:
                 log.warning("still waiting for %s: %s: %s", self.task_id, last.handoff_id, reason)
             if waits:
                 await asyncio.sleep(min(DECIDED_S, deadline.left()))
@@ -229,7 +233,11 @@ async def wait_for(
         if check:
             check()
             wait = min(wait, CHECK_S)
-        body: dict[str, Any] = {"handoffs": list(handoffs), "until": until, "mode": mode}
+        body: dict[str, Any] = {
+            "handoffs": list(handoffs),
+            "until": until,
+            "mode": mode,
+        }
         body["timeout_ms"] = milliseconds(wait)
         found = await wire.send(routes.HANDOFF_WAIT, body=body, wait=wait)
         if found.done or deadline.over():
@@ -242,40 +250,28 @@ async def wait_for(
 
 async def why(wire: AsyncWire, handoff: m.HandoffWithResult) -> str:
     """Why a handoff is not further than it is."""
-    whom = handoff.to.agent or f"any agent with the capability {handoff.to.capability}"
-    last = handoff.attempts[-1] if handoff.attempts else None
-    holder = last.agent if last else whom
-    match handoff.state:
-        case "pending" if handoff.status == "delivered":
-            return f"{whom} has seen it and not claimed it"
-        case "pending":
-            return f"it waits for {whom}{await _nobody(wire, handoff.to.agent)}"
-        case "scheduled":
-            return f"it waits for its next attempt, after {len(handoff.attempts)}"
-        case "awaiting_approval":
-            return "it waits for approval"
-        case "input_required":
-            return f"{holder} asked a question, which waits for an answer"
-        case "claimed" | "in_progress":
-            since = f" since {last.claimed_at}" if last else ""
-            return f"{holder} works on it{since}"
-        case "dead_lettered":
-            reason = f" ({handoff.dead_letter.reason})" if handoff.dead_letter else ""
-            return f"it is a dead letter{reason}: somebody has to redrive or discard it"
-        case state:
-            return f"it is {state}"
-
-
-async def _nobody(wire: AsyncWire, agent: str | None) -> str:
+    agent = awaited(handoff)
     if agent is None:
-        return ""
+        return reason(handoff)
     try:
-        known = await wire.send(routes.AGENT_SHOW, path={"id": agent})
-    except errors.NotFound:
-        return ", and no such agent is known"
+        query = {"state": "in_progress", "limit": LOOK_MAX}
+        now = await wire.send(routes.HANDOFF_LIST, query=query)
+        busy = next((it for it in now.handoffs if held_by(it, agent)), None)
+        known = busy is not None or listens(handoff) or await _known(wire, agent)
     except errors.TasukiError:
-        return ""
-    return "" if known.live else ", who is not listening"
+        return reason(handoff)
+    return reason(handoff, busy=busy, known=known)
+
+
+async def _known(wire: AsyncWire, agent: str) -> bool:
+    """Whether the broker has heard of an agent: by its manifest, or by what it did."""
+    try:
+        await wire.send(routes.AGENT_SHOW, path={"id": agent})
+        return True
+    except errors.NotFound:
+        query = {"to_agent": agent, "limit": LOOK_MAX}
+        before = await wire.send(routes.HANDOFF_LIST, query=query)
+        return any(attempt.agent == agent for it in before.handoffs for attempt in it.attempts)
 
 
 async def result_of(wire: AsyncWire, handoff: m.HandoffWithResult) -> m.ResultReport:

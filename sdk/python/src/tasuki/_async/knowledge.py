@@ -9,6 +9,7 @@ from typing import Any
 from .. import _routes as routes
 from .. import errors
 from .. import models as m
+from .._misuse import listed
 from .._offers import JsonObject, new_key
 from ..keys import bare
 from .base import AsyncWire
@@ -44,7 +45,7 @@ class AsyncMemories:
             "id": id,
             "title": title,
             "summary": summary,
-            "tags": list(tags) or None,
+            "tags": listed(tags, "tags") or None,
             "pinned": pinned or None,
             "priority": priority,
             "scope": _scope(project, task, agent),
@@ -132,7 +133,7 @@ class AsyncMemories:
             "text": text,
             "title": title,
             "summary": summary,
-            "tags": None if tags is None else list(tags),
+            "tags": None if tags is None else listed(tags, "tags"),
             "priority": priority,
             "scope": _scope(project, task, agent),
             "revision": revision,

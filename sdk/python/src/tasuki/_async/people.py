@@ -10,6 +10,7 @@ from typing import Any
 from .. import _routes as routes
 from .. import models as m
 from .._canonical import address
+from .._misuse import listed
 from .._offers import JsonObject, Span
 from .._wire import milliseconds, plain, timestamp
 from ..keys import Key
@@ -101,7 +102,7 @@ class AsyncAgents:
     async def set_rules(self, id: str, rules: Sequence[m.Rule | JsonObject]) -> m.Agent:
         """Says what one may do."""
         return await self._wire.send(
-            routes.AGENT_SET_RULES, path={"id": id}, body={"rules": list(rules)}
+            routes.AGENT_SET_RULES, path={"id": id}, body={"rules": listed(rules, "rules")}
         )
 
     async def catalogue(self) -> m.Catalogue:
@@ -147,7 +148,7 @@ class AsyncKeys:
             "key": new.public,
             "old": old or (mine.id if mine else None),
             "proof": new.possession(name),
-            "grace_ms": milliseconds(grace),
+            "grace_ms": milliseconds(grace, "grace"),
         }
         shown = await self._wire.send(routes.KEY_ROTATE, path={"id": name}, body=body)
         if mine is not None and old in (None, mine.id):
@@ -178,8 +179,8 @@ class AsyncTokens:
         body: Mapping[str, Any] = {
             "agent_id": agent,
             "purpose": purpose,
-            "rules": list(rules),
-            "expires_in_ms": milliseconds(expires_in),
+            "rules": listed(rules, "rules"),
+            "expires_in_ms": milliseconds(expires_in, "expires_in"),
         }
         return await self._wire.send(routes.TOKEN_ISSUE, body=body, repeat=False)
 
@@ -201,7 +202,7 @@ class AsyncSessions:
     async def open(self, *, expires_in: Span | None = None) -> m.IssuedToken:
         """Opens one for the caller. Its text is shown this once; so a lost answer is not asked for
         again."""
-        body = {"expires_in_ms": milliseconds(expires_in)}
+        body = {"expires_in_ms": milliseconds(expires_in, "expires_in")}
         return await self._wire.send(routes.SESSION_OPEN, body=body, repeat=False)
 
     async def show(self) -> m.Session:

@@ -12,6 +12,7 @@ from typing_extensions import Unpack
 from .. import _routes as routes
 from .. import errors
 from .. import models as m
+from .._misuse import listed
 from .._offers import JsonObject, Said, Span, new_key, said, target
 from .._report import payload as as_payload
 from .._wire import fit, milliseconds, refusal_of, whole
@@ -180,7 +181,7 @@ class AsyncHandoffs:
         self, id: str, *, until: m.Until | None = None, wait: float | None = None
     ) -> m.HandoffWithResult:
         """Shows one; with `until`, as soon as it is that far, or after `wait` seconds."""
-        query = {"until": until, "wait_ms": milliseconds(wait)}
+        query = {"until": until, "wait_ms": milliseconds(wait, "wait")}
         path = {"id": id}
         return await self._wire.send(routes.HANDOFF_SHOW, path=path, query=query, wait=wait or 0)
 
@@ -234,9 +235,9 @@ class AsyncHandoffs:
         """Looks at what waits, without claiming it."""
         body = {
             "agent": self._wire.core.who(agent, "agent"),
-            "capabilities": list(capabilities) or None,
+            "capabilities": listed(capabilities, "capabilities") or None,
             "max": max,
-            "majors": list(majors) or None,
+            "majors": listed(majors, "majors") or None,
         }
         return (await self._wire.send(routes.HANDOFF_PEEK, body=body)).waiting
 
@@ -360,7 +361,7 @@ class AsyncHandoffs:
         body = {
             "agent": self._wire.core.who(agent, "agent"),
             "reason": reason,
-            "capabilities": list(capabilities) or None,
+            "capabilities": listed(capabilities, "capabilities") or None,
             "terms": terms,
             "budget_tokens": budget_tokens,
         }
@@ -516,7 +517,7 @@ class AsyncDeadLetters:
         body = {
             "by": self._wire.core.who(by, "by"),
             "decision": decision,
-            "handoffs": list(handoffs) or None,
+            "handoffs": listed(handoffs, "handoffs") or None,
             "fingerprint": fingerprint,
             "dry_run": dry_run or None,
             "expires_in_ms": _anew(expires_in),

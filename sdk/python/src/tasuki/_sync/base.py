@@ -27,6 +27,8 @@ class Wire:
 
     def __init__(self, core: Core, transport: httpx.BaseTransport | None = None) -> None:
         self.core = core
+        #: Whether requests go the usual way, and not through what the program gave.
+        self.usual = transport is None
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=64)
         self.http = httpx.Client(
             transport=transport,
@@ -65,9 +67,10 @@ class Wire:
         repeat: bool = True,
         brief: bool = False,
         patience: float | None = None,
+        line: httpx.Client | None = None,
     ) -> bytes:
         """The same, with the body and the answer as they are. `patience` is how long to go on, if
-        that is not what the client was told."""
+        that is not what the client was told; `line` is a connection of the caller's own."""
         attempts = self.core.attempts(route, repeat, brief, patience)
         while True:
             try:
@@ -75,7 +78,7 @@ class Wire:
                 request = self.core.request(
                     route, path=path or {}, query=query or {}, body=body, wait=wait, brief=brief
                 )
-                response = self.http.send(request)
+                response = (line or self.http).send(request)
             except (httpx.HTTPError, httpx.StreamError) as error:
                 pause = attempts.fault(error)
             else:

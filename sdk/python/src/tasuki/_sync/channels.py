@@ -147,7 +147,7 @@ def join(
         wait = deadline.next_wait()
         body = {
             "need": {"quorum": need} if isinstance(need, int) else need,
-            "wait_ms": milliseconds(wait),
+            "wait_ms": milliseconds(wait, "wait"),
             "limit": limit,
             "before": before,
         }

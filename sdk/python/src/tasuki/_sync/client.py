@@ -17,7 +17,8 @@ from typing_extensions import Self, Unpack
 from .. import _routes as routes
 from .. import errors
 from .. import models as m
-from .._offers import Assembly, Control, JsonObject, Offer, Said, Span, new_key, offer, said
+from .._misuse import listed
+from .._offers import Assembly, Control, JsonObject, Offer, Said, Span, many, new_key, offer, said
 from .._report import Classify
 from .._report import payload as as_payload
 from .._wire import (
@@ -38,7 +39,7 @@ from ..keys import Key
 from .base import Wire
 from .channels import Channel
 from .claims import WORK_S, Claim, Claiming, made, take
-from .handoffs import ACKNOWLEDGED_S, Handoff, failed, result_of, wait_for
+from .handoffs import ACKNOWLEDGED_S, Handoff, failed, result_of, wait_for, why
 from .knowledge import Memories, Project
 from .people import (
     Agents,
@@ -102,7 +103,7 @@ class Client:
             token=token,
             key=key,
             timeout=timeout,
-            retry=retry or Retry(),
+            retry=Retry() if retry is None else retry,
             broker=broker,
             tls_pin=tls_pin,
             tls_ca=tls_ca,
@@ -205,7 +206,7 @@ class Client:
         """Has somebody do something, and waits for the result. The caller stays the owner of its
         own task. Raises `TimedOut` after `timeout`; the work goes on all the same. Keywords as in
         `handoff`."""
-        seconds(timeout)
+        seconds(timeout, "timeout")
         called = self.handoff(
             to=to,
             to_capability=to_capability,
@@ -241,6 +242,7 @@ class Client:
         unlike `handoff`, this does not wait for an agent that may come later. Raises `TimedOut` if
         it did not come as far, or `HandoffFailed` if it has ended without; `handoff` of either is
         the handoff."""
+        wait = seconds(timeout, "timeout") or 0.0
         body = offer(
             self._wire.core,
             from_agent=from_agent,
@@ -254,7 +256,6 @@ class Client:
             idempotency_key=idempotency_key,
             hop=hop,
         )
-        wait = seconds(timeout) or 0.0
         body = {**body, "until": until, "timeout_ms": milliseconds(timeout)}
         deadline = Deadline(timeout)
         sent = self._wire.send(routes.HANDOFF_SEND, body=body, wait=wait)
@@ -265,12 +266,16 @@ class Client:
             sent = self._wire.send(routes.HANDOFF_SEND, body=body, wait=wait)
         if sent.reached:
             return sent
-        error: errors.TimedOut | errors.HandoffFailed = errors.TimedOut(
-            f"{sent.handoff_id} did not come as far as {until} in {wait:g} s; it is {sent.state}",
-            hint="`handoff` of this exception is the handoff: see how it stands",
-        )
+        error: errors.TimedOut | errors.HandoffFailed
         if sent.state in _ENDED and (sent.attempts or sent.declined_by):
             error = failed(self._wire, sent)
+        else:
+            shown = self._wire.send(routes.HANDOFF_SHOW, path={"id": sent.handoff_id})
+            reason = why(self._wire, shown)
+            error = errors.TimedOut(
+                f"{sent.handoff_id} did not come as far as {until} in {wait:g} s: {reason}",
+                hint="`handoff` of this exception is the handoff: see how it stands",
+            )
         error.handoff = Handoff(self._wire, fit(routes.HANDOFF_SEND, m.OfferReply, _stored(sent)))
         raise error
 
@@ -309,24 +314,10 @@ class Client:
     def handoff_many(self, offers: Iterable[JsonObject]) -> list[Handoff | errors.Refused]:
         """Offers many things at once, each on its own: what is refused does not hinder the rest.
         Each has the names that `handoff` takes."""
-        bodies: list[dict[str, Any]] = []
-        for given in offers:
-            hop = dict(given)
-            named = {
-                name: hop.pop(name, None)
-                for name in (
-                    "from_agent",
-                    "to",
-                    "to_capability",
-                    "payload",
-                    "intent",
-                    "task_id",
-                    "correlation_id",
-                    "idempotency_key",
-                )
-            }
-            control: Control = hop.pop("control", "passed")
-            bodies.append(offer(self._wire.core, control=control, hop=hop, **named))
+        bodies = [
+            many(self._wire.core, given, f"offers[{at}]")
+            for at, given in enumerate(listed(offers, "offers"))
+        ]
         route = routes.HANDOFF_OFFER_BATCH
         content = self._wire.exchange(route, body={"offers": bodies})
         answers: list[Handoff | errors.Refused] = []
@@ -361,8 +352,11 @@ class Client:
         """The results of some handoffs, in the same order. The first without one raises."""
         found = self.wait(handoffs, timeout=timeout)
         if found.open_handoffs:
+            first = found.open_handoffs[0]
+            shown = self._wire.send(routes.HANDOFF_SHOW, path={"id": first})
             raise errors.TimedOut(
-                f"{len(found.open_handoffs)} of {len(handoffs)} handoffs have no result yet",
+                f"{len(found.open_handoffs)} of {len(handoffs)} handoffs have no result yet, "
+                f"the first {first}: {why(self._wire, shown)}",
                 hint="ask again: they go on, and their results are kept",
                 details={"open_handoffs": found.open_handoffs},
             )
@@ -444,12 +438,12 @@ class Client:
         name = self._wire.core.who(agent, "agent")
         body: dict[str, Any] = {
             "agent": name,
-            "capabilities": list(capabilities),
+            "capabilities": listed(capabilities, "capabilities"),
             "majors": [2],
             "request_id": new_key(),
         }
         if lease is not None:
-            body["lease_ms"] = milliseconds(lease)
+            body["lease_ms"] = milliseconds(lease, "lease")
         route = routes.HANDOFF_CLAIM_ONE
         content = self._wire.exchange(route, {"id": id}, body=body)
         options = {"agent": name, "classify": classify, "auto_start": auto_start}
@@ -467,7 +461,7 @@ class Client:
         """One piece of work after the other, for ever, or until there was none for `idle` seconds.
         A broker that is away is waited for. After work that was left without a word there is a
         growing pause, because it is likely to come again."""
-        deadline = Deadline(idle)
+        deadline = Deadline(idle, "idle")
         forgotten = 0
         while True:
             try:
@@ -485,7 +479,7 @@ class Client:
                 continue
             if found:
                 yield found
-                deadline = Deadline(idle)
+                deadline = Deadline(idle, "idle")
                 forgotten = forgotten + 1 if found._forgotten else 0
                 if forgotten:
                     retry = self._wire.core.retry
@@ -497,7 +491,7 @@ class Client:
         self, completions: Iterable[tuple[Claim, JsonObject]]
     ) -> list[m.Moved | errors.Refused]:
         """Completes many claims at once, each on its own."""
-        pairs = list(completions)
+        pairs = listed(completions, "completions")
         bodies = [
             {
                 "handoff_id": claim.handoff_id,
@@ -509,11 +503,11 @@ class Client:
         ]
         route = routes.HANDOFF_COMPLETE_BATCH
         content = self._wire.exchange(route, body={"completions": bodies})
-        listed = parts(route, content, "results")
-        if len(listed) != len(pairs):
+        answered = parts(route, content, "results")
+        if len(answered) != len(pairs):
             raise unexpected(route)
         answers: list[m.Moved | errors.Refused] = []
-        for (claim, _), part in zip(pairs, listed, strict=True):
+        for (claim, _), part in zip(pairs, answered, strict=True):
             if "error" in part:
                 answers.append(self._refused(route, part["error"]))
             else:
@@ -552,7 +546,7 @@ class Client:
             "input": input,
             "output": output,
             "role": role,
-            "tags": list(tags) or None,
+            "tags": listed(tags, "tags") or None,
             "live": live,
             "reliability": reliability,
             "version": version,
@@ -703,6 +697,7 @@ class Client:
         request_id: str | None = None,
         brief: bool = False,
         patience: float | None = None,
+        line: httpx.Client | None = None,
     ) -> list[Claim]:
         return take(
             self,
@@ -710,12 +705,13 @@ class Client:
             capabilities=capabilities,
             most=most,
             lease=lease,
-            wait=seconds(wait) or 0.0,
+            wait=seconds(wait, "wait") or 0.0,
             classify=classify,
             auto_start=auto_start,
             request_id=request_id,
             brief=brief,
             patience=patience,
+            line=line,
         )
 
 

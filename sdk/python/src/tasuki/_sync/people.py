@@ -11,6 +11,7 @@ from typing import Any
 from .. import _routes as routes
 from .. import models as m
 from .._canonical import address
+from .._misuse import listed
 from .._offers import JsonObject, Span
 from .._wire import milliseconds, plain, timestamp
 from ..keys import Key
@@ -99,7 +100,9 @@ class Agents:
 
     def set_rules(self, id: str, rules: Sequence[m.Rule | JsonObject]) -> m.Agent:
         """Says what one may do."""
-        return self._wire.send(routes.AGENT_SET_RULES, path={"id": id}, body={"rules": list(rules)})
+        return self._wire.send(
+            routes.AGENT_SET_RULES, path={"id": id}, body={"rules": listed(rules, "rules")}
+        )
 
     def catalogue(self) -> m.Catalogue:
         """All agents in short, as `/.well-known/agents.json` has them."""
@@ -144,7 +147,7 @@ class Keys:
             "key": new.public,
             "old": old or (mine.id if mine else None),
             "proof": new.possession(name),
-            "grace_ms": milliseconds(grace),
+            "grace_ms": milliseconds(grace, "grace"),
         }
         shown = self._wire.send(routes.KEY_ROTATE, path={"id": name}, body=body)
         if mine is not None and old in (None, mine.id):
@@ -175,8 +178,8 @@ class Tokens:
         body: Mapping[str, Any] = {
             "agent_id": agent,
             "purpose": purpose,
-            "rules": list(rules),
-            "expires_in_ms": milliseconds(expires_in),
+            "rules": listed(rules, "rules"),
+            "expires_in_ms": milliseconds(expires_in, "expires_in"),
         }
         return self._wire.send(routes.TOKEN_ISSUE, body=body, repeat=False)
 
@@ -198,7 +201,7 @@ class Sessions:
     def open(self, *, expires_in: Span | None = None) -> m.IssuedToken:
         """Opens one for the caller. Its text is shown this once; so a lost answer is not asked for
         again."""
-        body = {"expires_in_ms": milliseconds(expires_in)}
+        body = {"expires_in_ms": milliseconds(expires_in, "expires_in")}
         return self._wire.send(routes.SESSION_OPEN, body=body, repeat=False)
 
     def show(self) -> m.Session:

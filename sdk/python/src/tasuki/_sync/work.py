@@ -13,6 +13,7 @@ from typing_extensions import Unpack
 from .. import _routes as routes
 from .. import errors
 from .. import models as m
+from .._misuse import listed
 from .._offers import JsonObject, Said, Span, new_key, said, target
 from .._report import payload as as_payload
 from .._wire import fit, milliseconds, refusal_of, whole
@@ -179,7 +180,7 @@ class Handoffs:
         self, id: str, *, until: m.Until | None = None, wait: float | None = None
     ) -> m.HandoffWithResult:
         """Shows one; with `until`, as soon as it is that far, or after `wait` seconds."""
-        query = {"until": until, "wait_ms": milliseconds(wait)}
+        query = {"until": until, "wait_ms": milliseconds(wait, "wait")}
         path = {"id": id}
         return self._wire.send(routes.HANDOFF_SHOW, path=path, query=query, wait=wait or 0)
 
@@ -233,9 +234,9 @@ class Handoffs:
         """Looks at what waits, without claiming it."""
         body = {
             "agent": self._wire.core.who(agent, "agent"),
-            "capabilities": list(capabilities) or None,
+            "capabilities": listed(capabilities, "capabilities") or None,
             "max": max,
-            "majors": list(majors) or None,
+            "majors": listed(majors, "majors") or None,
         }
         return (self._wire.send(routes.HANDOFF_PEEK, body=body)).waiting
 
@@ -357,7 +358,7 @@ class Handoffs:
         body = {
             "agent": self._wire.core.who(agent, "agent"),
             "reason": reason,
-            "capabilities": list(capabilities) or None,
+            "capabilities": listed(capabilities, "capabilities") or None,
             "terms": terms,
             "budget_tokens": budget_tokens,
         }
@@ -507,7 +508,7 @@ class DeadLetters:
         body = {
             "by": self._wire.core.who(by, "by"),
             "decision": decision,
-            "handoffs": list(handoffs) or None,
+            "handoffs": listed(handoffs, "handoffs") or None,
             "fingerprint": fingerprint,
             "dry_run": dry_run or None,
             "expires_in_ms": _anew(expires_in),
