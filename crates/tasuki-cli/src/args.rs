@@ -10,6 +10,9 @@ use tasuki_core::canonical;
 
 use crate::exit::Failure;
 
+/// Has the name of the agent in whose name commands are given, where no option says another.
+pub const AGENT: &str = "TASUKI_AGENT";
+
 /// A span of time with its unit, in milliseconds.
 pub fn millis(text: &str) -> Result<u64, String> {
     let wrong = || "expected a number and a unit: 500ms, 30s, 10m, 2h or 1d".to_owned();

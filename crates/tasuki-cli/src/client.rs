@@ -73,6 +73,16 @@ pub struct Connect {
         value_name = "FILE"
     )]
     key: Option<PathBuf>,
+    /// A named profile instead of the current one: a broker, an agent, and what shows who that is
+    #[arg(
+        long,
+        env = crate::profile::NAMED,
+        hide_env_values = true,
+        global = true,
+        help_heading = COMMON,
+        value_name = "NAME"
+    )]
+    profile: Option<String>,
     /// The id of the broker's key, which invitations and /healthz show: what is signed is for no other.
     /// Without it the one in the key file counts, and else the one that the broker says it has
     #[arg(
@@ -119,11 +129,32 @@ pub struct Client {
 impl Connect {
     /// To a broker that asks nobody who it is.
     pub fn to(url: String) -> Self {
-        Self { url, token: None, key: None, broker: None, tls_pin: None, tls_ca: None }
+        Self {
+            url,
+            token: None,
+            key: None,
+            profile: None,
+            broker: None,
+            tls_pin: None,
+            tls_ca: None,
+        }
     }
 
     pub fn client(&self) -> anyhow::Result<Client> {
         self.client_as(match (&self.key, &self.token) {
+            (Some(path), _) => Proof::Key(KeyFile::read(path)?.into()),
+            (None, Some(token)) => Proof::of_token(token)?,
+            (None, None) => self.profiles()?,
+        })
+    }
+
+    /// What the profile has to show. It is for the profile's own broker and for no other.
+    fn profiles(&self) -> anyhow::Result<Proof> {
+        let same = |url: &str| url.trim_end_matches('/') == self.url.trim_end_matches('/');
+        let Some(profile) = crate::profile::used().filter(|it| same(&it.url)) else {
+            return Ok(Proof::Nothing);
+        };
+        Ok(match (&profile.key, &profile.token) {
             (Some(path), _) => Proof::Key(KeyFile::read(path)?.into()),
             (None, Some(token)) => Proof::of_token(token)?,
             (None, None) => Proof::Nothing,
@@ -197,11 +228,14 @@ impl Client {
     /// A command that continues with the same broker, and with this key.
     pub fn command_with(&self, words: &str, key: Option<&Path>) -> String {
         let mut command = format!("tasuki {words}");
-        let known = std::env::var("TASUKI_URL").unwrap_or_else(|_| DEFAULT_URL.into());
+        let profile = crate::profile::used();
+        let known = std::env::var("TASUKI_URL").ok().or(profile.map(|it| it.url.clone()));
+        let known = known.unwrap_or_else(|| DEFAULT_URL.into());
         if known.trim_end_matches('/') != self.url {
             command += &format!(" --url {}", self.url);
         }
         let known = std::env::var_os("TASUKI_KEY").map(PathBuf::from);
+        let known = known.or(profile.and_then(|it| it.key.clone()));
         if let Some(path) = key.filter(|path| known.as_deref() != Some(*path)) {
             command += &format!(" --key {}", quoted(&path.display().to_string()));
         }

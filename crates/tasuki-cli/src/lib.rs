@@ -3,14 +3,21 @@
 //! and how a command ends. `tasuki` and `tasuki-tools` are made of it.
 
 pub mod args;
+pub mod claims;
 pub mod client;
 pub mod exit;
+mod help;
 pub mod output;
+pub mod profile;
 pub mod reference;
+pub mod short;
+pub mod state;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, Parser};
 
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -24,6 +31,11 @@ pub trait Commands: Parser {
 
     fn run(self) -> impl Future<Output = anyhow::Result<Exit>>;
 
+    /// The commands as help shows them: a heading, and what stands below it.
+    fn groups() -> &'static [(&'static str, &'static [&'static str])] {
+        &[]
+    }
+
     /// What an error means that these commands know more about than others.
     fn failure(_: &anyhow::Error) -> Option<Failure> {
         None
@@ -34,29 +46,69 @@ pub trait Commands: Parser {
 pub fn main<C: Commands>() -> ExitCode {
     // What is written, from databases to exports, is the owner's alone.
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
-    let commands = match C::try_parse() {
+    let line: Vec<OsString> = std::env::args_os().collect();
+    let as_json = Output { json: line.iter().any(|argument| argument == "--json") };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            as_json.failure(&Failure::new(Exit::Refused, format!("cannot start: {error}"), ""));
+            return Exit::Refused.into();
+        }
+    };
+    let commands = match runtime.block_on(understood::<C>(&line)) {
         Ok(commands) => commands,
-        Err(error) => return not_understood::<C>(&error),
+        Err(NotUnderstood::Line(error)) => return not_understood::<C>(error, &line),
+        Err(NotUnderstood::Other(failure)) => {
+            as_json.failure(&failure);
+            return failure.exit.into();
+        }
     };
     let output = commands.output();
-    let ended = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(anyhow::Error::from)
-        .and_then(|runtime| runtime.block_on(commands.run()));
-    let exit = ended.unwrap_or_else(|error| match exit::failure_of(error, C::failure) {
-        Some(failure) => {
-            output.failure(&failure);
-            failure.exit
+    let exit = runtime.block_on(commands.run()).unwrap_or_else(|error| {
+        match exit::failure_of(error, C::failure) {
+            Some(failure) => {
+                output.failure(&failure);
+                failure.exit
+            }
+            None => Exit::Done,
         }
-        None => Exit::Done,
     });
     exit.into()
 }
 
+enum NotUnderstood {
+    Line(clap::Error),
+    Other(Failure),
+}
+
+/// Reads a command line, with what its profile says and what its ids stand for.
+async fn understood<C: Commands>(line: &[OsString]) -> Result<C, NotUnderstood> {
+    profile::choose(line).map_err(NotUnderstood::Other)?;
+    let command = short::with_whole_ids(profile::applied(help::grouped::<C>()), line).await;
+    let matches = command.map_err(NotUnderstood::Other)?.try_get_matches_from(line);
+    let read = matches.and_then(|matches| C::from_arg_matches(&matches));
+    read.map_err(NotUnderstood::Line)
+}
+
+/// The usage of the command that a line is about: all of it, and not what happened to be given.
+fn usage(mut command: Command, line: &[OsString]) -> ContextValue {
+    command.build();
+    let mut at = &mut command;
+    for word in line.iter().skip(1).filter_map(|word| word.to_str()) {
+        match at.find_subcommand(word).is_some() {
+            true => at = at.find_subcommand_mut(word).expect("it was found"),
+            false => continue,
+        }
+    }
+    ContextValue::StyledStr(at.render_usage())
+}
+
 /// Help and the version come this way too, and are no failure.
-fn not_understood<C: Parser>(error: &clap::Error) -> ExitCode {
-    let as_json = std::env::args_os().any(|argument| argument == "--json");
+fn not_understood<C: Parser>(mut error: clap::Error, line: &[OsString]) -> ExitCode {
+    if error.kind() == ErrorKind::MissingRequiredArgument {
+        error.insert(ContextKind::Usage, usage(C::command(), line));
+    }
+    let as_json = line.iter().any(|argument| argument == "--json");
     if as_json && error.use_stderr() {
         let text = error.render().to_string();
         let message = text.trim_end().trim_start_matches("error: ");

@@ -18,6 +18,16 @@ const MILLION: f64 = 1_000_000.0;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cost(pub u64);
 
+impl std::fmt::Display for Cost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let millionths = format!("{:06}", self.0 % 1_000_000);
+        match millionths.trim_end_matches('0') {
+            "" => write!(f, "{}", self.0 / 1_000_000),
+            part => write!(f, "{}.{part}", self.0 / 1_000_000),
+        }
+    }
+}
+
 impl Serialize for Cost {
     #[allow(clippy::cast_precision_loss, reason = "sums stay far below where a number is rounded")]
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {

@@ -9,7 +9,7 @@ use tasuki_core::manifest::{Manifest, fits};
 use tasuki_core::observe::Track;
 use tasuki_core::registry::rules::Permission;
 use tasuki_core::registry::{Agent, Standing};
-use tasuki_core::{AgentId, Body, Capability, Refusal, Target, Timestamp};
+use tasuki_core::{AgentId, Body, Capability, Position, Refusal, Target, Timestamp};
 
 use tasuki_protocol::Search;
 
@@ -133,21 +133,44 @@ impl Desk {
                 found.push(self.seen(agent, Some(&listed)));
             }
         }
-        // Who has a key and published nothing is known all the same, unless something it would have
-        // to have published is asked for.
+        // Who published nothing is known all the same, by its key or by asking for work, unless
+        // something it would have to have published is asked for.
         if asks_nothing(&search) {
-            let registry = self.engine.registry();
-            let silent = registry.agents.values().filter(|agent| {
-                agent.manifest.is_none()
-                    && agent.standing != Standing::Deregistered
-                    && known(&agent.id)
-            });
-            for agent in silent.take(max - found.len()) {
-                found.push(self.seen(agent.clone(), None));
-            }
+            let silent = self.silent(known).into_iter().map(|agent| self.seen(agent, None));
+            let sought = silent.filter(|seen| search.live.is_none_or(|live| seen.live == live));
+            found.extend(sought.take(max - found.len()));
             found.sort_by(|one, other| one.agent.id.cmp(&other.agent.id));
         }
         Ok(found)
+    }
+
+    /// Agents without a manifest: those with a key or rules, and those that are there now and have
+    /// neither. Nobody is here who was taken out.
+    fn silent(&self, known: impl Fn(&AgentId) -> bool) -> Vec<Arc<Agent>> {
+        let registry = self.engine.registry();
+        let enrolled = registry.agents.values().filter(|agent| {
+            agent.manifest.is_none() && agent.standing != Standing::Deregistered && known(&agent.id)
+        });
+        let mut silent: Vec<_> = enrolled.cloned().collect();
+        for target in self.engine.presence.live(self.now()) {
+            let Target::Agent(id) = target else { continue };
+            if registry.agents.contains_key(&id) || !known(&id) {
+                continue;
+            }
+            let target = Target::Agent(id.clone());
+            let since = self.engine.presence.last(&target).unwrap_or_else(|| self.now());
+            silent.push(Arc::new(Agent {
+                id,
+                standing: Standing::Active,
+                held_back: false,
+                manifest: None,
+                keys: Vec::new(),
+                rules: Vec::new(),
+                since,
+                last_pos: Position(0),
+            }));
+        }
+        silent
     }
 
     fn is_sought(&self, listed: &Listed, search: &Search, capability: Option<&Capability>) -> bool {
@@ -212,6 +235,5 @@ fn asks_nothing(search: &Search) -> bool {
         && search.tags.is_empty()
         && search.version.is_none()
         && search.role.is_none()
-        && search.live.is_none()
         && search.reliability.is_none()
 }

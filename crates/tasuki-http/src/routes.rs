@@ -24,10 +24,31 @@ pub(crate) fn router() -> Router<Front> {
         .route("/docs/", get(|| async { Redirect::permanent("/docs") }))
         .route("/docs/errors", get(|| async { Redirect::permanent("/docs#errors") }))
         .route("/docs/errors/{code}", get(error_page))
+        .route("/v1", get(start))
+        .route("/v1/", get(|| async { Redirect::permanent("/v1") }))
         .route("/v1/openapi.json", get(openapi_json))
         .route("/v1/schemas/manifest.json", get(manifest_schema))
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
+}
+
+/// Where everything begins, for those who open the address that `tasuki serve` prints.
+async fn start() -> Response {
+    ok(&serde_json::json!({
+        "name": "tasuki",
+        "version": env!("CARGO_PKG_VERSION"),
+        "links": {
+            "docs": "/docs",
+            "openapi": "/v1/openapi.json",
+            "dashboard": "/",
+            "health": "/readyz",
+            "tasks": "/v1/tasks",
+            "handoffs": "/v1/handoffs",
+            "dead_letters": "/v1/dead-letters",
+            "agents": "/v1/agents",
+            "events": "/v1/events",
+        },
+    }))
 }
 
 async fn openapi_json() -> Response {

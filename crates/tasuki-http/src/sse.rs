@@ -82,8 +82,12 @@ async fn follow(
             && wish.handoff.is_none_or(|handoff| record.handoff_id == Some(handoff))
     };
     desk.may_follow()?;
+    let end = (wish.follow == Some(false)).then(|| desk.head());
     let watcher = desk.clone();
-    let pages = stream::unfold((desk, heard), |(desk, heard)| async move {
+    let pages = stream::unfold((desk, heard), move |(desk, heard)| async move {
+        if end.is_some_and(|end| heard.last >= end) {
+            return None;
+        }
         let (page, heard) = heard.next(&desk).await?;
         Some((stream::iter(page), (desk, heard)))
     });

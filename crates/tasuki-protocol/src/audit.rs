@@ -81,6 +81,9 @@ pub struct FollowEvents {
     /// Only events of this handoff.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handoff: Option<HandoffId>,
+    /// With `false` the stream ends where the log ended when it was asked for; without it, it goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follow: Option<bool>,
 }
 
 /// From where on the log is exported.

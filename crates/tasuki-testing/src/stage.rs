@@ -57,6 +57,8 @@ impl Stage {
                 command.env_remove(name);
             }
         }
+        // What commands remember is remembered here and not where this user's own is.
+        command.env("TASUKI_STATE", self.path("state"));
         command.current_dir(self.dir.path()).args(arguments).stdin(Stdio::null());
         command
     }

@@ -6,8 +6,9 @@ use tasuki_cli::{COMMON, Commands};
 
 use crate::commands::{
     agent, alerts, audit, backup, chain, channel, completions, context, dead_letter, demo, doctor,
-    envelope, explain, handoff, health, keys, mcp, memory, migrate, moved, pipeline, question,
-    ready, rebuild, reference, restore, serve, stats, target, task, tenant, token,
+    envelope, explain, handoff, health, keys, mcp, memory, migrate, moved, pipeline, profile,
+    question, ready, rebuild, reference, restore, serve, stats, status, target, task, tenant,
+    token,
 };
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -29,6 +30,8 @@ pub(crate) struct Cli {
 enum Command {
     /// Run the broker
     Serve(Box<serve::Serve>),
+    /// Show what this broker is, what waits, what is wrong, and what to do next
+    Status(status::Status),
     /// Watch three scripted agents hand a task over while things go wrong; no key is needed
     Demo(demo::Demo),
     /// Open, look at and cancel tasks
@@ -47,7 +50,7 @@ enum Command {
     Memory(memory::Memory),
     /// Read and write what all agents of a project share
     Context(context::Context),
-    /// Tell something to many, and hear what is told
+    /// Publish messages to all subscribers of a channel, and read what was published
     Channel(channel::Channel),
     /// Run tasks along routes that are declared in a file
     Pipeline(pipeline::Pipeline),
@@ -63,6 +66,8 @@ enum Command {
     Target(target::Target),
     /// Invite, enroll, describe and look after agents
     Agent(Box<agent::Agent>),
+    /// Keep brokers, agents and tokens under names, and say which of them counts
+    Profile(profile::ProfileArgs),
     /// Make, show, replace and revoke keys
     Keys(keys::Keys),
     /// Issue, list and revoke tokens
@@ -100,9 +105,23 @@ enum Command {
     Conformance(moved::Moved),
 }
 
+/// The commands by what one wants to do.
+const GROUPS: &[(&str, &[&str])] = &[
+    ("Start", &["demo", "serve", "status", "doctor", "ready"]),
+    ("Hand work over", &["handoff", "task", "question", "dead-letter", "channel", "pipeline"]),
+    ("See what happened", &["explain", "envelope", "chain", "audit", "stats", "health", "alerts"]),
+    ("Agents and access", &["agent", "mcp", "profile", "keys", "token", "tenant", "target"]),
+    ("What agents share", &["memory", "context"]),
+    ("Run a broker", &["backup", "restore", "migrate", "rebuild"]),
+];
+
 impl Commands for Cli {
     fn output(&self) -> Output {
         Output { json: self.json }
+    }
+
+    fn groups() -> &'static [(&'static str, &'static [&'static str])] {
+        GROUPS
     }
 
     fn failure(error: &anyhow::Error) -> Option<Failure> {
@@ -113,6 +132,8 @@ impl Commands for Cli {
         let output = self.output();
         match self.command {
             Command::Serve(serve) => serve.run(output).await,
+            Command::Status(status) => status.run(output).await,
+            Command::Profile(profile) => profile.run(output),
             Command::Demo(demo) => demo.run(output).await,
             Command::Task(task) => task.run(output).await,
             Command::Handoff(handoff) => handoff.run(output).await,
@@ -152,6 +173,17 @@ impl Commands for Cli {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
+
+    #[test]
+    fn every_group_of_the_help_names_commands_that_are_there_and_each_once() {
+        let command = super::Cli::command();
+        let mut named: Vec<_> = super::GROUPS.iter().flat_map(|(_, names)| *names).collect();
+        assert!(named.iter().all(|name| command.find_subcommand(name).is_some()), "{named:?}");
+        let all = named.len();
+        named.sort();
+        named.dedup();
+        assert_eq!(named.len(), all);
+    }
 
     /// Where clap is built with debug assertions, this finds arguments that contradict each other.
     #[test]

@@ -214,7 +214,9 @@ fn every_refusal_has_a_code_with_a_client_error_and_a_hint() {
 #[tokio::test]
 async fn a_route_or_method_that_is_not_there_is_refused_in_our_shape() {
     let stage = Stage::volatile().await;
-    for path in ["/v2", "/v1", "/v1/handoffs/x/y/z", "/v1/handoffs/", "/favicon.ico", "/v1/%ff"] {
+    for path in
+        ["/v2", "/v1/nothing", "/v1/handoffs/x/y/z", "/v1/handoffs/", "/favicon.ico", "/v1/%ff"]
+    {
         stage.get(path).await.refused(404, "route_not_found");
     }
     for path in ["/docs/errors/nonsense", "/docs/errors/%ff", "/docs/errors/..%2f..%2fREADME"] {

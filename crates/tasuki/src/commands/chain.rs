@@ -11,6 +11,7 @@ use tasuki_core::ids::Project;
 use tasuki_core::{AgentId, DocumentId, Record};
 use tasuki_protocol as wire;
 
+use crate::args::AGENT;
 use crate::client::{Client, Connect, escaped};
 use crate::exit::{Exit, Failure};
 use crate::output::{Facts, Output, print, table};
@@ -48,7 +49,7 @@ struct Import {
     /// A file that `tasuki task export` wrote
     file: PathBuf,
     /// Who imports it
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     by: AgentId,
     /// The project whose readers may read it; without it, only who imports it
     #[arg(long, value_name = "PROJECT")]

@@ -6,7 +6,7 @@ use tasuki_core::ids::{ChannelId, IdempotencyKey};
 use tasuki_core::{AgentId, Cursor};
 use tasuki_protocol as wire;
 
-use crate::args::{json, millis};
+use crate::args::{AGENT, json, millis};
 use crate::client::{Client, Connect, escaped};
 use crate::exit::Exit;
 use crate::output::{Facts, Output, table};
@@ -42,7 +42,7 @@ struct Show {
 struct Subscribe {
     channel: ChannelId,
     /// Who hears it
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     agent: AgentId,
 }
 
@@ -50,7 +50,7 @@ struct Subscribe {
 struct Publish {
     channel: ChannelId,
     /// Who tells it
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     from: AgentId,
     /// The user's own words
     #[arg(long, value_name = "TEXT")]

@@ -6,7 +6,7 @@ use tasuki_core::AgentId;
 use tasuki_core::ids::{DecisionKey, Project};
 use tasuki_protocol as wire;
 
-use crate::args::json;
+use crate::args::{AGENT, json};
 use crate::client::{Client, Connect, Method, escaped};
 use crate::exit::Exit;
 use crate::output::{Facts, Output, table};
@@ -38,7 +38,7 @@ struct Show {
 struct Write {
     project: Project,
     /// Who writes
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     by: AgentId,
     /// Only if this is the last revision; 0 if there must be none
     #[arg(long, value_name = "N")]
@@ -56,7 +56,7 @@ struct Write {
 struct Decide {
     project: Project,
     /// Who decides
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     by: AgentId,
     /// The question that is settled
     #[arg(long, value_name = "KEY")]

@@ -9,7 +9,7 @@ use tasuki_core::{AgentId, Capability, HandoffId, Hash, Target};
 use tasuki_protocol as wire;
 
 use super::handoff::{attempts_of, details, moved, pretty};
-use crate::args::{self, millis};
+use crate::args::{self, AGENT, millis};
 use crate::client::{Client, Connect};
 use crate::exit::Exit;
 use crate::output::{Facts, Output, table};
@@ -71,7 +71,7 @@ struct On {
     /// The handoff's id
     handoff: HandoffId,
     /// Who decides
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     by: AgentId,
 }
 
@@ -330,7 +330,7 @@ struct Decide {
     #[arg(long, value_name = "HASH")]
     fingerprint: Option<Hash>,
     /// Who decides
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     by: AgentId,
     /// Send them again as they were
     #[arg(long, conflicts_with_all = ["to", "abort"], required_unless_present_any = ["to", "abort"])]

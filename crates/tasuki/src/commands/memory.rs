@@ -7,7 +7,7 @@ use tasuki_core::ids::{IdempotencyKey, Project};
 use tasuki_core::{AgentId, DocumentId, HandoffId, TaskId};
 use tasuki_protocol as wire;
 
-use crate::args::{text, words};
+use crate::args::{AGENT, text, words};
 use crate::client::{Client, Connect, Method, escaped};
 use crate::exit::Exit;
 use crate::output::{Facts, Output, table};
@@ -71,7 +71,7 @@ impl About {
 #[derive(Args)]
 struct Add {
     /// Who keeps it
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     by: AgentId,
     /// What it says, in place, as @FILE, or - for stdin
     #[arg(long, value_name = "TEXT")]
@@ -119,7 +119,7 @@ struct Edit {
     /// The memory's id
     memory: DocumentId,
     /// Who changes it
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     by: AgentId,
     /// Only if this is the last revision
     #[arg(long, value_name = "N")]
@@ -202,7 +202,7 @@ struct By {
     /// The memory's id
     memory: DocumentId,
     /// Who decides
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     by: AgentId,
 }
 
@@ -214,7 +214,7 @@ struct Supersede {
     #[arg(long, value_name = "MEMORY")]
     with: DocumentId,
     /// Who decides
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     by: AgentId,
 }
 
@@ -223,7 +223,7 @@ struct Delete {
     /// The memory's id
     memory: DocumentId,
     /// Who decides
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     by: AgentId,
     /// Why
     #[arg(long, value_name = "TEXT")]

@@ -11,7 +11,7 @@ use tasuki_core::pipeline::{Pipelines, Then};
 use tasuki_protocol as wire;
 
 use super::handoff::target;
-use crate::args::json;
+use crate::args::{AGENT, json};
 use crate::client::{Connect, escaped};
 use crate::exit::{Exit, Failure};
 use crate::output::{Facts, Output, table};
@@ -45,7 +45,7 @@ struct Start {
     /// The pipeline's name
     name: String,
     /// Who begins it
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     from: AgentId,
     /// The user's own words
     #[arg(long, value_name = "TEXT")]

@@ -8,7 +8,7 @@ use tasuki_core::{AgentId, HandoffId, Hash, TaskId};
 use tasuki_protocol as wire;
 
 use super::handoff::moved;
-use crate::args;
+use crate::args::{self, AGENT};
 use crate::client::{Client, Connect};
 use crate::exit::Exit;
 use crate::output::{Output, span, table};
@@ -53,7 +53,7 @@ struct Answer {
     /// The handoff's id
     handoff: HandoffId,
     /// Who answers
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     by: AgentId,
     /// The answer, as a text
     #[arg(long, value_name = "TEXT", group = "how")]

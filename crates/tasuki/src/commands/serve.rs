@@ -36,6 +36,9 @@ pub(crate) struct Serve {
     /// End when standard input does, so that the broker does not outlive the program that holds it open
     #[arg(long)]
     until_stdin_closes: bool,
+    /// The port to listen on, instead of the one in the address; 0 takes a free one
+    #[arg(long, env = "TASUKI_PORT", hide_env_values = true, value_name = "PORT")]
+    port: Option<u16>,
     #[command(flatten)]
     keys: Keys,
 }
@@ -43,6 +46,9 @@ pub(crate) struct Serve {
 impl Serve {
     pub(crate) async fn run(self, output: Output) -> anyhow::Result<Exit> {
         let mut config = self.keys.resolve(self.config.as_deref())?;
+        if let Some(port) = self.port {
+            config.listen.set_port(port);
+        }
         start_log(&config)?;
         allow_address(&mut config)?;
         if config.sync == Sync::Off {

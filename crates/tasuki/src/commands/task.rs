@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use serde_json::Value;
+use tasuki_core::budget::{Cost, Spent};
 use tasuki_core::canonical::Object;
 use tasuki_core::ids::{CorrelationId, IdempotencyKey, Project};
 use tasuki_core::tree::OnParentEnd;
@@ -13,7 +14,7 @@ use tasuki_core::{AgentId, Capability, HandoffId, Hash, Target, TaskId, TaskStat
 use tasuki_protocol as wire;
 
 use super::{audit, chain, envelope, handoff};
-use crate::args::{json, millis, words};
+use crate::args::{AGENT, json, millis, words};
 use crate::client::{Client, Connect};
 use crate::exit::Exit;
 use crate::output::{Facts, Output, print, table};
@@ -73,7 +74,7 @@ struct Branch {
     #[arg(long, value_name = "N")]
     hop: u32,
     /// Who begins it, and owns it until somebody claims it
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     by: AgentId,
     /// Another agent than the hop was for
     #[arg(long, value_name = "AGENT", conflicts_with = "to_capability")]
@@ -91,7 +92,7 @@ struct Complete {
     /// The task's id
     task: TaskId,
     /// Its owner
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     by: AgentId,
     /// The result: a JSON object with a `type`, in place, as @FILE, or - for stdin
     #[arg(long, value_name = "JSON")]
@@ -128,7 +129,7 @@ struct Bisect {
 #[derive(Args)]
 struct Open {
     /// Who opens the task and owns it until somebody claims it
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     from: AgentId,
     /// The user's own words; below another task they are that one's
     #[arg(long, value_name = "TEXT", required_unless_present = "parent")]
@@ -187,7 +188,7 @@ struct Cancel {
     /// The task's id
     task: TaskId,
     /// Who decides
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     by: AgentId,
     /// Why
     #[arg(long, value_name = "TEXT")]
@@ -201,7 +202,7 @@ struct Lift {
     /// The constraint's id, as `envelope show` prints it
     constraint: Hash,
     /// Who lifts it: who issued it, or the coordinator of the task
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     by: AgentId,
     /// Why
     #[arg(long, value_name = "TEXT")]
@@ -248,7 +249,7 @@ struct ClearTaint {
     /// The task's id
     task: TaskId,
     /// The task's coordinator
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     by: AgentId,
     /// The handoff that failed, or whose result was taken back
     #[arg(long, value_name = "HANDOFF")]
@@ -500,7 +501,16 @@ pub(super) fn details(task: &wire::Task) -> Facts {
         .with("opened", task.opened_at)
         .maybe("ended", task.ended_at)
         .maybe("live handoff", task.live_handoff)
+        .maybe("spent", task.spent.as_ref().map(spent))
         .with("events", task.events)
+}
+
+/// What it and everything below it used, as far as anybody said.
+pub(super) fn spent(spent: &Spent) -> String {
+    if spent.cost == Cost::default() {
+        return format!("{} tokens", spent.tokens);
+    }
+    format!("{} tokens, cost {}", spent.tokens, spent.cost)
 }
 
 fn listed(tasks: &[wire::Task]) -> String {

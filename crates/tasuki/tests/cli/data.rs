@@ -118,7 +118,7 @@ fn a_reader_that_goes_away_is_no_failure() {
     for _ in 0..2 {
         talk.run("handoff offer --from a --to b --intent x --payload @big.json").ok();
     }
-    for line in ["audit export", "audit export --data data", "audit log --after 0"] {
+    for line in ["audit export", "audit export --data data", "audit log --follow --after 0"] {
         let mut command = talk.command(line);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut first = String::new();
@@ -143,7 +143,7 @@ fn a_follower_sees_events_as_they_happen_and_learns_how_to_go_on() {
     let broker = stage.broker("data");
     let talk = Talk { stage: &stage, broker: &broker };
     let handoff = talk.offer("");
-    let mut command = talk.command(&format!("audit log --after 0 --handoff {handoff}"));
+    let mut command = talk.command(&format!("audit log --follow --after 0 --handoff {handoff}"));
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(lines.next().unwrap().unwrap().contains("transfer_offered"));
@@ -155,6 +155,6 @@ fn a_follower_sees_events_as_they_happen_and_learns_how_to_go_on() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(69));
     let said = String::from_utf8(output.stderr).unwrap();
-    let next = format!("next:  tasuki audit log --after 1-2 --handoff {handoff}");
+    let next = format!("next:  tasuki audit log --follow --after 1-2 --handoff {handoff}");
     assert!(said.contains(&next) && said.contains(&url), "{said}");
 }

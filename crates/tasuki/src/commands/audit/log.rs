@@ -11,7 +11,10 @@ use crate::output::{Output, print, printable};
 
 #[derive(Args)]
 pub(super) struct Log {
-    /// Begin after this event's position; with 0 from the first event, without it from now on
+    /// Wait for what happens next, instead of showing what happened; without --after from now on
+    #[arg(long)]
+    follow: bool,
+    /// Begin after this event's position; 0 is before the first
     #[arg(long, value_name = "POSITION")]
     after: Option<Cursor>,
     /// Only events of this task
@@ -27,8 +30,10 @@ pub(super) struct Log {
 
 impl Log {
     pub(super) async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let first = (!self.follow).then(|| "0".to_owned());
         let query = [
-            ("after", self.after.map(|after| after.to_string())),
+            ("follow", Some(self.follow.to_string())),
+            ("after", self.after.map(|after| after.to_string()).or(first)),
             ("task", self.task.map(|task| task.to_string())),
             ("handoff", self.handoff.map(|handoff| handoff.to_string())),
         ];
@@ -38,7 +43,11 @@ impl Log {
         let mut last = None;
         while self.max.is_none_or(|max| shown < max) {
             // A connection that breaks and one that is ended say the same to a follower.
-            let Some(piece) = stream.chunk().await.unwrap_or(None) else {
+            let piece = match stream.chunk().await {
+                Ok(None) if !self.follow => return Ok(Exit::Done),
+                piece => piece.unwrap_or(None),
+            };
+            let Some(piece) = piece else {
                 return Err(self.ended(client, last).into());
             };
             for data in lines.take(&piece) {
@@ -57,6 +66,9 @@ impl Log {
 
     fn ended(&self, client: &Client, last: Option<Cursor>) -> Failure {
         let mut words = "audit log".to_owned();
+        if self.follow {
+            words += " --follow";
+        }
         if let Some(after) = last.or(self.after) {
             words += &format!(" --after {after}");
         }

@@ -27,7 +27,7 @@ enum Verb {
     Verify(verify::Verify),
     /// Write the log as lines of JSON that can be verified anywhere
     Export(export::Export),
-    /// Follow the log as it grows
+    /// Show the log, or follow it as it grows
     Log(log::Log),
     /// List who was refused what: agents that are known, from the log, and strangers of late
     Denials(denials::Denials),

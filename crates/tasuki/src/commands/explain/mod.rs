@@ -7,10 +7,9 @@ mod happened;
 mod next;
 mod received;
 
-use std::str::FromStr;
-
 use clap::Args;
 use serde::Serialize;
+pub(crate) use tasuki_cli::short::Subject;
 use tasuki_core::{AgentId, HandoffId, TaskId};
 use tasuki_protocol as wire;
 
@@ -30,26 +29,6 @@ pub(crate) struct Explain {
     /// The id of a handoff or of a task
     #[arg(value_name = "HANDOFF|TASK")]
     subject: Subject,
-}
-
-#[derive(Clone, Copy)]
-pub(crate) enum Subject {
-    Handoff(HandoffId),
-    Task(TaskId),
-}
-
-impl FromStr for Subject {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let malformed = |error| format!("{error}");
-        if text.starts_with("task_") {
-            return text.parse().map(Self::Task).map_err(malformed);
-        }
-        if text.starts_with("handoff_") {
-            return text.parse().map(Self::Handoff).map_err(malformed);
-        }
-        Err("expected an id that begins with handoff_ or task_".into())
-    }
 }
 
 /// The five answers, in the order of the questions.

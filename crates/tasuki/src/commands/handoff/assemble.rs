@@ -7,7 +7,7 @@ use tasuki_core::ids::Project;
 use tasuki_core::{AgentId, TaskId};
 use tasuki_protocol as wire;
 
-use crate::args::{json, words};
+use crate::args::{AGENT, json, words};
 use crate::client::Client;
 use crate::exit::Exit;
 use crate::output::{Facts, Output};
@@ -17,7 +17,7 @@ const STRATEGIES: &[&str] = &["full", "lazy", "summary_refs", "priority"];
 #[derive(Args)]
 pub(super) struct Assemble {
     /// Who will hand the work on
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     from: AgentId,
     /// Who is to read it: its manifest says how much it can read, in which tokens and role
     #[arg(long, value_name = "AGENT")]

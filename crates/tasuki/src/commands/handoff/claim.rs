@@ -2,12 +2,13 @@
 
 use clap::Args;
 use serde_json::value::RawValue;
+use tasuki_cli::claims;
 use tasuki_core::envelope::brief::brief;
 use tasuki_core::ids::RequestId;
 use tasuki_core::{AgentId, Capability, Envelope, HandoffId};
 use tasuki_protocol as wire;
 
-use crate::args::millis;
+use crate::args::{AGENT, millis};
 use crate::client::{self, Client};
 use crate::exit::Exit;
 use crate::output::{Facts, Output, span};
@@ -15,7 +16,7 @@ use crate::output::{Facts, Output, span};
 #[derive(Args)]
 pub(super) struct Claim {
     /// Who claims
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     agent: AgentId,
     /// What the agent can do, besides what is addressed to it by name; may be repeated
     #[arg(long = "capability", value_name = "CAPABILITY")]
@@ -44,7 +45,7 @@ impl Claim {
     pub(super) async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
         if let Some(id) = self.id {
             let body = wire::ClaimOne {
-                agent: self.agent,
+                agent: self.agent.clone(),
                 capabilities: self.capabilities,
                 lease_ms: self.lease,
                 request_id: self.request_id,
@@ -53,7 +54,9 @@ impl Claim {
             };
             let path = format!("/v1/handoffs/{id}/claim");
             let reply = client.post_waiting(&path, &body, self.wait).await?;
-            output.reply(&reply, |claimed| granted(&claimed, client))?;
+            let claimed: wire::Claimed = serde_json::from_str(&reply)?;
+            let kept = claims::remember(client, &self.agent, &[&claimed]);
+            output.reply(&reply, |claimed| granted(&claimed, client, kept))?;
             return Ok(Exit::Done);
         }
         let mut body = wire::Claim {
@@ -68,25 +71,26 @@ impl Claim {
         let ask = async |wait_ms| {
             body.wait_ms = wait_ms;
             let reply = client.post_waiting("/v1/claims", &body, wait_ms).await?;
-            let claims = serde_json::from_str::<wire::Claims>(&reply)?.claims.len();
+            let claims = serde_json::from_str::<wire::Claims>(&reply)?.claims;
             Ok((reply, claims))
         };
-        let (reply, claims) = client::until(self.wait, ask, |(_, claims)| *claims > 0).await?;
+        let (reply, claims) = client::until(self.wait, ask, |(_, it)| !it.is_empty()).await?;
+        let kept = claims::remember(client, &body.agent, &claims.iter().collect::<Vec<_>>());
         output.reply(&reply, |reply: wire::Claims| {
             if reply.claims.is_empty() {
                 return nothing(&body.agent, "claim", client);
             }
-            let texts: Vec<_> = reply.claims.iter().map(|one| granted(one, client)).collect();
+            let texts: Vec<_> = reply.claims.iter().map(|one| granted(one, client, kept)).collect();
             texts.join("\n")
         })?;
-        Ok(if claims > 0 { Exit::Done } else { Exit::Nothing })
+        Ok(if claims.is_empty() { Exit::Nothing } else { Exit::Done })
     }
 }
 
 #[derive(Args)]
 pub(super) struct Peek {
     /// Who looks
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     agent: AgentId,
     /// What the agent can do, besides what is addressed to it by name; may be repeated
     #[arg(long = "capability", value_name = "CAPABILITY")]
@@ -123,8 +127,8 @@ fn nothing(agent: &AgentId, verb: &str, client: &Client) -> String {
     format!("nothing to {verb} for {agent}\nnext: {wait}")
 }
 
-/// A claim, and the commands by which it goes on.
-fn granted(claimed: &wire::Claimed, client: &Client) -> String {
+/// A claim, and the commands by which it goes on. Where it is remembered they need no proof.
+fn granted(claimed: &wire::Claimed, client: &Client, is_remembered: bool) -> String {
     let wire::Claimed { handoff_id: id, claim_id, fence, .. } = claimed;
     let lease = format!(
         "{} ({} left, heartbeats extend it); {} left in all",
@@ -132,9 +136,12 @@ fn granted(claimed: &wire::Claimed, client: &Client) -> String {
         span(claimed.lease_left_ms),
         span(claimed.work_left_ms)
     );
-    let step = |verb: &str, more: &str| {
-        client.command(&format!("handoff {verb} {id} --claim {claim_id} --fence {fence}{more}"))
+    let proof = match is_remembered {
+        true => String::new(),
+        false => format!(" --claim {claim_id} --fence {fence}"),
     };
+    let step =
+        |verb: &str, more: &str| client.command(&format!("handoff {verb} {id}{proof}{more}"));
     let facts = Facts::default().with("handoff", id).with("task", claimed.task_id);
     let facts = carried(facts, &claimed.envelope)
         .with("attempt", claimed.attempt)

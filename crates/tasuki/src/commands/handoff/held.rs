@@ -2,28 +2,33 @@
 //! What the holder of a claim does with it.
 
 use clap::Args;
+use serde::Serialize;
+use tasuki_cli::claims;
 use tasuki_core::envelope::{Action, CriterionReport, Envelope, ExpectedOutput};
 use tasuki_core::event::FailureClass;
 use tasuki_core::ids::Resource;
 use tasuki_core::{AgentId, ClaimId, Fence, HandoffId};
 use tasuki_protocol as wire;
 
-use super::act;
 use super::talk::messages;
-use crate::args::{json, millis, words};
+use super::{act, moved};
+use crate::args::{AGENT, json, millis, words};
 use crate::client::Client;
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 use crate::output::{Facts, Output, span};
 
-/// What shows that somebody holds a claim; `tasuki handoff claim` printed both.
+/// Which claim is meant: the one that this machine remembers, or the one that is shown.
 #[derive(Args)]
 pub(super) struct Proof {
-    /// The claim's id
-    #[arg(long, value_name = "CLAIM")]
-    pub(super) claim: ClaimId,
+    /// The claim's id; without it the claim that is remembered from `tasuki handoff claim`
+    #[arg(long, value_name = "CLAIM", requires = "fence")]
+    claim: Option<ClaimId>,
     /// The claim's fence
-    #[arg(long, value_name = "N", value_parser = fence)]
-    pub(super) fence: Fence,
+    #[arg(long, value_name = "N", value_parser = fence, requires = "claim")]
+    fence: Option<Fence>,
+    /// Whose remembered claim is meant, where several agents have one
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
+    agent: Option<AgentId>,
 }
 
 fn fence(text: &str) -> Result<Fence, std::num::ParseIntError> {
@@ -31,26 +36,115 @@ fn fence(text: &str) -> Result<Fence, std::num::ParseIntError> {
 }
 
 impl Proof {
-    fn held(&self) -> wire::Held {
-        wire::Held { claim_id: self.claim, fence: self.fence }
+    pub(super) async fn find(
+        &self,
+        client: &Client,
+        handoff: Option<HandoffId>,
+    ) -> anyhow::Result<Holding> {
+        find(client, self.agent.as_ref(), handoff, self.claim.zip(self.fence)).await
+    }
+}
+
+async fn find(
+    client: &Client,
+    agent: Option<&AgentId>,
+    handoff: Option<HandoffId>,
+    shown: Option<(ClaimId, Fence)>,
+) -> anyhow::Result<Holding> {
+    let Some((claim_id, fence)) = shown else {
+        let claim = claims::find(client, agent, handoff).await?;
+        let (handoff, claim_id, fence) = (claim.handoff_id, claim.claim_id, claim.fence);
+        return Ok(Holding { handoff, claim_id, fence, remembered: Some(claim) });
+    };
+    let Some(handoff) = handoff else {
+        let hint = "name the handoff, or leave --claim and --fence out";
+        return Err(Failure::usage("a claim is shown, and its handoff is not named", hint).into());
+    };
+    Ok(Holding { handoff, claim_id, fence, remembered: None })
+}
+
+/// A claim that somebody works with.
+pub(super) struct Holding {
+    pub(super) handoff: HandoffId,
+    pub(super) claim_id: ClaimId,
+    pub(super) fence: Fence,
+    remembered: Option<claims::Claim>,
+}
+
+impl Holding {
+    /// Posts something that the holder says, and shows where the handoff is then.
+    pub(super) async fn act<T: Serialize>(
+        &self,
+        client: &Client,
+        output: Output,
+        verb: &str,
+        body: &T,
+    ) -> anyhow::Result<Exit> {
+        let reply = self.post(client, verb, body).await?;
+        output.reply(&reply, moved)?;
+        Ok(Exit::Done)
+    }
+
+    /// The same for what ends the claim, which is forgotten then.
+    pub(super) async fn end<T: Serialize>(
+        &self,
+        client: &Client,
+        output: Output,
+        verb: &str,
+        body: &T,
+    ) -> anyhow::Result<Exit> {
+        let reply = self.post(client, verb, body).await?;
+        self.ended(client);
+        output.reply(&reply, moved)?;
+        Ok(Exit::Done)
+    }
+
+    pub(super) fn ended(&self, client: &Client) {
+        claims::forget(client, self.handoff);
+    }
+
+    /// Posts something that the holder says. What no longer holds is forgotten.
+    pub(super) async fn post<T: Serialize>(
+        &self,
+        client: &Client,
+        verb: &str,
+        body: &T,
+    ) -> anyhow::Result<String> {
+        let path = format!("/v1/handoffs/{}/{verb}", self.handoff);
+        let reply = client.post(&path, body).await;
+        if let (Err(error), Some(claim)) = (&reply, &self.remembered)
+            && claims::is_gone(error)
+        {
+            claims::gone(client, claim);
+        }
+        reply
     }
 }
 
 #[derive(Args)]
 pub(super) struct Held {
-    /// The handoff's id
-    handoff: HandoffId,
+    /// The handoff's id; without it the one that is held, if it is only one
+    handoff: Option<HandoffId>,
     #[command(flatten)]
     proof: Proof,
 }
 
+impl Held {
+    pub(super) async fn find(&self, client: &Client) -> anyhow::Result<Holding> {
+        self.proof.find(client, self.handoff).await
+    }
+}
+
 #[derive(Args)]
 pub(super) struct Reserve {
-    #[command(flatten)]
-    held: Held,
-    /// Paths, or patterns of paths such as src/api/**
+    /// Paths, or patterns of paths such as src/api/**; the handoff's id may stand first
     #[arg(required = true, value_name = "RESOURCE")]
-    resources: Vec<Resource>,
+    resources: Vec<String>,
+    /// The handoff's id; without it the one that is held, if it is only one
+    #[arg(long, value_name = "HANDOFF")]
+    handoff: Option<HandoffId>,
+    #[command(flatten)]
+    proof: Proof,
 }
 
 impl Reserve {
@@ -60,10 +154,17 @@ impl Reserve {
         client: &Client,
         output: Output,
     ) -> anyhow::Result<Exit> {
-        let Held { handoff, proof } = self.held;
-        let (claim_id, fence) = (proof.claim, proof.fence);
-        let body = wire::Reserve { claim_id, fence, resources: self.resources };
-        let reply = client.post(&format!("/v1/handoffs/{handoff}/{verb}"), &body).await?;
+        let mut resources = self.resources;
+        let first = resources.first().and_then(|text| text.parse().ok());
+        if self.handoff.is_none() && first.is_some() {
+            resources.remove(0);
+        }
+        let holding = self.proof.find(client, self.handoff.or(first)).await?;
+        let resources: Result<Vec<Resource>, _> = resources.iter().map(|it| it.parse()).collect();
+        let resources = resources.map_err(|error| Failure::usage(error.to_string(), ""))?;
+        let Holding { handoff, claim_id, fence, .. } = holding;
+        let body = wire::Reserve { claim_id, fence, resources };
+        let reply = holding.post(client, verb, &body).await?;
         output.reply(&reply, |all: wire::Reservations| {
             let mut held = all.reservations.iter().flat_map(|one| &one.resources).peekable();
             if held.peek().is_none() {
@@ -88,7 +189,8 @@ pub(super) struct Start {
 
 impl Start {
     pub(super) async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
-        let Held { handoff, proof } = self.held;
+        let holding = self.held.find(client).await?;
+        let Holding { handoff, claim_id, fence, .. } = holding;
         let read_back = if self.read_back {
             let envelope = client.get(&format!("/v1/handoffs/{handoff}/envelope"), &[]).await?;
             let parts = serde_json::from_str::<Envelope>(&envelope)?.parts;
@@ -99,15 +201,16 @@ impl Start {
         } else {
             None
         };
-        let body =
-            wire::Start { claim_id: proof.claim, fence: proof.fence, signed: None, read_back };
-        act(client, output, handoff, "start", &body).await
+        let body = wire::Start { claim_id, fence, signed: None, read_back };
+        holding.act(client, output, "start", &body).await
     }
 }
 
 impl Held {
     pub(super) async fn release(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
-        act(client, output, self.handoff, "release", &self.proof.held()).await
+        let holding = self.find(client).await?;
+        let body = wire::Held { claim_id: holding.claim_id, fence: holding.fence };
+        holding.end(client, output, "release", &body).await
     }
 }
 
@@ -122,14 +225,13 @@ pub(super) struct Heartbeat {
 
 impl Heartbeat {
     pub(super) async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
-        let Held { handoff, proof } = self.held;
-        let path = format!("/v1/handoffs/{handoff}/heartbeat");
+        let holding = self.held.find(client).await?;
         let body = wire::Heartbeat {
-            claim_id: proof.claim,
-            fence: proof.fence,
+            claim_id: holding.claim_id,
+            fence: holding.fence,
             acknowledge: self.acknowledge,
         };
-        let reply = client.post(&path, &body).await?;
+        let reply = holding.post(client, "heartbeat", &body).await?;
         output.reply(&reply, |beat: wire::Beat| {
             let facts = Facts::default()
                 .with("handoff", beat.handoff_id)
@@ -147,10 +249,8 @@ impl Heartbeat {
 
 #[derive(Args)]
 pub(super) struct Progress {
-    /// The handoff's id
-    handoff: HandoffId,
     #[command(flatten)]
-    proof: Proof,
+    held: Held,
     /// How much is done, 0 to 100
     #[arg(long, value_name = "N")]
     percent: Option<u8>,
@@ -161,22 +261,21 @@ pub(super) struct Progress {
 
 impl Progress {
     pub(super) async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let holding = self.held.find(client).await?;
         let body = wire::Progress {
-            claim_id: self.proof.claim,
-            fence: self.proof.fence,
+            claim_id: holding.claim_id,
+            fence: holding.fence,
             percent: self.percent,
             note: self.note,
         };
-        act(client, output, self.handoff, "progress", &body).await
+        holding.act(client, output, "progress", &body).await
     }
 }
 
 #[derive(Args)]
 pub(super) struct Complete {
-    /// The handoff's id
-    handoff: HandoffId,
     #[command(flatten)]
-    proof: Proof,
+    held: Held,
     /// The result: a JSON object with a `type`, in place, as @FILE, or - for stdin
     #[arg(long, value_name = "JSON")]
     payload: String,
@@ -215,9 +314,10 @@ impl Complete {
         let metadata = self.metadata.map(|text| json("--metadata", &text)).transpose()?;
         let criteria = self.criteria.map(|text| json("--criteria", &text)).transpose()?;
         let criteria: Vec<CriterionReport> = criteria.unwrap_or_default();
+        let holding = self.held.find(client).await?;
         let body = wire::Complete {
-            claim_id: self.proof.claim,
-            fence: self.proof.fence,
+            claim_id: holding.claim_id,
+            fence: holding.fence,
             action: self.action,
             payload: json("--payload", &self.payload)?,
             metadata: metadata.unwrap_or_default(),
@@ -228,16 +328,14 @@ impl Complete {
             follow_ups: follow_ups.collect::<Result<_, _>>()?,
             signed: None,
         };
-        act(client, output, self.handoff, "complete", &body).await
+        holding.end(client, output, "complete", &body).await
     }
 }
 
 #[derive(Args)]
 pub(super) struct Fail {
-    /// The handoff's id
-    handoff: HandoffId,
     #[command(flatten)]
-    proof: Proof,
+    held: Held,
     /// Whether trying again may help
     #[arg(
         long,
@@ -277,9 +375,10 @@ pub(super) struct Fail {
 impl Fail {
     pub(super) async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
         let details = self.details.map(|text| json("--details", &text)).transpose()?;
+        let holding = self.held.find(client).await?;
         let body = wire::Fail {
-            claim_id: self.proof.claim,
-            fence: self.proof.fence,
+            claim_id: holding.claim_id,
+            fence: holding.fence,
             class: self.class,
             kind: self.kind,
             message: self.message,
@@ -292,7 +391,7 @@ impl Fail {
             usage: self.usage.map(|text| json("--usage", &text)).transpose()?,
             signed: None,
         };
-        act(client, output, self.handoff, "fail", &body).await
+        holding.end(client, output, "fail", &body).await
     }
 }
 
@@ -301,7 +400,7 @@ pub(super) struct Decline {
     /// The handoff's id
     handoff: HandoffId,
     /// Who declines
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     agent: AgentId,
     /// The claim's id, if it was claimed
     #[arg(long, value_name = "CLAIM", requires = "fence")]
@@ -316,12 +415,19 @@ pub(super) struct Decline {
 
 impl Decline {
     pub(super) async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let shown = self.claim.zip(self.fence);
+        let remembered = claims::known(client, &self.agent, self.handoff);
+        let shown = shown.or(remembered.map(|claim| (claim.claim_id, claim.fence)));
         let body = wire::Decline {
             agent: self.agent,
-            claim_id: self.claim,
-            fence: self.fence,
+            claim_id: shown.map(|(claim, _)| claim),
+            fence: shown.map(|(_, fence)| fence),
             reason: self.reason,
         };
-        act(client, output, self.handoff, "decline", &body).await
+        let done = act(client, output, self.handoff, "decline", &body).await;
+        if done.as_ref().map_or_else(claims::is_gone, |_| true) {
+            claims::forget(client, self.handoff);
+        }
+        done
     }
 }

@@ -5,6 +5,7 @@ mod assemble;
 mod claim;
 mod held;
 mod look;
+mod nearest;
 mod offer;
 mod review;
 mod talk;

@@ -11,21 +11,24 @@ use tasuki_core::tree::OnParentEnd;
 use tasuki_core::{AgentId, Capability, Target, TaskId, Timestamp};
 use tasuki_protocol as wire;
 
-use super::{look, text};
-use crate::args::{json, millis, words};
+use super::{look, nearest, text};
+use crate::args::{AGENT, json, millis, words};
 use crate::client::Client;
 use crate::exit::Exit;
-use crate::output::{Facts, Output};
+use crate::output::{Facts, Output, print};
 
 const POLICIES: &[&str] = &["any", "least_loaded", "most_reliable", "round_robin", "sticky"];
 const ACTIONS: &[&str] =
     &["request", "completed", "failed", "needs_review", "changes_requested", "escalated"];
 
+/// What carries the work where all of it is said in words.
+const NO_PAYLOAD: &str = r#"{"type":"request"}"#;
+
 #[derive(Args)]
 #[command(group = ArgGroup::new("target").required(true))]
 pub(super) struct Offer {
     /// Who offers; the owner of the task
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     from: AgentId,
     /// The agent who is to do the work
     #[arg(long, value_name = "AGENT", group = "target")]
@@ -36,8 +39,9 @@ pub(super) struct Offer {
     /// The user's own words; needed for a new task, carried by the broker from then on
     #[arg(long, value_name = "TEXT")]
     intent: Option<String>,
-    /// The work: a JSON object with a `type`, in place, as @FILE, or - for stdin
-    #[arg(long, value_name = "JSON")]
+    /// The work: a JSON object with a `type`, in place, as @FILE, or - for stdin. What the intent and
+    /// the ask say is enough without it
+    #[arg(long, value_name = "JSON", default_value = NO_PAYLOAD, hide_default_value = true)]
     payload: String,
     /// The task to hand on, or to call somebody for; a new one without it
     #[arg(long, value_name = "TASK")]
@@ -278,7 +282,13 @@ impl Offer {
             let offered: wire::Offered = serde_json::from_str(&reply)?;
             return look::wait_for_claim(client, output, offered.handoff_id, wait).await;
         }
-        output.reply(&reply, |offered| for_people(&offered, client))?;
+        if !output.json {
+            let offered: wire::Offered = serde_json::from_str(&reply)?;
+            let meant = nearest::of(client, &offered).await;
+            print(&for_people(&offered, &meant, client))?;
+            return Ok(Exit::Done);
+        }
+        print(&reply)?;
         Ok(Exit::Done)
     }
 }
@@ -293,7 +303,7 @@ fn signed(body: wire::Offer, client: &Client) -> wire::Offer {
     wire::Offer { hop: wire::FollowUp { signed, ..body.hop }, ..body }
 }
 
-fn for_people(offered: &wire::Offered, client: &Client) -> String {
+fn for_people(offered: &wire::Offered, meant: &[String], client: &Client) -> String {
     let handoff = offered.handoff_id;
     let nobody = (!offered.listening).then_some("nobody is there yet who takes work for it");
     let routed = offered
@@ -306,6 +316,7 @@ fn for_people(offered: &wire::Offered, client: &Client) -> String {
         .with("to", text::target(&offered.to))
         .maybe("chosen", routed)
         .maybe("listening", nobody)
+        .maybe("meant?", (!meant.is_empty()).then(|| meant.join(", ")))
         .with("expires", offered.expires_at)
         .with("next", client.command(&format!("handoff wait {handoff}")))
         .text()

@@ -7,7 +7,7 @@ use tasuki_core::{AgentId, Capability, HandoffId};
 use tasuki_protocol as wire;
 
 use super::{act, details};
-use crate::args::millis;
+use crate::args::{AGENT, millis};
 use crate::client::Client;
 use crate::exit::Exit;
 use crate::output::Output;
@@ -17,7 +17,7 @@ pub(super) struct Decide {
     /// The handoff's id
     handoff: HandoffId,
     /// Who decides
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     by: AgentId,
     /// Why
     #[arg(long, value_name = "TEXT")]
@@ -41,7 +41,7 @@ pub(super) struct Approve {
     /// The handoff's id
     handoff: HandoffId,
     /// Who decides; not the sender
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     by: AgentId,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Reject {
     /// The handoff's id
     handoff: HandoffId,
     /// Who decides; neither the sender nor the receiver
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     by: AgentId,
     /// Why; the sender reads it
     #[arg(long, value_name = "TEXT")]
@@ -80,7 +80,7 @@ pub(super) struct Retract {
     /// The handoff's id
     handoff: HandoffId,
     /// Who takes it back: who made it, who asked for it, or who decides about the task
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     by: AgentId,
     /// Why
     #[arg(long, value_name = "TEXT")]
@@ -106,7 +106,7 @@ pub(super) struct Counter {
     /// The handoff's id
     handoff: HandoffId,
     /// Who would take it
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     agent: AgentId,
     /// What the agent can do, besides what is addressed to it by name; may be repeated
     #[arg(long = "capability", value_name = "CAPABILITY")]
@@ -152,7 +152,7 @@ pub(super) struct Settle {
     /// The handoff's id
     handoff: HandoffId,
     /// The sender of the handoff
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     by: AgentId,
     /// Who made the counter-offer
     #[arg(long, value_name = "AGENT")]
@@ -174,7 +174,7 @@ pub(super) struct Erase {
     /// The handoff's id
     handoff: HandoffId,
     /// Who decides; an administrator
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     by: AgentId,
     /// Why
     #[arg(long, value_name = "TEXT")]

@@ -8,19 +8,16 @@ use tasuki_core::talk::QuestionKind;
 use tasuki_core::{AgentId, HandoffId};
 use tasuki_protocol as wire;
 
-use super::act;
-use super::held::Proof;
-use crate::args::{json, millis, words};
+use super::held::Held;
+use crate::args::{AGENT, json, millis, words};
 use crate::client::Client;
 use crate::exit::Exit;
 use crate::output::{Facts, Output, bytes, table};
 
 #[derive(Args)]
 pub(super) struct Ask {
-    /// The handoff's id
-    handoff: HandoffId,
     #[command(flatten)]
-    proof: Proof,
+    held: Held,
     /// The question
     #[arg(long, value_name = "TEXT")]
     text: String,
@@ -47,9 +44,10 @@ pub(super) struct Ask {
 
 impl Ask {
     pub(super) async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let holding = self.held.find(client).await?;
         let body = wire::Ask {
-            claim_id: self.proof.claim,
-            fence: self.proof.fence,
+            claim_id: holding.claim_id,
+            fence: holding.fence,
             kind: self.kind,
             text: self.text,
             details: tasuki_core::canonical::Object::default(),
@@ -59,8 +57,8 @@ impl Ask {
             keep_ms: self.keep,
             by_id: false,
         };
-        let path = format!("/v1/handoffs/{}/ask", self.handoff);
-        let reply = client.post(&path, &body).await?;
+        let reply = holding.post(client, "ask", &body).await?;
+        holding.ended(client);
         output.reply(&reply, |asked: wire::AskReply| {
             Facts::default()
                 .with("handoff", asked.handoff_id)
@@ -78,9 +76,9 @@ pub(super) struct Message {
     /// The handoff's id
     handoff: HandoffId,
     /// Who sends it
-    #[arg(long, value_name = "AGENT", requires = "text")]
+    #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     by: Option<AgentId>,
-    /// What to say to whoever holds the work; without it, what was said is listed
+    /// What to say to the holder of the work; without it, what was said is listed
     #[arg(long, value_name = "TEXT", requires = "by")]
     text: Option<String>,
 }
@@ -115,10 +113,8 @@ pub(super) fn messages(messages: &[wire::HolderMessage]) -> String {
 
 #[derive(Args)]
 pub(super) struct Attach {
-    /// The handoff's id
-    handoff: HandoffId,
     #[command(flatten)]
-    proof: Proof,
+    held: Held,
     /// What it is called; another one of the same name takes its place
     #[arg(long)]
     name: ArtifactName,
@@ -140,14 +136,15 @@ impl Attach {
             (None, Some(text)) => json("--value", &text)?,
             (None, None) => anyhow::bail!("say the content: --text or --value"),
         };
+        let holding = self.held.find(client).await?;
         let body = wire::Attach {
-            claim_id: self.proof.claim,
-            fence: self.proof.fence,
+            claim_id: holding.claim_id,
+            fence: holding.fence,
             name: self.name,
             kind: self.kind,
             content,
         };
-        act(client, output, self.handoff, "artifacts", &body).await
+        holding.act(client, output, "artifacts", &body).await
     }
 }
 
@@ -190,10 +187,8 @@ fn artifacts(found: &[wire::Artifact]) -> String {
 
 #[derive(Args)]
 pub(super) struct PutBack {
-    /// The handoff's id
-    handoff: HandoffId,
     #[command(flatten)]
-    proof: Proof,
+    held: Held,
     /// For how long nobody can claim it, such as 10m
     #[arg(long = "for", value_name = "TIME", value_parser = millis)]
     for_ms: u64,
@@ -204,13 +199,14 @@ pub(super) struct PutBack {
 
 impl PutBack {
     pub(super) async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
+        let holding = self.held.find(client).await?;
         let body = wire::PutBack {
-            claim_id: self.proof.claim,
-            fence: self.proof.fence,
+            claim_id: holding.claim_id,
+            fence: holding.fence,
             until: None,
             for_ms: Some(self.for_ms),
             reason: self.reason,
         };
-        act(client, output, self.handoff, "put-back", &body).await
+        holding.end(client, output, "put-back", &body).await
     }
 }
