@@ -11,11 +11,13 @@ use tasuki_core::manifest::Manifest;
 use tasuki_core::registry::roles::Role;
 use tasuki_core::{Envelope, Record, table};
 
-use crate::monitoring;
+use crate::{glossary, limits, monitoring};
 
 /// Every generated file: where it is, from the root of the repository, and what it says.
-fn files() -> anyhow::Result<Vec<(&'static str, String)>> {
+fn files(root: &Path) -> anyhow::Result<Vec<(&'static str, String)>> {
     Ok(vec![
+        ("docs/glossary.md", glossary::render(root)?),
+        ("docs/limits.md", limits::render(root)?),
         ("docs/reference/handoff-states.md", table::render()),
         ("docs/reference/roles.md", roles()),
         ("docs/reference/metrics.md", monitoring::metrics()),
@@ -77,7 +79,7 @@ fn roles() -> String {
 }
 
 pub(crate) fn write(root: &Path) -> anyhow::Result<()> {
-    for (path, content) in files()? {
+    for (path, content) in files(root)? {
         let file = root.join(path);
         if fs::read_to_string(&file).is_ok_and(|found| found == content) {
             continue;
@@ -95,7 +97,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
     let is_stale = |path: &str, content: &str| {
         fs::read_to_string(root.join(path)).map_or(true, |found| found != content)
     };
-    let files = files()?;
+    let files = files(root)?;
     let stale: Vec<&str> = files
         .iter()
         .filter(|(path, content)| is_stale(path, content))

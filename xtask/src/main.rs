@@ -10,11 +10,14 @@ mod codegen;
 mod dashboard;
 mod fuzz;
 mod gate;
+mod glossary;
 mod instructions;
+mod limits;
 mod markdown;
 mod monitoring;
 mod readme;
 mod sbom;
+mod source;
 mod tidy;
 
 use std::path::PathBuf;

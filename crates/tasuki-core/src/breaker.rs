@@ -67,6 +67,7 @@ impl Default for House {
     }
 }
 
+/// Keeps work from an agent that keeps failing, for a while.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Breaker {
     pub target: Target,

@@ -77,7 +77,7 @@ pub struct Budget {
     pub cost: Option<Cost>,
 }
 
-/// What an attempt used, as its agent says.
+/// What an attempt used: tokens, cost and the model, as its agent reports them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "WorkUsage")]

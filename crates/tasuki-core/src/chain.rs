@@ -79,6 +79,7 @@ pub struct Seal {
     pub signature: Signature,
 }
 
+/// A checkpoint: the broker's signature under the hash of the whole log so far.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogCheckpoint {
     pub position: Position,

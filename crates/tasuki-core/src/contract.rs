@@ -256,7 +256,7 @@ impl Contract {
     }
 }
 
-/// On which terms a receiver would take the work.
+/// A counter-offer: the terms on which a receiver would take the work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Counter {
     pub agent: AgentId,

@@ -16,6 +16,7 @@ use crate::ids::{Epoch, Malformed, Position};
 /// How long the text of a cursor is at most.
 const CHARS_MAX: usize = 41;
 
+/// A place in the log, as a text that is only compared by the broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cursor {
     /// Not known of a bare position, which is what clients of 0.1 send.

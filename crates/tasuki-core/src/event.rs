@@ -164,6 +164,7 @@ impl From<Actor> for String {
     }
 }
 
+/// One fact of the audit log. The state of everything follows from these.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Event {
@@ -642,6 +643,7 @@ pub enum LossCause {
     Revoked,
 }
 
+/// Why a handoff became a dead letter: work that somebody has to decide about.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]

@@ -32,8 +32,9 @@ pub const ATTEMPTS_KEPT_MAX: usize = 32;
 /// How many fetches of what was trimmed a handoff counts.
 pub const FETCHED_MAX: usize = 1000;
 
-/// What was offered, and how far it has come. Every event and every heartbeat makes a copy, so what is
-/// large is shared: the facts, and the lists until they change.
+/// One hop of a task to one receiver: what was offered, and how far it has come. Every event and
+/// every heartbeat makes a copy, so what is large is shared: the facts, and the lists until they
+/// change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Handoff {
     /// Read as if they were members of the handoff.

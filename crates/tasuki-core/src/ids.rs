@@ -518,7 +518,7 @@ impl fmt::Display for Fence {
     }
 }
 
-/// Raised when a store may have lost its last writes (a restore, a failover).
+/// A number that is raised when a store may have lost its last writes (a restore, a failover).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub u64);
 

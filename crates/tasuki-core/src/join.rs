@@ -59,7 +59,7 @@ pub struct Member {
     pub result_pos: Option<Position>,
 }
 
-/// How far a handoff has come with what it waits for.
+/// A join: how far a handoff has come with the tasks that it waits for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Joining {
     /// The time in which it waits is over.

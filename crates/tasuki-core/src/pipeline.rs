@@ -25,6 +25,7 @@ pub struct Pipelines {
     pub pipelines: Vec<Pipeline>,
 }
 
+/// Named stages that a task goes through, and what follows each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pipeline {
@@ -36,6 +37,7 @@ pub struct Pipeline {
     pub stages: Vec<Stage>,
 }
 
+/// One step of a pipeline: who does it, and where the task goes from there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "PipelineStage")]

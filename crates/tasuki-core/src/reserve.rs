@@ -15,7 +15,7 @@ pub const RESOURCES_MAX: usize = 100;
 /// How many steps a path may have.
 const STEPS_MAX: usize = 64;
 
-/// What a handoff's holder has for itself.
+/// Files or other resources that the holder of a handoff has for itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reservation {
     pub handoff: HandoffId,

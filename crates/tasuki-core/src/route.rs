@@ -14,7 +14,7 @@ use crate::ids::{AgentId, Hash};
 /// From how many tries on an agent's share of successes is held against its word.
 pub const SLA_TRIES_MIN: u32 = 20;
 
-/// How an agent is chosen for a capability.
+/// How one agent is chosen among those with a capability.
 #[derive(
     Debug,
     Clone,

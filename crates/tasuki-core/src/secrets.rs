@@ -79,6 +79,7 @@ impl SecretKind {
     }
 }
 
+/// A place where something looks like a secret, and what kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// Where it is, as a JSON pointer.

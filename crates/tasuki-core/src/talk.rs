@@ -65,7 +65,7 @@ impl QuestionKind {
     }
 }
 
-/// What a holder asks.
+/// A question that a holder asks without giving up its work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QuestionReport {
     pub handoff_id: HandoffId,
@@ -91,7 +91,7 @@ impl QuestionReport {
     }
 }
 
-/// What somebody answered.
+/// The answer to a question: what somebody said, and to which question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AnswerReport {
     pub handoff_id: HandoffId,
@@ -100,7 +100,7 @@ pub struct AnswerReport {
     pub answer: Value,
 }
 
-/// A word to whoever holds the work.
+/// A message to the agent that holds the work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MessageReport {
     pub handoff_id: HandoffId,
@@ -110,7 +110,7 @@ pub struct MessageReport {
     pub details: Object,
 }
 
-/// A piece of work that is there already.
+/// A named piece of the work that is there before the result is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ArtifactReport {
     pub handoff_id: HandoffId,

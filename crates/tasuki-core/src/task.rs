@@ -17,6 +17,7 @@ use crate::refusal::Refusal;
 use crate::report::Intent;
 use crate::tree::Tree;
 
+/// A piece of work from the user's intent to its end; it has one owner at every moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
     pub id: TaskId,

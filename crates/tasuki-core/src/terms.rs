@@ -16,6 +16,7 @@ pub const WORK_MS_MAX: u64 = 30 * 24 * 60 * 60 * 1000;
 pub const ATTEMPTS_MAX: u32 = 100;
 pub const BACKOFF_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 
+/// How long a claim holds, how long the work may take, and how often it is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Terms {

@@ -92,7 +92,7 @@ impl OfferTask {
     }
 }
 
-/// Tells something to many: a task, and one below it for each receiver, in one step.
+/// Publishes to many: a task, and one below it for each receiver, in one step.
 #[derive(Debug, Clone)]
 pub struct Publish {
     pub open: OpenTask,

@@ -77,7 +77,7 @@ pub struct TakeReview {
     pub until: Option<Timestamp>,
 }
 
-/// Puts a dead letter away.
+/// Closes a dead letter for good, with a reason.
 #[derive(Debug, Clone)]
 pub struct Discard {
     pub handoff: HandoffId,

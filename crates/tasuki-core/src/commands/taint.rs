@@ -12,7 +12,7 @@ use crate::ids::{HandoffId, TaskId};
 use crate::refusal::Refusal;
 use crate::task::{Task, TaskState};
 
-/// Takes back what a completed handoff produced.
+/// Takes back the result of a completed handoff.
 #[derive(Debug, Clone)]
 pub struct Retract {
     pub handoff: HandoffId,

@@ -15,7 +15,8 @@ pub const TEXT_BYTES_MAX: usize = 64 * 1024;
 pub const TAGS_MAX: usize = 32;
 pub const TAG_BYTES_MAX: usize = 64;
 
-/// What a revision of a memory says. This is the form that is stored and hashed.
+/// A memory: a stored piece of knowledge with an id, in one of its revisions. This is the form that
+/// is stored and hashed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Content {
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -21,7 +21,8 @@ pub const CHANGES_MAX: usize = 200;
 const LINE_BYTES_MAX: usize = 1024;
 const WORDS_BYTES_MAX: usize = 4096;
 
-/// What a revision of a shared context says. This is the form that is stored and hashed.
+/// A shared context: what all agents of a project read, in one of its revisions. This is the form
+/// that is stored and hashed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Context {
     #[serde(default)]

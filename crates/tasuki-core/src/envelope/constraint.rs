@@ -16,6 +16,7 @@ use crate::ids::{AgentId, Hash, Timestamp};
 pub const CONSTRAINTS_MAX: usize = 500;
 pub const CONSTRAINT_BYTES_MAX: usize = 8 * 1024;
 
+/// A rule that binds every agent of the chain until whoever issued it lifts it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Constraint {
     /// The SHA-256 of the text in Unicode's composed form (NFC).

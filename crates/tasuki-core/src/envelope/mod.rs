@@ -156,7 +156,7 @@ impl Fault {
     }
 }
 
-/// Who is to do the work.
+/// Who is to do the work: an agent by its name, or any agent with a capability.
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]

@@ -87,6 +87,7 @@ pub struct TaskProgress {
     pub remaining: Vec<String>,
 }
 
+/// A constraint that no longer binds, with who lifted it and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Lifted {
     pub id: Hash,
@@ -97,6 +98,7 @@ pub struct Lifted {
     pub hop: u32,
 }
 
+/// Something that was settled on the way, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Decision {
     /// The address of what was decided, by whom.
@@ -117,6 +119,7 @@ pub struct Decision {
     pub resolves: Option<Hash>,
 }
 
+/// A question that nobody has settled yet; it travels until somebody does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OpenDecision {
     /// The SHA-256 of the question.
@@ -127,6 +130,7 @@ pub struct OpenDecision {
     pub by: AgentId,
 }
 
+/// One step of the history: who did what, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
     pub agent: AgentId,
@@ -140,6 +144,7 @@ pub struct Step {
     pub at: Timestamp,
 }
 
+/// A reference that could not be resolved; it travels until somebody resolves it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Gap {
     /// What could not be resolved: the id of a memory, a path, a name.
@@ -150,6 +155,7 @@ pub struct Gap {
     pub hop: u32,
 }
 
+/// A memory by its id, instead of a copy of its text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryRef {

@@ -23,7 +23,7 @@ pub struct Passed {
     pub payload: Hash,
 }
 
-/// Something that the task is built on and that no longer holds.
+/// A mark on a task: something that it was built on no longer holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Taint {
     /// The handoff that failed, or whose result was taken back.

@@ -4,7 +4,7 @@
 use crate::event::{FailureClass, LossCause, words};
 use crate::ids::{AgentId, ClaimId, Fence, Hash, Position, Timestamp};
 
-/// One acceptance and how it ended.
+/// One claim of a handoff and how it ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attempt {
     pub number: u32,

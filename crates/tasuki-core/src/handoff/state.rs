@@ -54,7 +54,7 @@ pub enum State {
     },
 }
 
-/// The receiver's acceptance.
+/// The receiver's acceptance of a handoff: from here on it owns the task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
     pub agent: AgentId,

@@ -81,7 +81,7 @@ pub struct Silenced {
     pub reason: Hash,
 }
 
-/// What is known of an alert.
+/// A rule that holds for a target, or has held, and who was told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Alert {
     pub moved: AlertMoved,
@@ -92,6 +92,7 @@ pub struct Alert {
     pub told: Option<NoticeTold>,
 }
 
+/// Keeps notices of some alerts from being sent until a time, for a reason.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Silence {
     pub silenced: Silenced,

@@ -80,6 +80,7 @@ impl Deref for Registry {
     }
 }
 
+/// A party that sends or takes work, known by its name, and by its keys where authentication is on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Agent {
     pub id: AgentId,
@@ -133,6 +134,7 @@ pub struct Signed {
     pub signature: Signature,
 }
 
+/// A public key of an agent, by which its signatures are checked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentKey {
     pub key: PublicKey,
@@ -149,8 +151,8 @@ impl AgentKey {
     }
 }
 
-/// What somebody may show instead of a signature, or to enroll a key with. The secret itself is
-/// known only to whom it was given.
+/// A secret that an agent shows instead of a signature, or enrols its first key with. The secret
+/// itself is known only to whom it was given.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Token {
     pub id: TokenId,
@@ -216,13 +218,14 @@ pub struct Quotas {
     pub requests_per_second: Option<u32>,
 }
 
+/// A group of agents that sees nothing of other groups and has limits of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tenant {
     pub id: TenantId,
     pub quotas: Quotas,
 }
 
-/// Who hears what is told on a channel.
+/// A name with subscribers: what is published on it reaches each of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Channel {
     pub id: ChannelId,
@@ -230,7 +233,7 @@ pub struct Channel {
     pub subscribers: BTreeMap<AgentId, Position>,
 }
 
-/// Nothing is claimed of a target.
+/// Nothing is claimed from a paused target until it is resumed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pause {
     pub target: Target,

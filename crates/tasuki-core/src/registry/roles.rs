@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::rules::{Permission, Rule};
 use crate::event::words;
 
+/// A named set of permissions, such as `worker` or `reviewer`.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]

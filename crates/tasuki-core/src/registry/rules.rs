@@ -18,7 +18,7 @@ const PATTERN_BYTES_MAX: usize = 128;
 /// How many patterns all rules of one agent or token may have: granting compares each with each.
 pub const PATTERNS_TOTAL_MAX: usize = 512;
 
-/// Something that a rule is about.
+/// A kind of action that a rule allows or denies.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
