@@ -29,7 +29,7 @@ pub(crate) fn render(root: &Path) -> anyhow::Result<String> {
         "# Limits\n\nMade by `cargo xtask codegen` from the code. Do not edit.\n\n\
          Everything that grows has a bound, so that nobody's mistake becomes somebody else's outage. What is over a bound \
          is refused with an error that names the bound. Those that can be set (`--limits-…`, quotas of a tenant, terms of a \
-         handoff) are in the [configuration](reference/configuration.md) and the [guide on identity](guides/identity.md#quotas).\n",
+         handoff) are in the [configuration](reference/configuration.md) and the [guide on identity](guides/identity.md#tenants).\n",
     );
     for (name, title) in CRATES {
         let mut rows = Vec::new();
@@ -145,7 +145,7 @@ fn told(name: &str, value: u128) -> String {
     let units: &[(u128, &str)] = if name.contains("BYTES") {
         &[(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes")]
     } else if is_time {
-        &[(86_400_000, "days"), (3_600_000, "h"), (60_000, "min"), (1000, "s"), (1, "ms")]
+        &[(3_600_000, "h"), (60_000, "min"), (1000, "s"), (1, "ms")]
     } else {
         &[]
     };
@@ -180,7 +180,7 @@ mod tests {
         let expected = [
             ("How long one may be.", "64 KiB"),
             ("How many are read.", "10,000"),
-            ("wait ms", "1 days"),
+            ("wait ms", "24 h"),
             ("far", "`other(1)`"),
         ];
         assert_eq!(found, expected.map(|(what, value)| (what.to_owned(), value.to_owned())));

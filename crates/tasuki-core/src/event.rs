@@ -509,7 +509,7 @@ pub struct BranchOf {
     pub envelope: Hash,
 }
 
-/// An idempotency key and the request it stands for.
+/// A name that the sender gives to a request, so that sending it again does not do it again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Key {
     pub key: IdempotencyKey,

@@ -18,7 +18,7 @@ const LATELY: u32 = 64;
 /// How many handoffs are known to be held; beyond it the oldest is given up.
 const HELD_MAX: usize = 200_000;
 
-/// An agent's record in one capability, or in work that named none.
+/// How an agent has done in one capability, or in work that named none: attempts, failures, times.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Track {
     /// Attempts that ended, in all, and how many of them in a result.

@@ -12,6 +12,7 @@ mod metrics;
 mod openapi;
 mod page;
 mod routes;
+mod schemas;
 mod sse;
 mod ui;
 
@@ -22,6 +23,7 @@ pub(crate) use tasuki_protocol as wire;
 
 pub use courier::{Poster, Resolver, SystemResolver};
 pub use openapi::{document, operations, operations_text, text as document_text};
+pub use schemas::schema_texts;
 pub use tasuki_front::{Doorway, Identity, Limits, Places, Tls, WaitLimits, serve, serve_by};
 
 /// This door alone, ready to be served or called in process.

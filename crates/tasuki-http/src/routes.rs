@@ -7,11 +7,10 @@ use axum::extract::rejection::PathRejection;
 use axum::http::{HeaderValue, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::get;
-use tasuki_core::manifest::Manifest;
 use tasuki_front::{Failed, Front, ok};
 use tasuki_protocol::{Code, Problem};
 
-use crate::{bindings, openapi, page, ui};
+use crate::{bindings, openapi, page, schemas, ui};
 
 pub(crate) fn router() -> Router<Front> {
     let mut router = Router::new();
@@ -27,7 +26,7 @@ pub(crate) fn router() -> Router<Front> {
         .route("/v1", get(start))
         .route("/v1/", get(|| async { Redirect::permanent("/v1") }))
         .route("/v1/openapi.json", get(openapi_json))
-        .route("/v1/schemas/manifest.json", get(manifest_schema))
+        .route("/v1/schemas/{name}", get(schemas::serve))
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
 }
@@ -40,6 +39,7 @@ async fn start() -> Response {
         "links": {
             "docs": "/docs",
             "openapi": "/v1/openapi.json",
+            "schemas": ["/v1/schemas/envelope.json", "/v1/schemas/event.json", "/v1/schemas/manifest.json"],
             "dashboard": "/",
             "health": "/readyz",
             "tasks": "/v1/tasks",
@@ -56,12 +56,6 @@ async fn openapi_json() -> Response {
     let kind = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response
-}
-
-async fn manifest_schema() -> Response {
-    let mut schema = schemars::schema_for!(Manifest);
-    schema.insert("$id".into(), "/v1/schemas/manifest.json".into());
-    ok(&schema)
 }
 
 async fn docs() -> Html<String> {

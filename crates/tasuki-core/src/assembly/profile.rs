@@ -27,7 +27,7 @@ static STANDARD: LazyLock<Profiles> = LazyLock::new(|| {
 #[serde(transparent)]
 pub struct Profiles(BTreeMap<String, Profile>);
 
-/// What one role wants to see.
+/// What receivers of one role want to see, and what they do not.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {

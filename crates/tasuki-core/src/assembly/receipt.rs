@@ -9,7 +9,7 @@ use super::tokens::Tokenizer;
 use crate::envelope::project::ISSUER;
 use crate::ids::Hash;
 
-/// How a budget was spent. `kept`, `demoted` and `dropped` together are all that was given.
+/// What assembly kept, shortened and left out to stay within a token budget. `kept`, `demoted` and `dropped` together are all that was given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Receipt {
     pub strategy: Strategy,
@@ -54,7 +54,7 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// How items are chosen.
+/// How assembly chooses what to pass: everything, summaries, by priority, or stubs to fetch from.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]

@@ -33,7 +33,7 @@ pub struct OpenTask {
     pub on_parent_end: OnParentEnd,
 }
 
-/// Offers a task to a receiver. In a command of its own, the sender is the agent who wishes for it.
+/// Hands a task to a receiver, which owns it once it claims. In a command of its own, the sender is the agent who wishes for it.
 #[derive(Debug, Clone)]
 pub struct Offer {
     pub handoff: HandoffId,

@@ -143,7 +143,7 @@ pub struct Deleted {
     pub reason_pos: Position,
 }
 
-/// One revision of a document.
+/// One edit of a memory or a shared context; older ones stay readable.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Revision {
     pub number: u32,

@@ -212,7 +212,7 @@ pub enum Action {
     Escalated,
 }
 
-/// Whether the sender gives the task away or waits for its result.
+/// Whether the sender gives the task away (a transfer) or stays its owner and waits for the result (a call).
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]

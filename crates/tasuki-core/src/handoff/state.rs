@@ -134,7 +134,7 @@ impl Review {
     }
 }
 
-/// A state without its data, as it is named everywhere.
+/// Where a handoff is in its life, such as `pending`, `claimed` or `completed`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StateName {
     AwaitingApproval,

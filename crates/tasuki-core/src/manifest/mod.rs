@@ -46,7 +46,7 @@ pub const URL_BYTES_MAX: usize = 2048;
 // `Deserialize` is for manifests that were accepted before, so that a bound that is lowered one day
 // does not make stored ones unreadable; what strangers send goes through `parse`. Defaults are
 // written out for the same reason: a stored manifest keeps its meaning.
-/// What one agent can do. Members that this version does not know are kept and passed on.
+/// What one agent says it can do: capabilities, role, context window, and how it is reached. Members that this version does not know are kept and passed on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Manifest {
     pub agent_id: AgentId,

@@ -65,6 +65,10 @@ async fn the_shortest_manifest_is_accepted_as_it_stands(stage: Stage) {
     let entry = &all["agents"][0];
     assert_eq!(entry["capabilities"], json!(["web_research"]));
     assert!(text(&entry["discovery_endpoint"]).contains("agent-registry.example.com"));
+    for name in ["envelope", "event", "manifest"] {
+        let path = format!("/v1/schemas/{name}.json");
+        assert_eq!(stage.get(&path).await.done()["$id"], path, "a schema says where it is");
+    }
     let schema = stage.get("/v1/schemas/manifest.json").await.done();
     let schema = jsonschema::validator_for(&schema).unwrap();
     assert!(schema.is_valid(&manifest("x")));

@@ -35,6 +35,8 @@ async fn what_is_for_everybody_needs_nothing_and_the_rest_needs_a_name(stage: St
         "/docs",
         "/docs/errors/unauthenticated",
         "/v1/openapi.json",
+        "/v1/schemas/envelope.json",
+        "/v1/schemas/event.json",
         "/v1/schemas/manifest.json",
     ] {
         assert_eq!(stage.get(path).await.status, 200, "{path}");
