@@ -78,7 +78,7 @@ fn roles() -> String {
 
 pub(crate) fn write(root: &Path) -> anyhow::Result<()> {
     for (path, content) in files(root)? {
-        let file = root.join(path);
+        let file = root.join(&path);
         if fs::read_to_string(&file).is_ok_and(|found| found == content) {
             continue;
         }
