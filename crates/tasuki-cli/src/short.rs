@@ -126,9 +126,8 @@ fn parts(command: &Command, matches: &ArgMatches) -> Vec<(Kind, String)> {
         let Ok(Some(values)) = matches.try_get_many::<String>(arg.get_id().as_str()) else {
             continue;
         };
-        let may_be = |value: &&String| {
-            !kind.is_whole(value) && (*value == LAST || may_be_part(value))
-        };
+        let may_be =
+            |value: &&String| !kind.is_whole(value) && (*value == LAST || may_be_part(value));
         parts.extend(values.filter(may_be).map(|value| (kind, value.clone())));
     }
     parts
@@ -238,7 +237,8 @@ async fn newest(client: &Client, kind: Kind) -> Result<String, Failure> {
     };
     found.ok_or_else(|| {
         let message = format!("there is no {} that you may see", kind.noun());
-        Failure::new(Exit::NotFound, message, "offer some work first").next("tasuki handoff offer --help")
+        Failure::new(Exit::NotFound, message, "offer some work first")
+            .next("tasuki handoff offer --help")
     })
 }
 

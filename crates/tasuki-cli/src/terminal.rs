@@ -202,7 +202,10 @@ mod tests {
 
     #[test]
     fn states_have_the_colour_of_what_they_mean() {
-        assert_eq!(seen("state: completed (done)\n", true), "state: \u{1b}[32mcompleted (done)\u{1b}[0m\n");
+        assert_eq!(
+            seen("state: completed (done)\n", true),
+            "state: \u{1b}[32mcompleted (done)\u{1b}[0m\n"
+        );
         let rows = seen("handoff  state\nh_1      failed\n", true);
         assert!(rows.ends_with("h_1      \u{1b}[31mfailed\u{1b}[0m\n"), "{rows:?}");
         assert!(seen("error: no\n", true).starts_with("\u{1b}[31merror:\u{1b}[0m no"));

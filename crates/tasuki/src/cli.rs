@@ -5,10 +5,10 @@ use clap::{Parser, Subcommand};
 use tasuki_cli::{COMMON, Commands};
 
 use crate::commands::{
-    agent, alerts, audit, backup, chain, channel, completions, context, dead_letter, demo, dev, doctor,
-    envelope, explain, handoff, health, keys, mcp, memory, migrate, moved, pipeline, profile,
-    question, ready, rebuild, reference, restore, serve, stats, status, target, task, tenant,
-    token, work,
+    agent, alerts, audit, backup, chain, channel, completions, context, dead_letter, demo, dev,
+    doctor, envelope, explain, handoff, health, keys, mcp, memory, migrate, moved, pipeline,
+    profile, question, ready, rebuild, reference, restore, serve, stats, status, target, task,
+    tenant, token, work,
 };
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -112,7 +112,10 @@ enum Command {
 /// The commands by what one wants to do.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Start", &["demo", "dev", "serve", "status", "doctor", "ready"]),
-    ("Hand work over", &["handoff", "work", "task", "question", "dead-letter", "channel", "pipeline"]),
+    (
+        "Hand work over",
+        &["handoff", "work", "task", "question", "dead-letter", "channel", "pipeline"],
+    ),
     ("See what happened", &["explain", "envelope", "chain", "audit", "stats", "health", "alerts"]),
     ("Agents and access", &["agent", "mcp", "profile", "keys", "token", "tenant", "target"]),
     ("What agents share", &["memory", "context"]),

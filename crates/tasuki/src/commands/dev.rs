@@ -75,11 +75,7 @@ impl Dev {
     }
 }
 
-fn start(
-    command: &[OsString],
-    greeting: &Greeting,
-    state: OsString,
-) -> Result<Child, Failure> {
+fn start(command: &[OsString], greeting: &Greeting, state: OsString) -> Result<Child, Failure> {
     let Some((program, arguments)) = command.split_first() else {
         return Err(Failure::usage("there is no command", ""));
     };

@@ -78,7 +78,10 @@ fn what_a_command_reads_is_the_prompt_and_what_it_writes_is_the_result() {
                   grep -q claim_id $TASUKI_CLAIM_FILE && echo \"{\\\"for\\\":\\\"$TASUKI_FROM\\\"}\"";
     let ran = Ran::of(worker(&talk, &["--once", "--json"], script)).ends(0, &["took", "done"]);
     let line: Value = serde_json::from_str(&ran.out).unwrap();
-    assert_eq!((&line["handoff_id"], &line["ended"]), (&handoff.as_str().into(), &"completed".into()));
+    assert_eq!(
+        (&line["handoff_id"], &line["ended"]),
+        (&handoff.as_str().into(), &"completed".into())
+    );
     let shown = talk.json(&format!("handoff show {handoff}"));
     assert_eq!(shown["output"]["payload"], serde_json::json!({"type": "result", "for": "coder"}));
 
@@ -109,7 +112,8 @@ fn exit_codes_are_classes_of_failures_and_stderr_says_why() {
     check(&["--permanent", "1,75"], "exit 75", "failed_permanent");
     check(&["--retryable", "9"], "exit 9", "failed_retryable");
     check(&["--otherwise", "permanent"], "kill -9 $$", "failed_permanent");
-    let letter = check(&[], "echo half a result; echo no such branch >&2; exit 1", "failed_unknown");
+    let letter =
+        check(&[], "echo half a result; echo no such branch >&2; exit 1", "failed_unknown");
     assert!(letter.contains("sh ended with exit code 1: no such branch"), "{letter}");
     // A secret in it is not stored, and the failure is.
     let key = "echo AKIAIOSFODNN7REALKEY -----BEGIN RSA PRIVATE KEY----- >&2; exit 1";

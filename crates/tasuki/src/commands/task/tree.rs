@@ -154,7 +154,9 @@ impl Tree {
         self.root.below("", &mut text);
         if self.left_out > 0 {
             let more = self.left_out;
-            text += &format!("{more} more tasks are not shown; `tasuki task tree` of one shows what is below it\n");
+            text += &format!(
+                "{more} more tasks are not shown; `tasuki task tree` of one shows what is below it\n"
+            );
         }
         text
     }
@@ -231,7 +233,10 @@ impl Hop {
             let branch = if number + 1 == attempts.len() { "└─" } else { "├─" };
             let took = span(took(one.claimed_at, one.ended_at));
             let ended = one.ended.as_deref().unwrap_or("under way");
-            *text += &format!("{indent}{branch} attempt {}  {}  {ended}  {took}\n", one.number, one.agent);
+            *text += &format!(
+                "{indent}{branch} attempt {}  {}  {ended}  {took}\n",
+                one.number, one.agent
+            );
         }
     }
 }

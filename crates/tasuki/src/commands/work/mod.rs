@@ -251,8 +251,7 @@ impl Worker {
     async fn poll(&self, free: usize, wait: Duration) -> Result<Vec<wire::Claimed>, Failure> {
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(0);
         let request_id = Some(fresh()?);
-        let mut body =
-            wire::Claim { max: free, wait_ms, request_id, ..self.asking.clone() };
+        let mut body = wire::Claim { max: free, wait_ms, request_id, ..self.asking.clone() };
         let mut patience = Patience::until(Instant::now() + LONGEST);
         let mut is_away = false;
         loop {

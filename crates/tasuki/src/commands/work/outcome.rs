@@ -121,11 +121,8 @@ mod tests {
     use super::*;
 
     fn outcome(raw: i32, stdout: &str, stderr: &str) -> Outcome {
-        let codes = Codes {
-            retryable: vec![3],
-            permanent: vec![75],
-            otherwise: FailureClass::Unknown,
-        };
+        let codes =
+            Codes { retryable: vec![3], permanent: vec![75], otherwise: FailureClass::Unknown };
         let status = ExitStatus::from_raw(raw);
         let stdout = Some(stdout.as_bytes().to_vec());
         codes.outcome("./x", End { status, stdout, stderr: stderr.into() })
