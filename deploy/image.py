@@ -3,6 +3,7 @@
 
     deploy/image.py make BINARIES LAYOUT   an OCI image layout, from `tasuki` and `tasuki-tools` in a folder
     deploy/image.py check LAYOUT ROOTFS    reads it as an engine would, and unpacks it
+    deploy/image.py start LAYOUT ROOTFS    runs its command in there, until it is ready; as root, with /proc
 
 The image has one layer: the binaries, the C library that they are linked with (this machine's), the
 certificates of public authorities, a user, and its data directory. There is no shell in it.
@@ -16,6 +17,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -175,11 +177,38 @@ def check(layout: Path, rootfs: Path) -> None:
     print(json.dumps(config["config"]))
 
 
+def start(layout: Path, rootfs: Path) -> None:
+    """Without a token and a fingerprint nobody could use what it starts."""
+    config = json.loads(next(
+        path.read_text() for path in (layout / "blobs/sha256").iterdir() if b'"Entrypoint"' in path.read_bytes()[:4096]
+    ))["config"]
+    who = [f"--userspec={config['User']}", str(rootfs)]
+    words = ["chroot", *who, *config["Entrypoint"], *config["Cmd"], "--until-stdin-closes"]
+    environment = dict(entry.split("=", 1) for entry in config["Env"])
+    # The program is looked for outside, and its path is absolute inside.
+    words[0] = shutil.which("chroot") or "/usr/sbin/chroot"
+    said = []
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, env=environment, stdin=pipe, stdout=pipe, text=True) as broker:
+        for line in broker.stdout or []:
+            said.append(line)
+            if line == "ready\n":
+                break
+        if broker.stdin:
+            broker.stdin.close()
+    text = "".join(said)
+    assert broker.returncode == 0 and "TLS pin:" in text and "/data/admin.token" in text, text
+    assert (rootfs / "data/admin.token").stat().st_uid == USER
+    print(text, end="")
+
+
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["make", binaries, layout]:
             make(Path(binaries), Path(layout))
         case ["check", layout, rootfs]:
             check(Path(layout), Path(rootfs))
+        case ["start", layout, rootfs]:
+            start(Path(layout), Path(rootfs))
         case _:
             raise SystemExit(__doc__)
