@@ -56,6 +56,7 @@ impl Dev {
         let told = code.clone();
         let mut failed = None;
         let started = |greeting: &Greeting| match start(&self.command, greeting, state.into()) {
+            // Not watched: its end ends the broker, whatever it is.
             Ok(child) => drop(tokio::spawn(watch(child, end, told))),
             // Dropped, `end` ends the broker.
             Err(error) => failed = Some(error),

@@ -57,12 +57,14 @@ impl Run {
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         let stdout = child.stdout.take().map(read_all);
         let stderr = child.stderr.take().map(|stderr| pass_on(stderr, self.name));
+        // Not watched: it is waited for, with what it read.
         let stdout = tokio::spawn(async move {
             match stdout {
                 Some(reading) => reading.await,
                 None => Some(Vec::new()),
             }
         });
+        // Not watched: it is waited for, with what it read.
         let stderr = tokio::spawn(async move {
             match stderr {
                 Some(reading) => reading.await,

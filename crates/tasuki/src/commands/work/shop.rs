@@ -49,6 +49,7 @@ impl Stop {
             signal(SignalKind::terminate())?,
             signal(SignalKind::hangup())?,
         ];
+        // Not watched: it has nothing to do but to pass signals on, as long as the process lasts.
         tokio::spawn(async move {
             loop {
                 any(&mut signals).await;
