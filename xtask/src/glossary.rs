@@ -9,8 +9,11 @@ use anyhow::Context;
 
 use crate::source::{comment_above, first_sentence};
 
-/// Each group of nouns, and for each noun the file of the core and the item whose comment explains it.
-const NOUNS: &[(&str, &[(&str, &str, &str)])] = &[
+/// A word, the file of the core and the item there whose comment explains it.
+type Noun = (&'static str, &'static str, &'static str);
+
+/// The nouns in groups.
+const NOUNS: &[(&str, &[Noun])] = &[
     (
         "Who",
         &[
