@@ -64,11 +64,12 @@ fn every_command_prints_one_document() {
     checked.run("ready");
     checked.run("status");
     checked.run("stats");
-    checked.run("task tree last");
-    checked.run("profile add local --url http://127.0.0.1:1");
-    checked.run("profile use local");
+    let task = text(&talk.json("task show last")["task_id"]);
+    checked.run(&format!("task tree {task}"));
+    checked.run("profile add on-loopback --url http://127.0.0.1:1");
+    checked.run("profile use on-loopback");
     checked.run("profile list");
-    checked.run("profile remove local");
+    checked.run("profile remove on-loopback");
     checked.run("audit denials");
     checked.run("audit verify");
     checked.run("audit export --to log.jsonl");
