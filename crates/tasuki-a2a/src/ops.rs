@@ -9,10 +9,12 @@ use tasuki_engine::operations::{Facts, Given, Operation, entry, handoffs, talk, 
 use tasuki_engine::{Desk, HandoffFilter, PAGE_MAX};
 use tasuki_protocol::Code;
 
+use crate::calls::Version;
 use crate::endpoint::Endpoint;
 use crate::extension;
 use crate::fault::{Fault, Kind};
 use crate::model::{self, Configuration, List, Listed, Message, Named, Send, State, Task};
+use crate::push;
 use crate::said;
 use crate::story::{Story, told};
 
@@ -32,6 +34,8 @@ const ANYONE: &str = "a2a-client";
 pub(crate) struct Talk {
     pub(crate) desk: Desk,
     pub(crate) at: Endpoint,
+    /// Which version of the protocol it speaks.
+    pub(crate) version: Version,
     /// What the header of this name says.
     pub(crate) idempotency_key: Option<String>,
 }
@@ -89,15 +93,18 @@ impl Talk {
         if asked.configuration.history_length.is_some_and(|length| length < 0) {
             return Err(Fault::params("configuration.historyLength", "expected 0 or more"));
         }
-        if asked.configuration.task_push_notification_config.is_some() {
-            return Err(no_push());
-        }
+        // What is wrong with it is said before anything is sent.
+        let push = asked.configuration.task_push_notification_config.clone();
+        let push = push.map(|config| push::read(config, &self.desk, self.version)).transpose()?;
         let said = extension::said(message.metadata.as_ref(), &asked.metadata);
         let id = match &message.task_id {
             Some(task) => self.go_on(task, &message, &said).await?,
             None => self.begin(&message, &asked, &said).await?,
         };
         let story = self.find(&id).await?;
+        if let Some((id, config)) = push {
+            self.keep_push(&story, id, &config).await?;
+        }
         Ok(Sent { story, configuration: asked.configuration })
     }
 
@@ -335,10 +342,6 @@ impl Talk {
             }
         }
     }
-}
-
-pub(crate) fn no_push() -> Fault {
-    Fault::new(Kind::PushNotSupported, "this broker does not push; subscribe to the task")
 }
 
 /// The members under our extension that are members of an offer.

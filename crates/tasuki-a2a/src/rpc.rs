@@ -65,7 +65,7 @@ pub(crate) async fn serve(
     });
     let key = parts.headers.get("idempotency-key").and_then(|key| key.to_str().ok());
     let run = |desk| async {
-        let talk = Talk { desk, at, idempotency_key: key.map(str::to_owned) };
+        let talk = Talk { desk, at, version, idempotency_key: key.map(str::to_owned) };
         let may_wait = || front.wait(caller, parts).ok();
         let with = With { place, headers: &parts.headers, may_wait: &may_wait };
         Ok(match call(method, talk, params, with, wrap).await? {

@@ -38,6 +38,7 @@ mod pipelines;
 mod pool;
 mod problems;
 pub mod prompt;
+mod pushes;
 mod queries;
 mod rates;
 mod ready;
@@ -73,6 +74,7 @@ pub use lobby::Lobby;
 pub use memories::{MEMORIES_MAX, MemorySearch, NewMemory, SeenMemory, WrittenMemory};
 pub use outgoing::{Answer, Courier, NOT_DELIVERED, Parcel};
 pub use problems::WHO_HINT;
+pub use pushes::Pusher;
 pub use queries::{ChainEntry, DeadLetter, Placed};
 pub use requests::{
     Brought, ClaimOneRequest, CompleteRequest, CounterRequest, Delivery, FailRequest, FollowUp,

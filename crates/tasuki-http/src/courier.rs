@@ -120,7 +120,8 @@ impl Poster {
         let claimed = to_wire::claimed(&parcel.granted).map_err(|problem| problem.message)?;
         let body = serde_json::to_vec(&claimed).map_err(|error| error.to_string())?;
         let (url, now, nonce) = (parcel.url.clone(), parcel.now, parcel.nonce.clone());
-        let said = self.post(Message { url, body, now, nonce }).await?;
+        let (content_type, headers) = ("application/json", Vec::new());
+        let said = self.post(Message { url, content_type, headers, body, now, nonce }).await?;
         Ok(answer(said.status, said.retry_after_ms, &said.body, parcel))
     }
 
@@ -149,16 +150,19 @@ impl Poster {
         endpoint: &Endpoint,
         message: Message,
     ) -> Result<Request<Full<Bytes>>, String> {
-        let Message { body, now, nonce, .. } = message;
+        let Message { body, now, nonce, content_type, headers, .. } = message;
         let digest = digest::of(&body);
         let authority = endpoint.authority();
         let mut request = Request::post(endpoint.target())
             .header(header::HOST, &authority)
             .header(header::USER_AGENT, concat!("tasuki/", env!("CARGO_PKG_VERSION")))
             .header(header::ACCEPT, "application/json")
-            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::CONTENT_TYPE, content_type)
             .header(header::CONNECTION, "close")
             .header("content-digest", &digest);
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
         if let Some(signer) = &self.signer {
             let signed = identity::Request {
                 method: "POST",

@@ -17,6 +17,7 @@ use crate::refusal::Refusal;
 use crate::registry::alerts::AlertWish;
 use crate::registry::grant::{DEPTH_MAX, Granter, ShownBy};
 use crate::registry::names;
+use crate::registry::pushes::PushWish;
 use crate::registry::rules::{Effect, PATTERNS_TOTAL_MAX, RULES_MAX, Rule};
 use crate::registry::{
     Agent, Change, KEYS_MAX, Origin, PAUSES_MAX, PIPELINE_VERSIONS_MAX, Purpose, Registry,
@@ -104,6 +105,7 @@ pub enum RegistryWish {
         operation: String,
     },
     Alert(Box<AlertWish>),
+    Push(Box<PushWish>),
 }
 
 impl Stated for ChangeRegistry {
@@ -137,6 +139,7 @@ impl Stated for ChangeRegistry {
             | RegistryWish::Resume { .. }
             | RegistryWish::DeclarePipeline(_)
             | RegistryWish::Alert(_)
+            | RegistryWish::Push(_)
             | RegistryWish::NoteDenied { .. } => named,
         }
     }
@@ -378,6 +381,13 @@ impl Stated for ChangeRegistry {
                 body = wish.body();
                 vec![change]
             }
+            RegistryWish::Push(wish) => {
+                let Some(change) = wish.decide(known, now)? else {
+                    return Ok(Decision::unchanged(repeated()));
+                };
+                body = wish.body();
+                vec![change]
+            }
             RegistryWish::NoteDenied { agent, code, operation } => {
                 vec![Change::AccessDenied {
                     agent: agent.clone(),
@@ -416,6 +426,7 @@ impl ChangeRegistry {
             | RegistryWish::Resume { .. }
             | RegistryWish::DeclarePipeline(_)
             | RegistryWish::Alert(_)
+            | RegistryWish::Push(_)
             | RegistryWish::NoteDenied { .. } => None,
         }
     }

@@ -11,7 +11,7 @@ use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 use tasuki_core::identity::SecretKey;
-use tasuki_engine::{Engine, SystemIds};
+use tasuki_engine::{Engine, Pusher, SystemIds};
 use tasuki_front::{Front, around};
 use tasuki_http::{Doorway, Poster, SystemResolver};
 use tasuki_store::key::SigningKey;
@@ -70,12 +70,14 @@ impl Serve {
         }
         let pipelines = config.pipelines.as_deref().map(pipeline::read).transpose()?;
         config.settings.key = Some(key.public());
+        config.settings.own_key = Some(key.clone());
         let engine = Engine::start(store, Arc::new(SystemIds), config.settings.clone());
         engine.introduce().await?;
         let guard = config.settings.guard.clone();
         let poster = Arc::new(Poster::new(guard, Some(key), Arc::new(SystemResolver)));
         engine.start_deliveries(poster.clone());
-        engine.start_alerts(poster);
+        engine.start_alerts(poster.clone());
+        tasuki_a2a::start_pushes(&Pusher::new(engine.clone(), poster));
         if let (Some(file), Some(pipelines)) = (config.pipelines.clone(), pipelines) {
             engine.declare_pipelines(pipelines).await?;
             let following = follow(Arc::downgrade(&engine), file);
