@@ -13,6 +13,7 @@ mod fault;
 mod model;
 mod older;
 mod ops;
+mod out;
 mod push;
 mod rest;
 mod rpc;
@@ -31,6 +32,7 @@ use tasuki_engine::{Caller, Desk, PAGE_MAX, SeenAgent};
 use tasuki_front::{Failed, Front, origin};
 use tasuki_protocol::Search;
 
+pub use out::{Client, Credentials, inbox};
 pub use push::start_pushes;
 
 use crate::card::Place;

@@ -223,6 +223,35 @@ pub(crate) fn piece(value: Value) -> Value {
     Value::Object(update)
 }
 
+/// What is asked of a server that speaks 0.3.
+pub(crate) fn asks(method: &str, params: Value) -> (&'static str, Value) {
+    let then = METHODS.iter().find(|(_, today)| *today == method).map_or("", |(then, _)| *then);
+    let Value::Object(mut params) = params else { return (then, params) };
+    one(&mut params, "message", message_down);
+    one(&mut params, "configuration", |configuration| {
+        let Value::Object(mut members) = configuration else { return configuration };
+        let early = taken(&mut members, "returnImmediately").and_then(|it| it.as_bool());
+        members.insert("blocking".into(), Value::Bool(!early.unwrap_or(false)));
+        renamed(&mut members, "taskPushNotificationConfig", "pushNotificationConfig");
+        Value::Object(members)
+    });
+    (then, Value::Object(params))
+}
+
+/// A task as 0.3 has it, as it would be told today.
+pub(crate) fn task_up(value: Value) -> Value {
+    let Value::Object(mut members) = value else { return value };
+    members.remove("kind");
+    one(&mut members, "status", |status| {
+        let Value::Object(mut status) = status else { return status };
+        one(&mut status, "message", message_up);
+        Value::Object(status)
+    });
+    each(&mut members, "artifacts", message_up);
+    each(&mut members, "history", message_up);
+    Value::Object(members)
+}
+
 /// What is answered, as 0.3 has it.
 pub(crate) fn answered(method: &str, result: Value) -> Value {
     match method {

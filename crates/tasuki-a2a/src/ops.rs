@@ -38,6 +38,8 @@ pub(crate) struct Talk {
     pub(crate) version: Version,
     /// What the header of this name says.
     pub(crate) idempotency_key: Option<String>,
+    /// Which trace it belongs to, by its headers.
+    pub(crate) trace: Map<String, Value>,
 }
 
 /// What of a task decides where it is in a list. The rest is told for those of a page only.
@@ -115,10 +117,15 @@ impl Talk {
         if !modes.is_empty() {
             kept.insert("accepted_output_modes".into(), json!(modes));
         }
-        let metadata = match kept.is_empty() {
-            true => Map::new(),
-            false => Map::from_iter([(said::KEPT.to_owned(), Value::Object(kept))]),
-        };
+        // What a message says of its trace is nearer than what the request does.
+        let mut metadata = self.trace.clone();
+        for said in [Some(&asked.metadata), message.metadata.as_ref()].into_iter().flatten() {
+            let traces = extension::TRACING.iter().filter_map(|name| said.get_key_value(*name));
+            metadata.extend(traces.map(|(name, value)| (name.clone(), value.clone())));
+        }
+        if !kept.is_empty() {
+            metadata.insert(said::KEPT.to_owned(), Value::Object(kept));
+        }
         let mut offer = json!({
             "from_agent": self.agent(said),
             "to": self.target(&asked.metadata, said)?,

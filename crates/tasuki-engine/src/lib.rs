@@ -32,7 +32,6 @@ mod metrics;
 mod offer;
 pub mod operations;
 mod outgoing;
-
 mod pins;
 mod pipelines;
 mod pool;
@@ -72,7 +71,7 @@ pub use ids::{IdSource, SystemIds};
 pub use instruments::Ended;
 pub use lobby::Lobby;
 pub use memories::{MEMORIES_MAX, MemorySearch, NewMemory, SeenMemory, WrittenMemory};
-pub use outgoing::{Answer, Courier, NOT_DELIVERED, Parcel};
+pub use outgoing::{Answer, Courier, Envoy, Errand, NOT_DELIVERED, Parcel, REMEMBERED_KIND};
 pub use problems::WHO_HINT;
 pub use pushes::Pusher;
 pub use queries::{ChainEntry, DeadLetter, Placed};

@@ -15,6 +15,7 @@ use futures::StreamExt;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tasuki_core::Timestamp;
+use tasuki_core::address::Guard;
 use tasuki_core::identity::SecretKey;
 use tasuki_engine::{Engine, Message, Messenger, Pusher, Settings, SystemIds};
 use tasuki_front::{Front, Limits, around};
@@ -130,7 +131,9 @@ impl Stage {
     async fn with(backend: Backend, settings: Settings) -> Self {
         let dir = Arc::new(tempfile::tempdir().unwrap());
         let own_key = Some(Arc::new(SecretKey::from_seed([0x0c; 32])));
-        let settings = Settings { own_key, ..settings };
+        // Where tests are at home.
+        let guard = Guard::allowing(vec!["127.0.0.0/28".parse().unwrap()]);
+        let settings = Settings { own_key, guard, ..settings };
         Self::start(backend, dir, ManualClock::at(BEGIN), settings, Arc::default()).await
     }
 
@@ -167,6 +170,10 @@ impl Stage {
         let now = self.clock.now();
         let mut due = self.store.next_due();
         due.wait_for(|due| due.is_none_or(|at| at > now)).await.unwrap();
+    }
+
+    pub(crate) fn router(&self) -> Router {
+        self.router.clone()
     }
 
     pub(crate) async fn respond(&self, request: Request<Body>) -> Response<Body> {
