@@ -6,8 +6,8 @@
 //! that a restart would lose. What goes over the wire is the [`Courier`]'s business.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -394,11 +394,8 @@ impl Office {
                 return;
             }
             if clock.now() >= beat_at {
-                let beat = Heartbeat {
-                    claim_id: proof.claim_id,
-                    fence: proof.fence,
-                    acknowledge: None,
-                };
+                let beat =
+                    Heartbeat { claim_id: proof.claim_id, fence: proof.fence, acknowledge: None };
                 let beaten = match work.desk(engine) {
                     Ok(desk) => desk.heartbeat(handoff.id, beat).await.map(drop),
                     Err(error) => Err(error),

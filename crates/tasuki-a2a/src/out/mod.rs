@@ -211,11 +211,8 @@ impl Client {
         match line.send(asked).await? {
             Told::Message(message) => {
                 let parts = serde_json::from_value(message["parts"].clone()).unwrap_or_default();
-                let whole = Artifact {
-                    artifact_id: "message".into(),
-                    parts,
-                    ..Artifact::default()
-                };
+                let whole =
+                    Artifact { artifact_id: "message".into(), parts, ..Artifact::default() };
                 Ok(Err(completed(errand, &[whole])))
             }
             Told::Task(task) => {

@@ -81,8 +81,12 @@ pub(super) fn chosen(card: &Value) -> Option<Interface> {
     }
     let older = |url: Option<String>, transport: &str| {
         let (binding, version, tenant) = (Binding::Rpc, Version::Older, None);
-        url.filter(|_| transport == "JSONRPC")
-            .map(|url| Interface { url, binding, version, tenant })
+        url.filter(|_| transport == "JSONRPC").map(|url| Interface {
+            url,
+            binding,
+            version,
+            tenant,
+        })
     };
     if !card["protocolVersion"].as_str().unwrap_or("0.3").starts_with("0.3") {
         return None;
@@ -346,7 +350,9 @@ impl Line<'_> {
             text.chars().take(500).collect::<String>()
         };
         match status {
-            401 => return Err(Trouble::Credentials("the agent does not take what is shown".into())),
+            401 => {
+                return Err(Trouble::Credentials("the agent does not take what is shown".into()));
+            }
             429 | 500..=599 => {
                 let problem = format!("the agent answered {status}");
                 return Err(Trouble::Away { problem, retry_after_ms });
@@ -406,7 +412,8 @@ impl Line<'_> {
         let pairs: Vec<_> = form.query.iter().chain(&self.shown.query).collect();
         if !pairs.is_empty() {
             let pairs = pairs.into_iter().map(|(name, value)| (name.as_str(), value.as_str()));
-            let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
+            let query =
+                form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
             url = format!("{url}{}{query}", if url.contains('?') { '&' } else { '?' });
         }
         let body = if form.has_body { body.to_string().into_bytes() } else { Vec::new() };
@@ -467,7 +474,12 @@ mod tests {
             "preferredTransport": "GRPC",
             "additionalInterfaces": [{ "url": "https://b/", "transport": "JSONRPC" }] });
         assert_eq!(chosen(&card).unwrap().url, "https://b/");
-        assert!(chosen(&json!({ "supportedInterfaces": [one("GRPC", "1.0")] , "protocolVersion": "1.0" })).is_none());
+        assert!(
+            chosen(
+                &json!({ "supportedInterfaces": [one("GRPC", "1.0")] , "protocolVersion": "1.0" })
+            )
+            .is_none()
+        );
     }
 
     #[test]

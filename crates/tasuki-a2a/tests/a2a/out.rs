@@ -102,12 +102,8 @@ fn connect(
     credentials: Credentials,
     url: Option<&str>,
 ) -> Arc<Client> {
-    let client = Client::new(
-        stage.engine.clone().into(),
-        wire.clone(),
-        credentials,
-        url.map(str::to_owned),
-    );
+    let client =
+        Client::new(stage.engine.clone().into(), wire.clone(), credentials, url.map(str::to_owned));
     stage.engine.start_deliveries_with(Arc::new(Nobody), Some(client.clone()));
     client
 }
@@ -312,9 +308,7 @@ async fn an_agent_that_speaks_0_3_alone_does_the_same(stage: Stage) {
     assert!(methods.contains(&"message/send") && !methods.contains(&"SendMessage"), "{methods:?}");
 }
 
-async fn credentials_go_to_the_origin_that_they_are_for_and_are_written_down_nowhere(
-    stage: Stage,
-) {
+async fn credentials_go_to_the_origin_that_they_are_for_and_are_written_down_nowhere(stage: Stage) {
     let (_, wire) = both(&stage).await;
     let there = Stage::closed(Backend::Sqlite).await;
     *wire.there.write().unwrap() = there.router();

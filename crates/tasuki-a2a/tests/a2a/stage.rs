@@ -91,8 +91,9 @@ impl Default for Hook {
 impl Messenger for Hook {
     async fn send(&self, message: Message) -> Result<(), String> {
         let _ = self.tell.send(message);
-        let refuses =
-            self.refuses.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1));
+        let refuses = self
+            .refuses
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1));
         if refuses.is_ok() { Err("it answered 500".into()) } else { Ok(()) }
     }
 }

@@ -177,7 +177,8 @@ fn credentials(path: &Path) -> Result<tasuki_a2a::Credentials, Failure> {
     for secret in read.files() {
         crate::config::check_secret(&secret)?;
     }
-    read.check().map_err(|problem| Failure::usage(format!("a2a_credentials {name}: {problem}"), hint))?;
+    read.check()
+        .map_err(|problem| Failure::usage(format!("a2a_credentials {name}: {problem}"), hint))?;
     Ok(read)
 }
 
