@@ -125,8 +125,7 @@ impl Client {
                 (200, _) => {
                     let card: Value = serde_json::from_slice(&body)
                         .map_err(|_| Trouble::Card("the card is no JSON".into()))?;
-                    self.verify(&card, &url).await?;
-                    card
+                    self.verified(card, &url).await?
                 }
                 (404, _) => continue,
                 (429 | 500..=599, _) => {
@@ -151,9 +150,10 @@ impl Client {
 
     /// Holds a card against the signatures that can be checked: those by EdDSA whose keys are at the
     /// card's own origin. One that is wrong is reason enough to leave the agent alone.
-    async fn verify(&self, card: &Value, url: &str) -> Result<(), Trouble> {
-        let Some(list) = card["signatures"].as_array() else { return Ok(()) };
-        let texts = [body_of(card, false), body_of(card, true)];
+    /// What no signature is over is left out.
+    async fn verified(&self, mut card: Value, url: &str) -> Result<Value, Trouble> {
+        let signatures = card["signatures"].clone();
+        let Some(list) = signatures.as_array() else { return Ok(card) };
         for signature in list.iter().take(SIGNATURES_MAX) {
             let protected = signature["protected"].as_str().unwrap_or_default();
             let head: Value = base64(protected)
@@ -173,15 +173,20 @@ impl Client {
             let key = key.and_then(|key| PublicKey::from_bytes(key).ok());
             let said = signature["signature"].as_str().and_then(base64);
             let said = said.and_then(|said| said.try_into().ok()).map(Signature);
-            let right = key.zip(said).is_some_and(|(key, said)| {
-                let over = |text: &String| format!("{protected}.{text}");
-                texts.iter().any(|text| key.verify(over(text).as_bytes(), &said))
-            });
-            if !right {
+            let signed = |card: &Value| {
+                let over = format!("{protected}.{}", body_of(card));
+                key.zip(said).is_some_and(|(key, said)| key.verify(over.as_bytes(), &said))
+            };
+            if signed(&card) {
+                continue;
+            }
+            // Who serves both versions at one address signs today's alone.
+            card = of_today(card);
+            if !signed(&card) {
                 return Err(Trouble::Card("a signature of the card is wrong".into()));
             }
         }
-        Ok(())
+        Ok(card)
     }
 
     /// The way to an agent, with what it wants to be shown.
@@ -225,27 +230,40 @@ fn base64(text: &str) -> Option<Vec<u8>> {
     BASE64_URL_SAFE_NO_PAD.decode(text).ok()
 }
 
-/// What a signature of a card is over: all of it, or what today's version knows of it.
-fn body_of(card: &Value, today: bool) -> String {
+/// What a signature of a card is over.
+fn body_of(card: &Value) -> String {
     use ::base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine as _};
     let mut card = card.clone();
     if let Some(members) = card.as_object_mut() {
         members.remove("signatures");
-        if today {
-            members.retain(|name, _| {
-                ![
-                    "url",
-                    "preferredTransport",
-                    "protocolVersion",
-                    "additionalInterfaces",
-                    "security",
-                    "supportsAuthenticatedExtendedCard",
-                ]
-                .contains(&name.as_str())
-            });
-        }
     }
     BASE64_URL_SAFE_NO_PAD.encode(Body::of(&card).text())
+}
+
+/// Members that only 0.3 looks for.
+const OLDER: [&str; 6] = [
+    "url",
+    "preferredTransport",
+    "protocolVersion",
+    "additionalInterfaces",
+    "security",
+    "supportsAuthenticatedExtendedCard",
+];
+
+/// A card without what only 0.3 looks for.
+fn of_today(mut card: Value) -> Value {
+    if let Some(members) = card.as_object_mut() {
+        members.retain(|name, _| !OLDER.contains(&name.as_str()));
+        let schemes = members.get_mut("securitySchemes").and_then(Value::as_object_mut);
+        let schemes = schemes.map(|schemes| schemes.values_mut()).into_iter().flatten();
+        for members in schemes.filter_map(Value::as_object_mut) {
+            let is_today = |name: &String| name.ends_with("SecurityScheme");
+            if members.keys().any(is_today) {
+                members.retain(|name, _| is_today(name));
+            }
+        }
+    }
+    card
 }
 
 fn age_ms(control: Option<&str>) -> u64 {

@@ -284,7 +284,7 @@ async fn what_is_refused_there_is_declined_here_and_failures_are_retried(stage: 
     assert_eq!(tasks(&there).await, 2);
     there.act(&held, "decline", json!({ "agent": "coder", "reason": "not mine" })).await;
     let shown = until(&stage, &id, "dead_lettered").await;
-    assert_eq!(shown["dead_letter"], "declined", "{shown}");
+    assert_eq!(shown["dead_letter"]["reason"], "declined", "{shown}");
     let log = stage.text("/v1/audit/export").await;
     assert!(log.contains("a2a_failed") && log.contains("not mine"), "{log}");
 }

@@ -18,6 +18,7 @@ on_both_stores! {
 }
 
 const URL: &str = "https://client.example/hook";
+const EXTENSION: &str = "https://w3id.org/tasuki/a2a/handoff/v1";
 
 fn config() -> Value {
     json!({ "id": "hook", "url": URL, "token": "t-123",
@@ -44,6 +45,8 @@ async fn a_client_is_told_each_change_once_though_the_broker_is_restarted(stage:
     assert_eq!(header(&told, "authorization"), Some("Bearer c-456"));
     assert_eq!(working["statusUpdate"]["status"]["state"], "TASK_STATE_WORKING");
     assert_eq!(working["statusUpdate"]["taskId"], task["id"]);
+    // Told is what the log says: what it does not say yet comes again.
+    until_told(&stage, 2).await;
 
     let stage = stage.restarted().await;
     let payload = json!({ "type": "text", "text": "done" });
@@ -61,7 +64,10 @@ async fn what_does_not_arrive_is_tried_again_and_then_left_with_the_reason_in_th
     stage: Stage,
 ) {
     stage.registered("coder").await;
-    let task = stage.send("coder", "Push.").await;
+    let terms = json!({ EXTENSION: { "terms": { "lease_ms": 600_000 } } });
+    let params = json!({ "message": message("Push."), "metadata": terms,
+        "configuration": { "returnImmediately": true } });
+    let task = stage.ask("coder", "SendMessage", params).await["task"].clone();
     let set = json!({ "taskId": task["id"], "url": URL });
     let kept = stage.ask("coder", "CreateTaskPushNotificationConfig", set).await;
     assert_eq!(kept["id"], task["id"], "without a name, it has that of the task");
