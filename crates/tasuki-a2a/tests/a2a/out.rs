@@ -137,7 +137,7 @@ async fn offer(stage: &Stage) -> String {
         "from_agent": "planner", "to": { "agent": "remote" }, "intent": "Add GET /users.",
         "payload": { "type": "order", "n": 1 },
         "metadata": { "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" },
-        "terms": { "attempts": 3, "backoff_ms": 100 },
+        "terms": { "attempts": 3, "backoff_ms": 100, "lease_ms": 600_000 },
     });
     let offered = stage.post("/v1/handoffs", &asked).await.done();
     offered["handoff_id"].as_str().unwrap().to_owned()
@@ -190,9 +190,15 @@ async fn work_is_done_elsewhere_and_its_result_comes_back(stage: Stage) {
     let trace = &held["envelope"]["metadata"]["traceparent"];
     assert_eq!(*trace, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
     // The lease here is kept, however long it takes there.
-    for _ in 0..5 {
-        stage.clock.advance_ms(20_000);
-        tick(&stage).await;
+    for _ in 0..4 {
+        stage.clock.advance_ms(200_000);
+        loop {
+            let shown = stage.get(&format!("/v1/handoffs/{id}")).await.done();
+            if shown["holder"]["lease_left_ms"].as_u64().unwrap() > 500_000 {
+                break;
+            }
+            tick(&stage).await;
+        }
     }
     there.act(&held, "progress", json!({ "note": "half of it" })).await;
     there.act(&held, "complete", done()).await;
