@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use base64::prelude::{BASE64_STANDARD, Engine as _};
+use base64::prelude::*;
 use serde::Deserialize;
 use serde_json::Value;
 use tasuki_core::address::Endpoint;

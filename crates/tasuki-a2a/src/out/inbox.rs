@@ -10,7 +10,7 @@ use axum::extract::Path;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine as _};
+use base64::prelude::*;
 use tasuki_core::HandoffId;
 use tasuki_engine::Lobby;
 use tasuki_front::{Failed, Front};

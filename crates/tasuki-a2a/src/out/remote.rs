@@ -226,13 +226,13 @@ fn get(url: &str, headers: Vec<(String, String)>) -> Outgoing {
 }
 
 fn base64(text: &str) -> Option<Vec<u8>> {
-    use ::base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine as _};
+    use ::base64::prelude::*;
     BASE64_URL_SAFE_NO_PAD.decode(text).ok()
 }
 
 /// What a signature of a card is over.
 fn body_of(card: &Value) -> String {
-    use ::base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine as _};
+    use ::base64::prelude::*;
     let mut card = card.clone();
     if let Some(members) = card.as_object_mut() {
         members.remove("signatures");

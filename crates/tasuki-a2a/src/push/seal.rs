@@ -3,7 +3,7 @@
 //! the broker's own, and bound to the config that they belong to.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
-use base64::prelude::{BASE64_STANDARD, Engine as _};
+use base64::prelude::*;
 
 /// What the key is derived for.
 pub(super) const PURPOSE: &str = "a2a push configs";

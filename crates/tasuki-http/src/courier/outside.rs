@@ -77,8 +77,8 @@ async fn begun<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     client.max_buf_size(HEAD_BYTES_MAX);
     let opened = client.handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = opened.map_err(|error| broken(&error))?;
+    // Not watched: how it ends is told where the answer is read.
     let driving = Driving(tokio::spawn(async move {
-        // How it ends is told where the answer is read.
         let _ = connection.await;
     }));
     let response = sender.send_request(request).await.map_err(|error| broken(&error))?;
