@@ -268,8 +268,8 @@ fn of_today(mut card: Value) -> Value {
 
 fn age_ms(control: Option<&str>) -> u64 {
     let said = control.into_iter().flat_map(|said| said.split(','));
-    let age = said.filter_map(|one| one.trim().strip_prefix("max-age=")?.parse::<u64>().ok());
-    let ms = age.last().map_or(CARD_MS, |seconds| seconds.saturating_mul(1000));
+    let mut age = said.filter_map(|one| one.trim().strip_prefix("max-age=")?.parse::<u64>().ok());
+    let ms = age.next_back().map_or(CARD_MS, |seconds| seconds.saturating_mul(1000));
     ms.clamp(CARD_MS_MIN, CARD_MS_MAX)
 }
 
