@@ -358,12 +358,11 @@ async fn credentials_go_to_the_origin_that_they_are_for_and_are_written_down_now
     let stage = stage.restarted().await;
     connect(&stage, &wire, named(THERE), None);
     let id = offer(&stage).await;
-    loop {
+    let shown = || {
         let asked = wire.asked.lock().unwrap();
-        if asked.iter().any(|(_, shown, _)| shown.as_deref() == Some(&*bearer)) {
-            break;
-        }
-        drop(asked);
+        asked.iter().any(|(_, shown, _)| shown.as_deref() == Some(&*bearer))
+    };
+    while !shown() {
         tick(&stage).await;
     }
     until(&stage, &id, "claimed").await;

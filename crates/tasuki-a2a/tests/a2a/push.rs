@@ -169,11 +169,11 @@ async fn until_told(stage: &Stage, up_to: u32) -> Value {
     loop {
         let log = stage.text("/v1/audit/export").await;
         let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let found = events.filter_map(|line| {
+        let mut found = events.filter_map(|line| {
             let event = line["event"]["record"].clone();
             (event["change"] == "push_told" && event["up_to"] == up_to).then_some(event)
         });
-        if let Some(found) = found.last() {
+        if let Some(found) = found.next_back() {
             return found;
         }
         tokio::task::yield_now().await;
