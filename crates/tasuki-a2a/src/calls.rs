@@ -4,13 +4,14 @@
 
 use axum::http::HeaderMap;
 use axum::response::Response;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tasuki_engine::operations::{Entry, Operation, Streamed, entry, handoffs, streams, tasks};
 
 use crate::card::Place;
 use crate::fault::{Fault, Kind};
 use crate::model::{Piece, cut, read};
-use crate::ops::{Talk, no_push, value};
+use crate::ops::{Talk, value};
 use crate::stream::{Wrap, sent, subscribed};
 
 /// Every method of today.
@@ -57,12 +58,10 @@ impl Method {
         let facts = match self {
             Self::Send => &handoffs::Offer::FACTS,
             Self::Stream | Self::Subscribe => &streams::Events::FACTS,
-            Self::Cancel => &tasks::Cancel::FACTS,
+            Self::Cancel | Self::CreatePush | Self::DeletePush => &tasks::Cancel::FACTS,
             Self::List => &handoffs::List::FACTS,
             Self::Card => &tasuki_engine::operations::agents::Show::FACTS,
-            Self::Get | Self::CreatePush | Self::GetPush | Self::ListPush | Self::DeletePush => {
-                &tasks::Events::FACTS
-            }
+            Self::Get | Self::GetPush | Self::ListPush => &tasks::Events::FACTS,
         };
         entry(facts)
     }
@@ -126,9 +125,10 @@ pub(crate) async fn call(
                 None => with.place.broker(&crate::known(&talk.desk).await?),
             }
         }
-        Method::CreatePush | Method::GetPush | Method::ListPush | Method::DeletePush => {
-            return Err(no_push());
-        }
+        Method::CreatePush => talk.set_push(params).await?,
+        Method::GetPush => talk.get_push(read(params)?).await?,
+        Method::ListPush => talk.list_pushes(read(params)?).await?,
+        Method::DeletePush => talk.delete_push(read(params)?).await?,
     };
     Ok(Answered::Value(answered))
 }
@@ -155,11 +155,13 @@ pub(crate) fn version(headers: &HeaderMap, query: Option<&str>) -> Result<Option
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Version {
     /// 1.0
+    #[serde(rename = "1.0")]
     Today,
     /// 0.3
+    #[serde(rename = "0.3")]
     Older,
 }
 

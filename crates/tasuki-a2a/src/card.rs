@@ -77,7 +77,7 @@ impl Place<'_> {
             ],
             "capabilities": {
                 "streaming": true,
-                "pushNotifications": false,
+                "pushNotifications": true,
                 "extendedAgentCard": true,
                 "extensions": [extension::declared()],
             },

@@ -23,7 +23,6 @@ pub(crate) struct Fault {
 pub(crate) enum Kind {
     TaskNotFound,
     TaskNotCancelable,
-    PushNotSupported,
     Unsupported,
     ContentType,
     VersionNotSupported,
@@ -52,9 +51,6 @@ impl Kind {
             Self::TaskNotFound => words(-32001, 404, "NOT_FOUND", "TASK_NOT_FOUND"),
             Self::TaskNotCancelable => {
                 words(-32002, 400, "FAILED_PRECONDITION", "TASK_NOT_CANCELABLE")
-            }
-            Self::PushNotSupported => {
-                words(-32003, 400, "FAILED_PRECONDITION", "PUSH_NOTIFICATION_NOT_SUPPORTED")
             }
             Self::Unsupported => words(-32004, 400, "FAILED_PRECONDITION", "UNSUPPORTED_OPERATION"),
             Self::ContentType => {
@@ -87,6 +83,11 @@ impl Fault {
     /// Not there, or not the caller's: nobody is told which.
     pub(crate) fn no_task(id: &str) -> Self {
         Self::new(Kind::TaskNotFound, format!("there is no task {id}"))
+    }
+
+    /// There is no such config, or it is not the caller's.
+    pub(crate) fn no_push(id: &str) -> Self {
+        Self::new(Kind::TaskNotFound, format!("there is no push config {id} of that task"))
     }
 
     /// What the engine refused, as an answer to something about this task.

@@ -13,6 +13,8 @@ mod fault;
 mod model;
 mod older;
 mod ops;
+mod out;
+mod push;
 mod rest;
 mod rpc;
 mod said;
@@ -29,6 +31,9 @@ use tasuki_engine::operations::{Entry, Operation, agents, entry};
 use tasuki_engine::{Caller, Desk, PAGE_MAX, SeenAgent};
 use tasuki_front::{Failed, Front, origin};
 use tasuki_protocol::Search;
+
+pub use out::{Client, Credentials, inbox};
+pub use push::start_pushes;
 
 use crate::card::Place;
 use crate::endpoint::Endpoint;

@@ -341,6 +341,8 @@ pub(crate) struct Named {
     pub(crate) tenant: Option<String>,
     #[serde(default, deserialize_with = "text")]
     pub(crate) id: Option<String>,
+    #[serde(default, alias = "task_id", deserialize_with = "text")]
+    pub(crate) task_id: Option<String>,
     #[serde(default, alias = "history_length", deserialize_with = "number")]
     pub(crate) history_length: Option<i64>,
     #[serde(default, deserialize_with = "or_default")]

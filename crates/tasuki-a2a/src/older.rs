@@ -184,7 +184,7 @@ fn artifact_down(value: Value) -> Value {
     Value::Object(members)
 }
 
-fn task_down(value: Value) -> Value {
+pub(crate) fn task_down(value: Value) -> Value {
     let Value::Object(mut members) = value else { return value };
     one(&mut members, "status", status_down);
     each(&mut members, "artifacts", artifact_down);
@@ -223,6 +223,35 @@ pub(crate) fn piece(value: Value) -> Value {
     Value::Object(update)
 }
 
+/// What is asked of a server that speaks 0.3.
+pub(crate) fn asks(method: &str, params: Value) -> (&'static str, Value) {
+    let then = METHODS.iter().find(|(_, today)| *today == method).map_or("", |(then, _)| *then);
+    let Value::Object(mut params) = params else { return (then, params) };
+    one(&mut params, "message", message_down);
+    one(&mut params, "configuration", |configuration| {
+        let Value::Object(mut members) = configuration else { return configuration };
+        let early = taken(&mut members, "returnImmediately").and_then(|it| it.as_bool());
+        members.insert("blocking".into(), Value::Bool(!early.unwrap_or(false)));
+        renamed(&mut members, "taskPushNotificationConfig", "pushNotificationConfig");
+        Value::Object(members)
+    });
+    (then, Value::Object(params))
+}
+
+/// A task as 0.3 has it, as it would be told today.
+pub(crate) fn task_up(value: Value) -> Value {
+    let Value::Object(mut members) = value else { return value };
+    members.remove("kind");
+    one(&mut members, "status", |status| {
+        let Value::Object(mut status) = status else { return status };
+        one(&mut status, "message", message_up);
+        Value::Object(status)
+    });
+    each(&mut members, "artifacts", message_up);
+    each(&mut members, "history", message_up);
+    Value::Object(members)
+}
+
 /// What is answered, as 0.3 has it.
 pub(crate) fn answered(method: &str, result: Value) -> Value {
     match method {
@@ -254,6 +283,18 @@ pub(crate) fn answered(method: &str, result: Value) -> Value {
 /// What a client of the HTTP+JSON binding of 0.3 asks, which said things as gRPC did then.
 pub(crate) fn rest_asked(method: &str, params: Value) -> Value {
     let Value::Object(mut params) = params else { return params };
+    if method == "CreateTaskPushNotificationConfig" {
+        // It has the id beside the config, and the config in another one.
+        let id = taken(&mut params, "configId");
+        if let Some(Value::Object(mut config)) = taken(&mut params, "config") {
+            let mut inner = taken(&mut config, "pushNotificationConfig").unwrap_or_default();
+            if let (Some(id), Value::Object(inner)) = (id, &mut inner) {
+                inner.entry("id").or_insert(id);
+            }
+            params.insert("pushNotificationConfig".into(), inner);
+        }
+        return asked(method, Value::Object(params));
+    }
     if let Some(message) = taken(&mut params, "request") {
         params.insert("message".into(), message);
     }
@@ -380,8 +421,27 @@ pub(crate) fn rest_answered(method: &str, result: Value) -> Value {
             }
             result => result,
         },
+        "CreateTaskPushNotificationConfig" | "GetTaskPushNotificationConfig" => rest_config(result),
+        "ListTaskPushNotificationConfigs" => match result {
+            Value::Object(mut members) => {
+                each(&mut members, "configs", rest_config);
+                Value::Object(members)
+            }
+            result => result,
+        },
+        "DeleteTaskPushNotificationConfig" => result,
         method => answered(method, result),
     }
+}
+
+/// A config under the name that it had there.
+fn rest_config(value: Value) -> Value {
+    let mut config = config_down(value);
+    let task = config["taskId"].as_str().unwrap_or_default().to_owned();
+    let config = config["pushNotificationConfig"].take();
+    let id = config["id"].as_str().unwrap_or_default();
+    let name = format!("tasks/{task}/pushNotificationConfigs/{id}");
+    json!({ "name": name, "pushNotificationConfig": config })
 }
 
 #[cfg(test)]

@@ -9,10 +9,12 @@ use tasuki_engine::operations::{Facts, Given, Operation, entry, handoffs, talk, 
 use tasuki_engine::{Desk, HandoffFilter, PAGE_MAX};
 use tasuki_protocol::Code;
 
+use crate::calls::Version;
 use crate::endpoint::Endpoint;
 use crate::extension;
 use crate::fault::{Fault, Kind};
 use crate::model::{self, Configuration, List, Listed, Message, Named, Send, State, Task};
+use crate::push;
 use crate::said;
 use crate::story::{Story, told};
 
@@ -32,8 +34,12 @@ const ANYONE: &str = "a2a-client";
 pub(crate) struct Talk {
     pub(crate) desk: Desk,
     pub(crate) at: Endpoint,
+    /// Which version of the protocol it speaks.
+    pub(crate) version: Version,
     /// What the header of this name says.
     pub(crate) idempotency_key: Option<String>,
+    /// Which trace it belongs to, by its headers.
+    pub(crate) trace: Map<String, Value>,
 }
 
 /// What of a task decides where it is in a list. The rest is told for those of a page only.
@@ -89,15 +95,18 @@ impl Talk {
         if asked.configuration.history_length.is_some_and(|length| length < 0) {
             return Err(Fault::params("configuration.historyLength", "expected 0 or more"));
         }
-        if asked.configuration.task_push_notification_config.is_some() {
-            return Err(no_push());
-        }
+        // What is wrong with it is said before anything is sent.
+        let push = asked.configuration.task_push_notification_config.clone();
+        let push = push.map(|config| push::read(config, &self.desk, self.version)).transpose()?;
         let said = extension::said(message.metadata.as_ref(), &asked.metadata);
         let id = match &message.task_id {
             Some(task) => self.go_on(task, &message, &said).await?,
             None => self.begin(&message, &asked, &said).await?,
         };
         let story = self.find(&id).await?;
+        if let Some((id, config)) = push {
+            self.keep_push(&story, id, &config).await?;
+        }
         Ok(Sent { story, configuration: asked.configuration })
     }
 
@@ -108,10 +117,15 @@ impl Talk {
         if !modes.is_empty() {
             kept.insert("accepted_output_modes".into(), json!(modes));
         }
-        let metadata = match kept.is_empty() {
-            true => Map::new(),
-            false => Map::from_iter([(said::KEPT.to_owned(), Value::Object(kept))]),
-        };
+        // What a message says of its trace is nearer than what the request does.
+        let mut metadata = self.trace.clone();
+        for said in [Some(&asked.metadata), message.metadata.as_ref()].into_iter().flatten() {
+            let traces = extension::TRACING.iter().filter_map(|name| said.get_key_value(*name));
+            metadata.extend(traces.map(|(name, value)| (name.clone(), value.clone())));
+        }
+        if !kept.is_empty() {
+            metadata.insert(said::KEPT.to_owned(), Value::Object(kept));
+        }
         let mut offer = json!({
             "from_agent": self.agent(said),
             "to": self.target(&asked.metadata, said)?,
@@ -335,10 +349,6 @@ impl Talk {
             }
         }
     }
-}
-
-pub(crate) fn no_push() -> Fault {
-    Fault::new(Kind::PushNotSupported, "this broker does not push; subscribe to the task")
 }
 
 /// The members under our extension that are members of an offer.

@@ -16,6 +16,7 @@ use tasuki_protocol::Code;
 use crate::calls::{Answered, Method, Version, With, call, rpc, version};
 use crate::card::Place;
 use crate::endpoint::Endpoint;
+use crate::extension;
 use crate::fault::{Fault, Kind};
 use crate::older;
 use crate::ops::Talk;
@@ -65,7 +66,9 @@ pub(crate) async fn serve(
     });
     let key = parts.headers.get("idempotency-key").and_then(|key| key.to_str().ok());
     let run = |desk| async {
-        let talk = Talk { desk, at, idempotency_key: key.map(str::to_owned) };
+        let idempotency_key = key.map(str::to_owned);
+        let trace = extension::trace(&parts.headers);
+        let talk = Talk { desk, at, version, idempotency_key, trace };
         let may_wait = || front.wait(caller, parts).ok();
         let with = With { place, headers: &parts.headers, may_wait: &may_wait };
         Ok(match call(method, talk, params, with, wrap).await? {

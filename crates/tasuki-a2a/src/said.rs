@@ -143,6 +143,22 @@ pub(crate) fn artifacts_of(payload: &Value, id: &str) -> Vec<Artifact> {
     }
 }
 
+/// Artifacts as a result of ours: one text or one typed object is what agents here give each other, and
+/// all else stays what it is.
+pub(crate) fn payload_of(artifacts: &[Artifact]) -> Value {
+    if let [Artifact { parts, .. }] = artifacts
+        && let [part] = &parts[..]
+    {
+        if let Some(text) = &part.text {
+            return json!({ "type": "text", "text": text });
+        }
+        if let Some(data) = part.data.as_ref().filter(|data| data["type"].is_string()) {
+            return data.clone();
+        }
+    }
+    json!({ "type": ARTIFACTS, "artifacts": artifacts })
+}
+
 /// What a holder attached; whether it goes on with what is there, and whether that is all of it.
 pub(crate) fn attached(report: &ArtifactReport) -> (Artifact, bool, bool) {
     let name = report.name.to_string();
@@ -206,9 +222,13 @@ mod tests {
         assert_eq!(text[0].parts, vec![Part::text("done")]);
         let data = artifacts_of(&json!({"type": "done", "n": 1, "text": "x"}), "result");
         assert_eq!(data[0].parts[0].data, Some(json!({"type": "done", "n": 1, "text": "x"})));
+        assert_eq!(payload_of(&text), json!({"type": "text", "text": "done"}));
+        assert_eq!(payload_of(&data), json!({"type": "done", "n": 1, "text": "x"}));
         let own = json!({"type": "a2a.artifacts", "artifacts": [
             {"artifactId": "a", "parts": [{"text": "x"}], "later": 1},
         ]});
         assert_eq!(artifacts_of(&own, "result")[0].more["later"], 1);
+        let two = [text, data].concat();
+        assert_eq!(artifacts_of(&payload_of(&two), "result"), two);
     }
 }

@@ -14,7 +14,7 @@ use tasuki_core::talk::{
     AnswerReport, ArtifactReport, MessageReport, QuestionKind, QuestionReport,
 };
 use tasuki_core::{AgentId, HandoffId, Record, Target, TaskId, Timestamp};
-use tasuki_engine::ChainEntry;
+use tasuki_engine::{ChainEntry, REMEMBERED_KIND};
 
 use crate::extension;
 use crate::model::{Artifact, ArtifactUpdate, Message, Part, Piece, Role, State, Status};
@@ -351,7 +351,9 @@ impl Story {
                 }
             }
             Event::Attached(_) => {
-                if let Some(report) = read::<ArtifactReport>(body) {
+                let report = read::<ArtifactReport>(body);
+                // What the broker notes for itself is nothing for the sender.
+                if let Some(report) = report.filter(|it| it.kind != REMEMBERED_KIND) {
                     let (artifact, append, last) = said::attached(&report);
                     self.brought(record, artifact, append, last);
                 }

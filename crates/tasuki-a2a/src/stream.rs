@@ -76,7 +76,7 @@ pub(crate) fn subscribed(
 }
 
 /// What was not told yet, each with its number.
-fn numbered(story: &Story, told: usize) -> Vec<(usize, Piece)> {
+pub(crate) fn numbered(story: &Story, told: usize) -> Vec<(usize, Piece)> {
     let rest = story.updates.iter().enumerate().skip(told);
     rest.map(|(place, piece)| (place + 2, piece.clone())).collect()
 }

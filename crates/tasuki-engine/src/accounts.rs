@@ -273,7 +273,9 @@ fn names_of_others(manifest: &Manifest, agent: &AgentId) -> Vec<Problem> {
 
 /// A URL to which the broker will not deliver, as far as that can be seen without looking up names.
 fn unreachable(manifest: &Manifest, guard: &Guard) -> Option<Problem> {
-    let Delivery::Webhook { url } = &manifest.delivery else { return None };
+    let (Delivery::Webhook { url } | Delivery::A2a { url }) = &manifest.delivery else {
+        return None;
+    };
     let checked = match Endpoint::parse(url) {
         Ok(endpoint) => guard.check_host(&endpoint.host),
         Err(problem) => Err(problem.into()),

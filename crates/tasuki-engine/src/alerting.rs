@@ -43,14 +43,24 @@ pub struct Webhooks {
 }
 
 /// A text on its way to a URL.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Message {
     pub url: String,
+    pub content_type: &'static str,
+    /// Besides those that every message has. There may be credentials among them.
+    pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
     /// The time by the store's clock, for the broker's signature.
     pub now: Timestamp,
     /// A text that was never used before, for the same.
     pub nonce: String,
+}
+
+impl std::fmt::Debug for Message {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // What it carries is nobody's business but the receiver's.
+        f.debug_struct("Message").field("bytes", &self.body.len()).finish_non_exhaustive()
+    }
 }
 
 /// Posts texts. An answer of success means that it was taken; anything else says why not.
@@ -114,7 +124,8 @@ impl Engine {
     fn message(&self, url: &str, notice: &Notice) -> Message {
         let body = serde_json::to_vec(notice).expect("a notice has string keys only");
         let nonce = self.ids.claim().to_string();
-        Message { url: url.to_owned(), body, now: self.now(), nonce }
+        let (url, content_type) = (url.to_owned(), "application/json");
+        Message { url, content_type, headers: Vec::new(), body, now: self.now(), nonce }
     }
 }
 

@@ -27,6 +27,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::held::completed;
 use crate::keys;
+use crate::lobby::Lobby;
 use crate::operations::asked;
 use crate::requests::{
     ClaimOneRequest, CompleteRequest, CounterRequest, FailRequest, Granted, Holder, NewOffer,
@@ -75,6 +76,11 @@ impl Desk {
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.engine.now()
+    }
+
+    #[must_use]
+    pub fn lobby(&self) -> Lobby {
+        self.engine.clone().into()
     }
 
     /// The key with which the broker signs what it delivers.

@@ -77,6 +77,8 @@ pub struct Settings {
     pub open: bool,
     /// The broker's own key, with which it signs what it delivers.
     pub signer: Option<Arc<SecretKey>>,
+    /// The broker's own key, from which secrets are derived that nobody else has.
+    pub own_key: Option<Arc<SecretKey>>,
     /// What is done about secrets in what is to be stored.
     pub secrets: secrets::Policy,
     /// How many hops a chain may have.
@@ -114,6 +116,7 @@ impl Default for Settings {
             note_bytes_max: 16 * 1024,
             open: true,
             signer: None,
+            own_key: None,
             secrets: secrets::Policy::default(),
             hops_max: HOPS_MAX,
             key: None,

@@ -32,12 +32,12 @@ mod metrics;
 mod offer;
 pub mod operations;
 mod outgoing;
-
 mod pins;
 mod pipelines;
 mod pool;
 mod problems;
 pub mod prompt;
+mod pushes;
 mod queries;
 mod rates;
 mod ready;
@@ -71,8 +71,9 @@ pub use ids::{IdSource, SystemIds};
 pub use instruments::Ended;
 pub use lobby::Lobby;
 pub use memories::{MEMORIES_MAX, MemorySearch, NewMemory, SeenMemory, WrittenMemory};
-pub use outgoing::{Answer, Courier, NOT_DELIVERED, Parcel};
+pub use outgoing::{Answer, Courier, Envoy, Errand, NOT_DELIVERED, Parcel, REMEMBERED_KIND};
 pub use problems::WHO_HINT;
+pub use pushes::Pusher;
 pub use queries::{ChainEntry, DeadLetter, Placed};
 pub use requests::{
     Brought, ClaimOneRequest, CompleteRequest, CounterRequest, Delivery, FailRequest, FollowUp,

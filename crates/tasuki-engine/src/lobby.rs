@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use tasuki_core::identity::{PublicKey, Signature};
+use tasuki_core::ids::KeyId;
 use tasuki_protocol::Code;
 
 use crate::authenticate::Shown;
@@ -57,6 +58,13 @@ impl Lobby {
     pub fn vouch(&self, message: &[u8]) -> Option<(PublicKey, Signature)> {
         let signer = self.engine.settings.signer.as_ref()?;
         Some((signer.public(), signer.sign(message)))
+    }
+
+    /// A secret for one purpose that only this broker has, and the key that it follows from.
+    #[must_use]
+    pub fn derived(&self, purpose: &str) -> Option<(KeyId, [u8; 32])> {
+        let key = self.engine.settings.own_key.as_ref()?;
+        Some((key.public().id(), key.derive(purpose)))
     }
 
     /// Serves a caller.

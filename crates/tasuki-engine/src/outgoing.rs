@@ -5,17 +5,20 @@
 //! their pauses and dead letters follow from it as they do for everybody else. Nothing is kept here
 //! that a restart would lose. What goes over the wire is the [`Courier`]'s business.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use serde_json::Value;
 use tasuki_core::event::FailureClass;
+use tasuki_core::handoff::StateName;
+use tasuki_core::ids::RequestId;
 use tasuki_core::manifest::Delivery;
 use tasuki_core::registry::rules::Permission;
 use tasuki_core::registry::{Agent, Standing};
-use tasuki_core::{AgentId, Capability, Handoff, Timestamp};
-use tasuki_protocol::{Claim, Complete, Fail};
+use tasuki_core::{AgentId, Capability, ClaimId, Handoff, Refusal, Timestamp};
+use tasuki_protocol::{Ask, Attach, Claim, Complete, Fail, Heartbeat};
 use tasuki_store::Until;
 use tokio::sync::{Notify, Semaphore};
 
@@ -24,6 +27,8 @@ use crate::desk::Desk;
 use crate::directory::Listed;
 use crate::engine::Engine;
 use crate::error::{Error, denied};
+use crate::folds::each_in;
+use crate::folds::waiters::Topic;
 use crate::requests::{FailRequest, Granted, Holder, Proof};
 
 /// How many deliveries may be under way at once, to all agents together.
@@ -32,6 +37,8 @@ const UNDER_WAY_MAX: usize = 256;
 const ANSWER_MS_MAX: u64 = 25_000;
 /// The part of a lease that is left for what follows from an answer, or from none.
 const LEASE_KEPT: u64 = 6;
+/// How often a lease is extended before it would be over.
+const BEATS_PER_LEASE: u64 = 3;
 /// How long a worker waits for work before it looks around.
 const LOOK_MS: u64 = 60_000;
 /// How long it rests after the store refused it.
@@ -43,6 +50,73 @@ pub const NOT_DELIVERED: &str = "delivery_failed";
 #[async_trait]
 pub trait Courier: Send + Sync + 'static {
     async fn carry(&self, parcel: Parcel) -> Answer;
+}
+
+/// Has work done by an agent that speaks a protocol of its own, however long that takes. The broker holds
+/// the claim meanwhile.
+#[async_trait]
+pub trait Envoy: Send + Sync + 'static {
+    /// Follows the work to its end or to a question. It is dropped when the claim is over, and begun
+    /// again after a restart.
+    async fn follow(&self, errand: &Errand) -> Answer;
+    /// The claim is over: the agent need not go on.
+    async fn call_off(&self, errand: &Errand);
+}
+
+/// Work that an envoy follows.
+pub struct Errand {
+    pub url: String,
+    pub agent: AgentId,
+    pub granted: Granted,
+    pub proof: Proof,
+    /// Whether something may have been sent for it before.
+    pub again: bool,
+    desk: Desk,
+}
+
+/// What an envoy remembers over a restart is attached to the handoff under this name.
+const REMEMBERED: &str = "a2a-task";
+/// And is of this kind, which is nothing for the sender.
+pub const REMEMBERED_KIND: &str = "application/vnd.tasuki.a2a-task+json";
+
+impl Errand {
+    /// What was remembered of this handoff last.
+    pub async fn remembered(&self) -> Result<Option<Value>, Error> {
+        let name = REMEMBERED.parse().expect("the name keeps to its alphabet");
+        match self.desk.artifacts(self.granted.handoff.id, Some(&name)).await {
+            Ok(found) => Ok(found.artifacts.into_iter().next_back().and_then(|it| it.content)),
+            Err(Error::Refused(Refusal::ArtifactNotFound { .. })) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub async fn remember(&self, content: Value) -> Result<(), Error> {
+        let attach = Attach {
+            claim_id: self.proof.claim_id,
+            fence: self.proof.fence,
+            name: REMEMBERED.parse().expect("the name keeps to its alphabet"),
+            kind: REMEMBERED_KIND.into(),
+            content,
+        };
+        self.desk.attach(self.granted.handoff.id, attach).await.map(drop)
+    }
+
+    /// Passes on what the agent says of its work.
+    pub async fn note(&self, text: String) -> Result<(), Error> {
+        let id = self.granted.handoff.id;
+        self.desk.progress(id, self.proof, None, Some(text)).await.map(drop)
+    }
+
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.desk.now()
+    }
+
+    /// Sleeps by the store's clock.
+    pub async fn sleep(&self, ms: u64) {
+        let clock = self.desk.engine.store.clock();
+        clock.sleep_until(clock.now().plus_ms(ms)).await;
+    }
 }
 
 /// Claimed work on its way.
@@ -67,6 +141,8 @@ pub enum Answer {
     Declined {
         reason: Option<String>,
     },
+    /// It cannot go on before somebody has answered.
+    Asked(Box<Ask>),
     /// There was no answer, or none that says how the work went.
     Unclear {
         problem: String,
@@ -81,6 +157,8 @@ struct Lane {
     done: Notify,
     /// The version of the manifest by which a worker serves it now; 0 without one.
     served: AtomicU32,
+    /// The claims that an envoy follows.
+    followed: Mutex<BTreeSet<ClaimId>>,
 }
 
 /// One delivery under way; its end makes room for another.
@@ -96,9 +174,19 @@ impl Drop for Posting {
 impl Engine {
     /// Begins to deliver, and goes on until the broker goes away.
     pub fn start_deliveries(self: &Arc<Self>, courier: Arc<dyn Courier>) {
+        self.start_deliveries_with(courier, None);
+    }
+
+    /// The same, also to agents that speak a protocol of their own.
+    pub fn start_deliveries_with(
+        self: &Arc<Self>,
+        courier: Arc<dyn Courier>,
+        envoy: Option<Arc<dyn Envoy>>,
+    ) {
         let office = Office {
             engine: self.clone(),
             courier,
+            envoy,
             places: Arc::new(Semaphore::new(UNDER_WAY_MAX)),
             ended: Arc::default(),
         };
@@ -110,6 +198,7 @@ impl Engine {
 struct Office {
     engine: Arc<Engine>,
     courier: Arc<dyn Courier>,
+    envoy: Option<Arc<dyn Envoy>>,
     places: Arc<Semaphore>,
     /// A worker ended.
     ended: Arc<Notify>,
@@ -130,6 +219,9 @@ impl Office {
                     for (id, listed) in &listing.agents {
                         let agent = registry.agents.get(id).unwrap_or(&listed.agent);
                         let Some(work) = Work::of(listed, agent) else { continue };
+                        if work.by_envoy && self.envoy.is_none() {
+                            continue;
+                        }
                         let lane = lanes.entry(id.clone()).or_default();
                         if lane.served.swap(work.version, Ordering::AcqRel) != work.version {
                             let serving = self.clone().serve(work, lane.clone());
@@ -161,12 +253,16 @@ impl Office {
 
     async fn deliver_all(&self, work: &Work, lane: &Arc<Lane>) {
         let engine = &self.engine;
+        if work.by_envoy {
+            self.take_up(work, lane).await;
+        }
         while !*engine.closing.borrow() && work.is_current(engine) {
             self.wait_for_room(work, lane).await;
             if *engine.closing.borrow() || !work.is_current(engine) {
                 return;
             }
-            let granted = match work.claim(engine).await {
+            let request = work.by_envoy.then(|| self.request_id());
+            let granted = match work.claim(engine, request, LOOK_MS).await {
                 Ok(granted) => granted,
                 // Its rules or its manifest changed, or it may not claim.
                 Err(Error::Denied(_) | Error::Unauthenticated { .. }) => {
@@ -180,14 +276,140 @@ impl Office {
                 }
             };
             let Some(granted) = granted.into_iter().next() else { continue };
-            lane.posting.fetch_add(1, Ordering::AcqRel);
-            let posting = Posting(lane.clone());
-            let (office, work) = (self.clone(), work.clone());
-            // Not watched: a panic here costs this delivery its lease, as it would any other worker.
-            tokio::spawn(async move {
-                office.deliver(&work, granted).await;
-                drop(posting);
+            self.begin(work, lane, granted, false);
+        }
+    }
+
+    fn begin(&self, work: &Work, lane: &Arc<Lane>, granted: Granted, again: bool) {
+        lane.posting.fetch_add(1, Ordering::AcqRel);
+        let posting = Posting(lane.clone());
+        let (office, work, lane) = (self.clone(), work.clone(), lane.clone());
+        // Not watched: a panic here costs this delivery its lease, as it would any other worker.
+        tokio::spawn(async move {
+            match office.envoy.clone().filter(|_| work.by_envoy) {
+                Some(envoy) => office.accompany(&*envoy, &work, &lane, granted, again).await,
+                None => office.deliver(&work, granted).await,
+            }
+            drop(posting);
+        });
+    }
+
+    /// What claims of this broker's envoys begin with, so that it knows them after a restart.
+    fn mark(&self) -> String {
+        let key = self.engine.settings.key.map(|key| key.id().to_string());
+        format!("envoy:{}:", key.unwrap_or_default())
+    }
+
+    fn request_id(&self) -> RequestId {
+        let text = format!("{}{:032x}", self.mark(), self.engine.ids.random());
+        text.parse().expect("it keeps to its alphabet")
+    }
+
+    /// Goes on with what this broker claimed for an agent before it was restarted.
+    async fn take_up(&self, work: &Work, lane: &Arc<Lane>) {
+        let mark = self.mark();
+        let mut found: Vec<RequestId> = Vec::new();
+        for state in [StateName::Claimed, StateName::InProgress] {
+            let looked = each_in(&*self.engine.store, state, |handoff| {
+                let claim = handoff.state.claim().filter(|claim| claim.agent == work.agent);
+                let request = claim.and_then(|claim| claim.request_id.clone());
+                found.extend(request.filter(|request| request.as_str().starts_with(&mark)));
             });
+            if let Err(error) = looked.await {
+                tracing::warn!(agent = %work.agent, %error, "what was under way is not known");
+            }
+        }
+        for request in found {
+            match work.claim(&self.engine, Some(request), 0).await {
+                Ok(granted) => {
+                    for granted in granted {
+                        self.begin(work, lane, granted, true);
+                    }
+                }
+                Err(error) => tracing::warn!(agent = %work.agent, %error, "a claim is left alone"),
+            }
+        }
+    }
+
+    /// Holds the claim as long as an envoy follows the work.
+    async fn accompany(
+        &self,
+        envoy: &dyn Envoy,
+        work: &Work,
+        lane: &Lane,
+        granted: Granted,
+        again: bool,
+    ) {
+        let engine = &self.engine;
+        let handoff = granted.handoff.clone();
+        let Some(claim) = handoff.state.claim() else { return };
+        let followed = || lane.followed.lock().expect("no holder of this lock panics");
+        if !followed().insert(claim.claim_id) {
+            return;
+        }
+        let proof = Proof { claim_id: claim.claim_id, fence: claim.fence };
+        let Ok(desk) = work.desk(engine) else { return };
+        let again = again || handoff.claims > 1 || !granted.brought.questions.is_empty();
+        let (url, agent) = (work.url.clone(), work.agent.clone());
+        let errand = Errand { url, agent, granted, proof, again, desk };
+        let mut closing = engine.closing.subscribe();
+        let answer = tokio::select! {
+            biased;
+            // It goes on with the claim when it is there again.
+            _ = closing.wait_for(|closing| *closing) => return,
+            answer = envoy.follow(&errand) => Some(answer),
+            () = self.hold(work, &handoff, proof, claim.lease_ms) => None,
+        };
+        match answer {
+            Some(answer) => {
+                if let Err(error) = work.settle(engine, &handoff, proof, answer).await {
+                    tracing::warn!(handoff = %handoff.id, agent = %work.agent, %error,
+                        "an answer could not be taken");
+                }
+            }
+            None => {
+                let late = engine.store.clock().now().plus_ms(ANSWER_MS_MAX);
+                tokio::select! {
+                    () = envoy.call_off(&errand) => {}
+                    () = engine.store.clock().sleep_until(late) => {}
+                }
+            }
+        }
+        followed().remove(&proof.claim_id);
+    }
+
+    /// Extends a lease until the claim is over.
+    async fn hold(&self, work: &Work, handoff: &Handoff, proof: Proof, lease_ms: u64) {
+        let engine = &self.engine;
+        let seat = engine.waiters.take_seat(Topic::Handoff(handoff.id));
+        let clock = engine.store.clock();
+        let mut beat_at = clock.now();
+        loop {
+            let news = seat.notify.notified();
+            tokio::pin!(news);
+            news.as_mut().enable();
+            if let Ok(Some(now)) = engine.store.handoff(handoff.id).await
+                && now.state.claim().is_none_or(|claim| claim.claim_id != proof.claim_id)
+            {
+                return;
+            }
+            if clock.now() >= beat_at {
+                let beat =
+                    Heartbeat { claim_id: proof.claim_id, fence: proof.fence, acknowledge: None };
+                let beaten = match work.desk(engine) {
+                    Ok(desk) => desk.heartbeat(handoff.id, beat).await.map(drop),
+                    Err(error) => Err(error),
+                };
+                match beaten {
+                    Ok(()) | Err(Error::Store(_)) => {}
+                    Err(_) => return,
+                }
+                beat_at = clock.now().plus_ms((lease_ms / BEATS_PER_LEASE).max(1));
+            }
+            tokio::select! {
+                () = news => {}
+                () = clock.sleep_until(beat_at) => {}
+            }
         }
     }
 
@@ -268,13 +490,19 @@ struct Work {
     agent: AgentId,
     version: u32,
     url: String,
+    /// Whether it speaks a protocol of its own.
+    by_envoy: bool,
     capabilities: Vec<Capability>,
     concurrency: usize,
 }
 
 impl Work {
     fn of(listed: &Listed, known: &Agent) -> Option<Self> {
-        let Delivery::Webhook { url } = &listed.manifest.delivery else { return None };
+        let (url, by_envoy) = match &listed.manifest.delivery {
+            Delivery::Pull => return None,
+            Delivery::Webhook { url } => (url, false),
+            Delivery::A2a { url } => (url, true),
+        };
         let version = known.manifest.as_ref()?.version;
         let listed_version = listed.agent.manifest.as_ref()?.version;
         if known.standing != Standing::Active || version != listed_version {
@@ -286,6 +514,7 @@ impl Work {
         Some(Self {
             version,
             url: url.clone(),
+            by_envoy,
             capabilities: able.map(|entry| entry.name.seen_from(&tenant)).collect(),
             // Without a word from the agent, one after the other.
             concurrency: listed.manifest.concurrency.map_or(1, |n| usize::try_from(n).unwrap_or(1)),
@@ -314,16 +543,21 @@ impl Work {
     }
 
     /// Claims one, for the agent's name and for what it can do and may claim.
-    async fn claim(&self, engine: &Arc<Engine>) -> Result<Vec<Granted>, Error> {
+    async fn claim(
+        &self,
+        engine: &Arc<Engine>,
+        request_id: Option<RequestId>,
+        wait_ms: u64,
+    ) -> Result<Vec<Granted>, Error> {
         let desk = self.desk(engine)?;
         let may = |able: &&Capability| desk.caller().may(Permission::Claim, Some(able.name()));
         let wish = Claim {
             agent: self.agent.clone(),
             capabilities: self.capabilities.iter().filter(may).cloned().collect(),
             max: 1,
-            wait_ms: LOOK_MS,
+            wait_ms,
             lease_ms: None,
-            request_id: None,
+            request_id,
             majors: Vec::new(),
         };
         let current = || match self.is_current(engine) {
@@ -346,6 +580,7 @@ impl Work {
             Answer::Declined { reason } => {
                 desk.decline(handoff.id, &self.agent, Some(proof), reason).await.map(drop)
             }
+            Answer::Asked(ask) => desk.ask(handoff.id, *ask).await.map(drop),
             Answer::Failed(report) => desk.fail(handoff.id, *report).await.map(drop),
             Answer::Completed(result) => {
                 let refused = match engine.check_payload(&result.payload) {

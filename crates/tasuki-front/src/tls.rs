@@ -5,6 +5,7 @@
 //! and revoked here.
 
 use std::io;
+use std::path::Path;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use tokio_rustls::rustls::client::danger::HandshakeSignatureValid;
 use tokio_rustls::rustls::crypto::{
     CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature,
 };
+use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use tokio_rustls::rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use tokio_rustls::rustls::server::{NoServerSessionStorage, ParsedCertificate};
@@ -40,6 +42,23 @@ pub struct Tls {
 pub struct Identity {
     pub chain: Vec<CertificateDer<'static>>,
     pub key: PrivateKeyDer<'static>,
+}
+
+impl Identity {
+    /// From files in PEM form.
+    pub fn read(chain: &Path, key: &Path) -> Result<Self, String> {
+        let wrong = |path: &Path, why: &dyn std::fmt::Display| {
+            format!("cannot use {} for TLS: {why}", path.display())
+        };
+        let read = CertificateDer::pem_file_iter(chain).map_err(|error| wrong(chain, &error))?;
+        let read: Result<Vec<_>, _> = read.collect();
+        let read = read.map_err(|error| wrong(chain, &error))?;
+        if read.is_empty() {
+            return Err(wrong(chain, &"it holds no certificate"));
+        }
+        let key = PrivateKeyDer::from_pem_file(key).map_err(|error| wrong(key, &error))?;
+        Ok(Self { chain: read, key })
+    }
 }
 
 impl Tls {

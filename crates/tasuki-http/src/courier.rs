@@ -4,6 +4,8 @@
 //! a name that means something else a moment later gains nothing. Redirects are not followed, and
 //! what comes back is bounded in size and, by who sends the parcel, in time.
 
+mod outside;
+
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -28,8 +30,10 @@ use tasuki_protocol::Problem;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::client::WantsClientCert;
 use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::rustls::{ClientConfig, ConfigBuilder, RootCertStore};
 
 use crate::{to_wire, wire};
 
@@ -67,6 +71,8 @@ pub struct Poster {
     signer: Option<Arc<SecretKey>>,
     resolver: Arc<dyn Resolver>,
     tls: TlsConnector,
+    /// Whom the system trusts.
+    roots: Arc<RootCertStore>,
 }
 
 impl Poster {
@@ -75,13 +81,9 @@ impl Poster {
     pub fn new(guard: Guard, signer: Option<Arc<SecretKey>>, resolver: Arc<dyn Resolver>) -> Self {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        let provider = Arc::new(tokio_rustls::rustls::crypto::aws_lc_rs::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("the provider knows the versions that are safe")
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        Self { guard, signer, resolver, tls: TlsConnector::from(Arc::new(config)) }
+        let roots = Arc::new(roots);
+        let tls = TlsConnector::from(Arc::new(builder(&roots).with_no_client_auth()));
+        Self { guard, signer, resolver, tls, roots }
     }
 
     /// The addresses behind a URL, each of them checked.
@@ -120,7 +122,8 @@ impl Poster {
         let claimed = to_wire::claimed(&parcel.granted).map_err(|problem| problem.message)?;
         let body = serde_json::to_vec(&claimed).map_err(|error| error.to_string())?;
         let (url, now, nonce) = (parcel.url.clone(), parcel.now, parcel.nonce.clone());
-        let said = self.post(Message { url, body, now, nonce }).await?;
+        let (content_type, headers) = ("application/json", Vec::new());
+        let said = self.post(Message { url, content_type, headers, body, now, nonce }).await?;
         Ok(answer(said.status, said.retry_after_ms, &said.body, parcel))
     }
 
@@ -131,17 +134,7 @@ impl Poster {
         if !endpoint.tls {
             return exchange(stream, request).await;
         }
-        let name = match &endpoint.host {
-            Host::Name(name) => ServerName::try_from(name.trim_end_matches('.').to_owned())
-                .map_err(|error| format!("{name} has no certificate: {error}"))?,
-            Host::Address(IpAddr::V4(address)) => ServerName::from(IpAddr::V4(*address)),
-            Host::Address(IpAddr::V6(address)) => ServerName::from(IpAddr::V6(*address)),
-        };
-        let secured = tokio::time::timeout(CONNECT_MAX, self.tls.connect(name, stream)).await;
-        let stream = secured
-            .map_err(|_| format!("no secure connection within {CONNECT_MAX:?}"))?
-            .map_err(|error| format!("no secure connection: {error}"))?;
-        exchange(stream, request).await
+        exchange(secured(&self.tls, &endpoint, stream).await?, request).await
     }
 
     fn request(
@@ -149,16 +142,19 @@ impl Poster {
         endpoint: &Endpoint,
         message: Message,
     ) -> Result<Request<Full<Bytes>>, String> {
-        let Message { body, now, nonce, .. } = message;
+        let Message { body, now, nonce, content_type, headers, .. } = message;
         let digest = digest::of(&body);
         let authority = endpoint.authority();
         let mut request = Request::post(endpoint.target())
             .header(header::HOST, &authority)
             .header(header::USER_AGENT, concat!("tasuki/", env!("CARGO_PKG_VERSION")))
             .header(header::ACCEPT, "application/json")
-            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::CONTENT_TYPE, content_type)
             .header(header::CONNECTION, "close")
             .header("content-digest", &digest);
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
         if let Some(signer) = &self.signer {
             let signed = identity::Request {
                 method: "POST",
@@ -175,6 +171,32 @@ impl Poster {
         }
         request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())
     }
+}
+
+/// What every connection by TLS has in common.
+fn builder(roots: &Arc<RootCertStore>) -> ConfigBuilder<ClientConfig, WantsClientCert> {
+    let provider = Arc::new(tokio_rustls::rustls::crypto::aws_lc_rs::default_provider());
+    ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("the provider knows the versions that are safe")
+        .with_root_certificates(roots.clone())
+}
+
+async fn secured(
+    tls: &TlsConnector,
+    endpoint: &Endpoint,
+    stream: TcpStream,
+) -> Result<TlsStream<TcpStream>, String> {
+    let name = match &endpoint.host {
+        Host::Name(name) => ServerName::try_from(name.trim_end_matches('.').to_owned())
+            .map_err(|error| format!("{name} has no certificate: {error}"))?,
+        Host::Address(IpAddr::V4(address)) => ServerName::from(IpAddr::V4(*address)),
+        Host::Address(IpAddr::V6(address)) => ServerName::from(IpAddr::V6(*address)),
+    };
+    let secured = tokio::time::timeout(CONNECT_MAX, tls.connect(name, stream)).await;
+    secured
+        .map_err(|_| format!("no secure connection within {CONNECT_MAX:?}"))?
+        .map_err(|error| format!("no secure connection: {error}"))
 }
 
 #[async_trait]

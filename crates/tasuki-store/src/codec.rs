@@ -348,6 +348,7 @@ pub(crate) fn encode_entry(entry: &Entry) -> (&'static str, String) {
         Entry::Pipeline(pipeline) => ("pipeline", text(&**pipeline)),
         Entry::Alert(alert) => ("alert", text(&**alert)),
         Entry::Silence(silence) => ("silence", text(&**silence)),
+        Entry::Push(push) => ("push", text(&**push)),
     }
 }
 
@@ -363,6 +364,7 @@ pub(crate) fn decode_entry(kind: &str, data: &str) -> Result<Entry, Malformed> {
         "pipeline" => Entry::Pipeline(read(data)?),
         "alert" => Entry::Alert(read(data)?),
         "silence" => Entry::Silence(read(data)?),
+        "push" => Entry::Push(read(data)?),
         other => return Err(Malformed(format!("{other:?} is no kind of row of the registry"))),
     })
 }

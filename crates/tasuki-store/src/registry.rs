@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is known of agents, tokens, tenants, breakers, pauses, channels, pipelines, reservations and
-//! alerts, as rows.
+//! What is known of agents, tokens, tenants, breakers, pauses, channels, pipelines, reservations,
+//! alerts and push configs, as rows.
 
 use tasuki_core::ids::Malformed;
 use tasuki_core::registry::{Entry, Registry};
@@ -33,6 +33,7 @@ impl Row {
             Entry::Pipeline(pipeline) => format!("{}:{}", pipeline.version, pipeline.name),
             Entry::Channel(channel) => channel.id.to_string(),
             Entry::Reservation(reservation) => reservation.handoff.to_string(),
+            Entry::Push(push) => format!("{}:{}", push.set.key.handoff, push.set.key.id),
         };
         let body_pos = match entry {
             Entry::Agent(agent) => agent.manifest.as_ref().map(|manifest| manifest.body_pos),
@@ -44,6 +45,7 @@ impl Row {
             | Entry::Alert(_)
             | Entry::Silence(_)
             | Entry::Pipeline(_)
+            | Entry::Push(_)
             | Entry::Reservation(_) => None,
         };
         let (kind, data) = codec::encode_entry(entry);

@@ -151,6 +151,10 @@ keys! {
         /// them, `tell` lets them pass and tells their sender [default: bind]
         #[arg(long, env = "TASUKI_PROJECT_DECISIONS", hide_env_values = true, value_name = "POLICY")]
         project_decisions: DecisionsPolicy = DecisionsPolicy::Bind,
+        /// A file that says where credentials for agents elsewhere are, which A2A servers ask for
+        /// [default: none]
+        #[arg(long, env = "TASUKI_A2A_CREDENTIALS", hide_env_values = true, value_name = "FILE")]
+        a2a_credentials: PathBuf,
         /// A file of pipelines: routes that tasks run along. It is read again when it changes
         /// [default: none]
         #[arg(long, env = "TASUKI_PIPELINES", hide_env_values = true, value_name = "FILE")]
@@ -447,6 +451,7 @@ pub(crate) struct Config {
     pub(crate) log: String,
     pub(crate) log_format: LogFormat,
     pub(crate) sync: Sync,
+    pub(crate) a2a_credentials: Option<PathBuf>,
     pub(crate) pipelines: Option<PathBuf>,
     pub(crate) settings: Settings,
     pub(crate) limits: Limits,
@@ -539,6 +544,7 @@ impl Keys {
                 SyncMode::Full => Sync::Full,
                 SyncMode::Off => Sync::Off,
             },
+            a2a_credentials: self.a2a_credentials,
             pipelines: self.pipelines,
             settings: Settings {
                 terms,
@@ -609,7 +615,7 @@ pub(crate) fn store_url(url: &str) -> String {
     }
 }
 
-fn check_secret(path: &Path) -> Result<(), Failure> {
+pub(crate) fn check_secret(path: &Path) -> Result<(), Failure> {
     tasuki_store::private::check_secret(path).map_err(|error| {
         let hint = format!("chmod 600 {}", path.display());
         Failure::new(crate::exit::Exit::Refused, error.to_string(), hint)

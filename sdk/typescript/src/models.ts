@@ -689,6 +689,14 @@ export type Change = {
   change: "notice_told";
 } | Silenced & {
   change: "alert_silenced";
+} | PushSet & {
+  change: "push_set";
+} | PushTaken & {
+  change: "push_taken";
+} | PushTold & {
+  change: "push_told";
+} | PushKey & {
+  change: "push_ended";
 };
 
 export interface Channel {
@@ -3070,6 +3078,43 @@ export interface Published {
 }
 
 export type Purpose = "bearer" | "join" | (string & {});
+
+/** Which config: of the work that begins with a handoff, under an id of its own. */
+export interface PushKey {
+  handoff: HandoffId;
+  id: string;
+}
+
+/** Somebody wants to be told what becomes of a task; the body says where and how. */
+export interface PushSet {
+  config: Hash;
+  handoff: HandoffId;
+  id: string;
+  /** Whose it is; nobody's where nobody has to say who it is. */
+  owner?: AgentId | null;
+  task: TaskId;
+  /** The change of the task that was the last one by then. */
+  told: number;
+}
+
+/** A broker sends from here on, and no other until then. */
+export interface PushTaken {
+  by: string;
+  handoff: HandoffId;
+  id: string;
+  until: Timestamp;
+}
+
+/** Everything up to a change was sent, or the last of it could not be. */
+export interface PushTold {
+  handoff: HandoffId;
+  id: string;
+  problem?: string | null;
+  sent: boolean;
+  /** How often it was tried. */
+  tries: number;
+  up_to: number;
+}
 
 /** Gives claimed work back until a time. */
 export interface PutBack {

@@ -8,7 +8,8 @@ use tower::ServiceExt;
 
 use crate::stage::{Backend, Stage, in_time};
 
-const OURS: [&str; 9] = [
+const OURS: [&str; 10] = [
+    "/a2a-inbox/handoff",
     "/agents/coder",
     "/agents/coder/",
     "/agents/coder/tasks/x",

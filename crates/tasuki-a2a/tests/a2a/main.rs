@@ -8,6 +8,8 @@ mod cards;
 mod doors;
 mod hostile;
 mod older;
+mod out;
+mod push;
 mod stage;
 mod strangers;
 mod streams;

@@ -36,9 +36,6 @@ async fn a_client_of_then_sends_asks_and_cancels(stage: Stage) {
         (&card["protocolVersion"], &card["preferredTransport"]),
         (&json!("0.3.0"), &json!("JSONRPC"))
     );
-    let push = json!({ "taskId": task["id"], "pushNotificationConfig": { "url": "https://x" } });
-    let push = stage.rpc("coder", "tasks/pushNotificationConfig/set", push).await;
-    assert_eq!(push["error"]["code"], -32003);
     let none = stage.rpc("coder", "tasks/get", json!({ "id": "x" })).await;
     assert_eq!(none["error"]["code"], -32001);
 }

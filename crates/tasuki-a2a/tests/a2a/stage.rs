@@ -4,8 +4,10 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, Response, header};
@@ -13,12 +15,14 @@ use futures::StreamExt;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tasuki_core::Timestamp;
+use tasuki_core::address::Guard;
 use tasuki_core::identity::SecretKey;
-use tasuki_engine::{Engine, Settings, SystemIds};
+use tasuki_engine::{Engine, Message, Messenger, Pusher, Settings, SystemIds};
 use tasuki_front::{Front, Limits, around};
 use tasuki_store::{
     Clock, ManualClock, Postgres, PostgresOptions, Sqlite, SqliteOptions, Store, Sync,
 };
+use tokio::sync::{Mutex, mpsc};
 
 /// A safety net only: no story waits for time to pass.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -65,6 +69,47 @@ pub(crate) struct Stage {
     backend: Backend,
     settings: Settings,
     dir: Arc<tempfile::TempDir>,
+    pub(crate) hook: Arc<Hook>,
+}
+
+/// Whoever is told by the broker, wherever that is.
+pub(crate) struct Hook {
+    tell: mpsc::UnboundedSender<Message>,
+    heard: Mutex<mpsc::UnboundedReceiver<Message>>,
+    /// How often it does not take what it is told.
+    pub(crate) refuses: AtomicU32,
+}
+
+impl Default for Hook {
+    fn default() -> Self {
+        let (tell, heard) = mpsc::unbounded_channel();
+        Self { tell, heard: Mutex::new(heard), refuses: AtomicU32::new(0) }
+    }
+}
+
+#[async_trait]
+impl Messenger for Hook {
+    async fn send(&self, message: Message) -> Result<(), String> {
+        let _ = self.tell.send(message);
+        let refuses = self
+            .refuses
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1));
+        if refuses.is_ok() { Err("it answered 500".into()) } else { Ok(()) }
+    }
+}
+
+impl Hook {
+    /// The next message that somebody was sent.
+    pub(crate) async fn heard(&self) -> (Message, Value) {
+        let message = self.heard.lock().await.recv().await.unwrap();
+        let body = serde_json::from_slice(&message.body).unwrap();
+        (message, body)
+    }
+
+    /// Whether nothing was sent that nobody has looked at.
+    pub(crate) async fn is_silent(&self) -> bool {
+        self.heard.lock().await.is_empty()
+    }
 }
 
 pub(crate) fn doors(engine: &Arc<Engine>) -> Router {
@@ -86,7 +131,11 @@ impl Stage {
 
     async fn with(backend: Backend, settings: Settings) -> Self {
         let dir = Arc::new(tempfile::tempdir().unwrap());
-        Self::start(backend, dir, ManualClock::at(BEGIN), settings).await
+        let own_key = Some(Arc::new(SecretKey::from_seed([0x0c; 32])));
+        // Where tests are at home.
+        let guard = Guard::allowing(vec!["127.0.0.0/28".parse().unwrap()]);
+        let settings = Settings { own_key, guard, ..settings };
+        Self::start(backend, dir, ManualClock::at(BEGIN), settings, Arc::default()).await
     }
 
     async fn start(
@@ -94,6 +143,7 @@ impl Stage {
         dir: Arc<tempfile::TempDir>,
         clock: Arc<ManualClock>,
         settings: Settings,
+        hook: Arc<Hook>,
     ) -> Self {
         let store: Arc<dyn Store> = match backend {
             Backend::Sqlite => {
@@ -104,14 +154,15 @@ impl Stage {
         };
         let engine = Engine::start(store.clone(), Arc::new(SystemIds), settings.clone());
         let router = doors(&engine);
-        Self { clock, store, engine, router, backend, settings, dir }
+        tasuki_a2a::start_pushes(&Pusher::new(engine.clone(), hook.clone()));
+        Self { clock, store, engine, router, backend, settings, dir, hook }
     }
 
     /// Ends the broker and starts it again on the same data.
     pub(crate) async fn restarted(self) -> Self {
         self.engine.close().await;
-        let Self { clock, dir, backend, settings, .. } = self;
-        Self::start(backend, dir, clock, settings).await
+        let Self { clock, dir, backend, settings, hook, .. } = self;
+        Self::start(backend, dir, clock, settings, hook).await
     }
 
     /// Lets time pass and everything happen that is due by then.
@@ -120,6 +171,10 @@ impl Stage {
         let now = self.clock.now();
         let mut due = self.store.next_due();
         due.wait_for(|due| due.is_none_or(|at| at > now)).await.unwrap();
+    }
+
+    pub(crate) fn router(&self) -> Router {
+        self.router.clone()
     }
 
     pub(crate) async fn respond(&self, request: Request<Body>) -> Response<Body> {
@@ -136,6 +191,13 @@ impl Stage {
 
     pub(crate) async fn get(&self, path: &str) -> Reply {
         self.call(Request::get(path).body(Body::empty()).unwrap()).await
+    }
+
+    pub(crate) async fn text(&self, path: &str) -> String {
+        let response = self.respond(Request::get(path).body(Body::empty()).unwrap()).await;
+        assert_eq!(response.status(), 200);
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        String::from_utf8(bytes.to_vec()).unwrap()
     }
 
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Reply {

@@ -18,6 +18,7 @@ use crate::refusal::Refusal;
 use crate::registry::alerts::AlertWish;
 use crate::registry::grant::{DEPTH_MAX, Granter, ShownBy};
 use crate::registry::names;
+use crate::registry::pushes::PushWish;
 use crate::registry::rules::{Effect, PATTERNS_TOTAL_MAX, RULES_MAX, Rule};
 use crate::registry::{
     Agent, Change, KEYS_MAX, Origin, PAUSES_MAX, PIPELINE_VERSIONS_MAX, Purpose, Registry,
@@ -105,6 +106,7 @@ pub enum RegistryWish {
         operation: String,
     },
     Alert(Box<AlertWish>),
+    Push(Box<PushWish>),
 }
 
 impl Stated for ChangeRegistry {
@@ -138,6 +140,7 @@ impl Stated for ChangeRegistry {
             | RegistryWish::Resume { .. }
             | RegistryWish::DeclarePipeline(_)
             | RegistryWish::Alert(_)
+            | RegistryWish::Push(_)
             | RegistryWish::NoteDenied { .. } => named,
         }
     }
@@ -381,6 +384,13 @@ impl Stated for ChangeRegistry {
                 body = wish.body();
                 vec![change]
             }
+            RegistryWish::Push(wish) => {
+                let Some(change) = wish.decide(known, now)? else {
+                    return Ok(Decision::unchanged(repeated()));
+                };
+                body = wish.body();
+                vec![change]
+            }
             RegistryWish::NoteDenied { agent, code, operation } => {
                 vec![Change::AccessDenied {
                     agent: agent.clone(),
@@ -419,6 +429,7 @@ impl ChangeRegistry {
             | RegistryWish::Resume { .. }
             | RegistryWish::DeclarePipeline(_)
             | RegistryWish::Alert(_)
+            | RegistryWish::Push(_)
             | RegistryWish::NoteDenied { .. } => None,
         }
     }

@@ -279,6 +279,7 @@ fn said(change: &Change) -> Option<Hash> {
     match change {
         Change::ManifestPublished { manifest, .. } => Some(*manifest),
         Change::AlertSilenced(silenced) => Some(silenced.reason),
+        Change::PushSet(set) => Some(set.config),
         Change::StandingSet { .. }
         | Change::KeyEnrolled { .. }
         | Change::KeyRotated { .. }
@@ -296,6 +297,9 @@ fn said(change: &Change) -> Option<Hash> {
         | Change::AlertMoved(_)
         | Change::NoticeTaken(_)
         | Change::NoticeTold(_)
+        | Change::PushTaken(_)
+        | Change::PushTold(_)
+        | Change::PushEnded(_)
         | Change::AccessDenied { .. } => None,
     }
 }

@@ -190,6 +190,17 @@ impl SecretKey {
         Zeroizing::new(self.0.to_bytes())
     }
 
+    /// A secret of its own for one purpose, from which nothing follows for this key or other purposes.
+    #[must_use]
+    pub fn derive(&self, purpose: &str) -> [u8; 32] {
+        let mut digest = Sha256::new();
+        digest.update(b"tasuki-derived-v1\0");
+        digest.update(purpose.as_bytes());
+        digest.update(b"\0");
+        digest.update(self.0.as_bytes());
+        digest.finalize().into()
+    }
+
     #[must_use]
     pub fn public(&self) -> PublicKey {
         PublicKey(self.0.verifying_key())

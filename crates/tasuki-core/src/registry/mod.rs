@@ -6,6 +6,7 @@
 pub mod alerts;
 pub mod grant;
 pub mod names;
+pub mod pushes;
 pub mod roles;
 pub mod rules;
 
@@ -17,6 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::alerts::{Alert, AlertMoved, Alerts, NoticeTaken, NoticeTold, Silence, Silenced};
+use self::pushes::{Push, PushKey, PushSet, PushTaken, PushTold, Pushes};
 use self::rules::Rule;
 use crate::breaker::{self, Breaker, Limits};
 use crate::envelope::Target;
@@ -68,6 +70,8 @@ pub struct Guards {
     pub reservations: BTreeMap<HandoffId, Arc<Reservation>>,
     /// What people are told of.
     pub alerts: Alerts,
+    /// Where clients want to be told what becomes of tasks.
+    pub pushes: Pushes,
     /// Claims that show how a target fares.
     probes: BTreeMap<HandoffId, Target>,
 }
@@ -335,6 +339,11 @@ pub enum Change {
     NoticeTaken(NoticeTaken),
     NoticeTold(NoticeTold),
     AlertSilenced(Silenced),
+    PushSet(PushSet),
+    PushTaken(PushTaken),
+    PushTold(PushTold),
+    /// It was deleted, or its task is over.
+    PushEnded(PushKey),
 }
 
 /// One thing that is known; what a store keeps in one row.
@@ -350,6 +359,7 @@ pub enum Entry {
     Pipeline(Arc<Pipeline>),
     Alert(Arc<Alert>),
     Silence(Arc<Silence>),
+    Push(Arc<Push>),
 }
 
 impl Registry {
@@ -465,6 +475,13 @@ impl Registry {
                 let entry = alerts::after(&self.guards.alerts, change, sealed);
                 entry.map(|entry| self.put(entry)).into_iter().collect()
             }
+            Change::PushSet(_)
+            | Change::PushTaken(_)
+            | Change::PushTold(_)
+            | Change::PushEnded(_) => {
+                let entry = pushes::after(&self.guards.pushes, change, sealed);
+                entry.map(|entry| self.put(entry)).into_iter().collect()
+            }
         }
     }
 
@@ -576,6 +593,14 @@ impl Registry {
                 let key = (silence.silenced.rule.clone(), silence.silenced.target.clone());
                 let silences = &mut Arc::make_mut(&mut self.guards).alerts.silences;
                 silences.insert(key, silence.clone());
+            }
+            // What is over has a row in the store, and no place here.
+            Entry::Push(push) => {
+                let pushes = &mut Arc::make_mut(&mut self.guards).pushes;
+                match push.ended {
+                    true => pushes.remove(&push.set.key),
+                    false => pushes.insert(push.set.key.clone(), push.clone()),
+                };
             }
             Entry::Breaker(breaker) => {
                 let guards = Arc::make_mut(&mut self.guards);

@@ -21,6 +21,7 @@ use tasuki_core::ids::{
 use tasuki_core::join::{CameTo, Member};
 use tasuki_core::pipeline::StageRef;
 use tasuki_core::registry::alerts::{AlertKey, AlertMoved, NoticeTaken, NoticeTold, Silenced};
+use tasuki_core::registry::pushes::{PushKey, PushSet, PushTaken, PushTold};
 use tasuki_core::registry::rules::{Effect, Permission, Rule};
 use tasuki_core::registry::{Change, Purpose, Quotas, Signed, Standing, Tenant, Token};
 use tasuki_core::route::{Policy, Reason, Why};
@@ -302,6 +303,10 @@ fn change_after(change: &Change) -> Option<Change> {
         | Change::NoticeTaken(_)
         | Change::NoticeTold(_)
         | Change::AlertSilenced(_)
+        | Change::PushSet(_)
+        | Change::PushTaken(_)
+        | Change::PushTold(_)
+        | Change::PushEnded(_)
         | Change::TargetResumed { .. }
         | Change::PipelineDeclared { .. }
         | Change::Subscribed { .. }
@@ -592,7 +597,31 @@ fn together() -> Vec<Event> {
             until: Timestamp(1_800_003_600_000),
             reason: body("known").hash,
         })),
+        changed(Change::PushSet(PushSet {
+            key: push(),
+            task: TASK,
+            owner: Some(agent("planner")),
+            told: 1,
+            config: body("where to").hash,
+        })),
+        changed(Change::PushTaken(PushTaken {
+            key: push(),
+            by: "here".into(),
+            until: Timestamp(1_800_000_120_000),
+        })),
+        changed(Change::PushTold(PushTold {
+            key: push(),
+            up_to: 3,
+            sent: false,
+            tries: 8,
+            problem: Some("no answer".into()),
+        })),
+        changed(Change::PushEnded(push())),
     ]
+}
+
+fn push() -> PushKey {
+    PushKey { handoff: HANDOFF, id: "hook".into() }
 }
 
 fn alert() -> AlertKey {

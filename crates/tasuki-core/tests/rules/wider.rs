@@ -18,6 +18,7 @@ use tasuki_core::ids::{
 use tasuki_core::registry::alerts::{
     AlertKey, AlertMoved, AlertWish, NoticeTaken, NoticeTold, Silenced,
 };
+use tasuki_core::registry::pushes::{PushKey, PushSet, PushTaken, PushTold, PushWish};
 use tasuki_core::registry::rules::{Permission, Rule};
 use tasuki_core::registry::{Purpose, Quotas, Standing, Tenant, Token};
 use tasuki_core::task::TaskState;
@@ -501,6 +502,7 @@ fn registry(stage: &mut Stage, this: u8, that: u8, flag: bool) -> Command {
             .unwrap(),
         )),
         15 => RegistryWish::Alert(Box::new(alert(stage, that, flag))),
+        16 => RegistryWish::Push(Box::new(push(stage, that, flag))),
         _ => RegistryWish::NoteDenied {
             agent: coder(),
             code: "permission_denied".into(),
@@ -509,6 +511,29 @@ fn registry(stage: &mut Stage, this: u8, that: u8, flag: bool) -> Command {
     };
     let by = if flag { Actor::Agent(agent("admin")) } else { Actor::Broker };
     Command::registry(by, None, wish)
+}
+
+fn push(stage: &Stage, that: u8, flag: bool) -> PushWish {
+    let handoff = HandoffId(u128::from(that % 8));
+    let key = PushKey { handoff, id: "hook".into() };
+    match that % 4 {
+        0 => {
+            let config = body(if flag { "here" } else { "there" });
+            let (task, told) = (TaskId(9), 1);
+            let set = PushSet { key, task, owner: None, told, config: config.hash };
+            PushWish::Set { set, config }
+        }
+        1 => {
+            let by = if flag { "here" } else { "there" };
+            let until = stage.now.plus_ms(SECOND);
+            PushWish::Take(PushTaken { key, by: by.into(), until })
+        }
+        2 => {
+            let up_to = if flag { 2 } else { 3 };
+            PushWish::Tell(PushTold { key, up_to, sent: flag, tries: 1, problem: None })
+        }
+        _ => PushWish::End(key),
+    }
 }
 
 fn alert(stage: &Stage, that: u8, flag: bool) -> AlertWish {

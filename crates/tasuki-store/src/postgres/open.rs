@@ -21,7 +21,7 @@ use super::hosts::{self, Hosts};
 use crate::sqlite::compare::{self, Difference};
 
 /// What the schema of this binary is. Each migration runs once, in order.
-const MIGRATIONS: [&str; 13] = [
+const MIGRATIONS: [&str; 14] = [
     include_str!("migrations/001_foundation.sql"),
     include_str!("migrations/002_registry.sql"),
     include_str!("migrations/003_turns.sql"),
@@ -35,6 +35,7 @@ const MIGRATIONS: [&str; 13] = [
     include_str!("migrations/011_together.sql"),
     include_str!("migrations/012_sums.sql"),
     include_str!("migrations/013_alerts.sql"),
+    include_str!("migrations/014_pushes.sql"),
 ];
 /// The number that brokers which migrate at the same time agree on; any would do.
 const MIGRATION_LOCK: i64 = 0x7461_7375_6b69;

@@ -46,6 +46,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("migrations/009_sums.sql"),
     include_str!("migrations/010_together.sql"),
     include_str!("migrations/011_alerts.sql"),
+    include_str!("migrations/012_pushes.sql"),
 ];
 
 /// The database's name in the data directory.

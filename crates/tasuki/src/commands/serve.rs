@@ -11,7 +11,7 @@ use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 use tasuki_core::identity::SecretKey;
-use tasuki_engine::{Engine, SystemIds};
+use tasuki_engine::{Engine, Lobby, Pusher, SystemIds};
 use tasuki_front::{Front, around};
 use tasuki_http::{Doorway, Poster, SystemResolver};
 use tasuki_store::key::SigningKey;
@@ -78,14 +78,22 @@ pub(super) async fn run(
     if !config.settings.open {
         config.settings.signer = Some(key.clone());
     }
+    let credentials = config.a2a_credentials.as_deref().map(credentials).transpose()?;
+    let credentials = credentials.unwrap_or_default();
     let pipelines = config.pipelines.as_deref().map(pipeline::read).transpose()?;
     config.settings.key = Some(key.public());
+    config.settings.own_key = Some(key.clone());
     let engine = Engine::start(store, Arc::new(SystemIds), config.settings.clone());
     engine.introduce().await?;
     let guard = config.settings.guard.clone();
     let poster = Arc::new(Poster::new(guard, Some(key), Arc::new(SystemResolver)));
-    engine.start_deliveries(poster.clone());
-    engine.start_alerts(poster);
+    let external = config.settings.webhooks.external_url.clone();
+    let external = Some(external).filter(|url| !url.is_empty());
+    let (lobby, outside) = (Lobby::from(engine.clone()), poster.clone());
+    let client = tasuki_a2a::Client::new(lobby, outside, credentials, external);
+    engine.start_deliveries_with(poster.clone(), Some(client.clone()));
+    engine.start_alerts(poster.clone());
+    tasuki_a2a::start_pushes(&Pusher::new(engine.clone(), poster));
     if let (Some(file), Some(pipelines)) = (config.pipelines.clone(), pipelines) {
         engine.declare_pipelines(pipelines).await?;
         let following = follow(Arc::downgrade(&engine), file);
@@ -106,7 +114,7 @@ pub(super) async fn run(
     tokio::select! {
         biased;
         failure = engine.failed() => die(&failure),
-        () = serve(&engine, listener, &config, secured.as_ref(), &mut signals) => {}
+        () = serve(&engine, &client, listener, &config, secured.as_ref(), &mut signals) => {}
     }
     tracing::info!("ended");
     Ok(Exit::Done)
@@ -165,6 +173,24 @@ pub(crate) fn own_key(dir: &Path) -> anyhow::Result<SigningKey> {
     made.with_context(|| format!("cannot read or make the broker's key in {}", dir.display()))
 }
 
+/// What the broker shows to agents elsewhere, as an administrator named it.
+fn credentials(path: &Path) -> Result<tasuki_a2a::Credentials, Failure> {
+    let name = path.display();
+    let hint = "see docs/guides/a2a.md for what stands in it";
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::usage(format!("cannot read a2a_credentials {name}: {error}"), hint)
+    })?;
+    let read: tasuki_a2a::Credentials = toml::from_str(&text).map_err(|error| {
+        Failure::usage(format!("a2a_credentials {name} has a mistake: {}", error.message()), hint)
+    })?;
+    for secret in read.files() {
+        crate::config::check_secret(&secret)?;
+    }
+    let wrong = |problem| Failure::usage(format!("a2a_credentials {name}: {problem}"), hint);
+    read.check().map_err(wrong)?;
+    Ok(read)
+}
+
 /// The secret that all brokers of a database cover its rows with.
 fn row_key(path: &Path) -> anyhow::Result<[u8; 32]> {
     tasuki_store::key::secret(path)
@@ -175,6 +201,7 @@ fn row_key(path: &Path) -> anyhow::Result<[u8; 32]> {
 /// signal ends the process at once, which loses nothing that was acknowledged.
 async fn serve(
     engine: &Arc<Engine>,
+    client: &Arc<tasuki_a2a::Client>,
     listener: TcpListener,
     config: &Config,
     secured: Option<&Secured>,
@@ -182,6 +209,7 @@ async fn serve(
 ) {
     let front = Front::new(engine.clone(), config.limits.clone());
     let doors = tasuki_http::routes().merge(tasuki_mcp::routes(&front)).merge(tasuki_a2a::routes());
+    let doors = doors.merge(tasuki_a2a::inbox(client));
     let router = around(doors, &front).with_state(front);
     let (end, ended) = oneshot::channel::<()>();
     let mut places = config.limits.connections;

@@ -773,6 +773,14 @@ class Change(Model):
     sent: bool | None = None
     tries: int | None = None
     reason: Hash | None = None
+    config: Hash | None = None
+    handoff: HandoffId | None = None
+    owner: AgentId | None = None
+    """Whose it is; nobody's where nobody has to say who it is."""
+    task: TaskId | None = None
+    told: int | None = None
+    """The change of the task that was the last one by then."""
+    up_to: int | None = None
 
 
 class Channel(Model):
@@ -3064,6 +3072,47 @@ class Published(Model):
     """The task of whoever publishes; each receiver has one below it."""
 
 
+class PushKey(Model):
+    """Which config: of the work that begins with a handoff, under an id of its own."""
+
+    handoff: HandoffId
+    id: str
+
+
+class PushSet(Model):
+    """Somebody wants to be told what becomes of a task; the body says where and how."""
+
+    config: Hash
+    handoff: HandoffId
+    id: str
+    owner: AgentId | None = None
+    """Whose it is; nobody's where nobody has to say who it is."""
+    task: TaskId
+    told: int
+    """The change of the task that was the last one by then."""
+
+
+class PushTaken(Model):
+    """A broker sends from here on, and no other until then."""
+
+    by: str
+    handoff: HandoffId
+    id: str
+    until: Timestamp
+
+
+class PushTold(Model):
+    """Everything up to a change was sent, or the last of it could not be."""
+
+    handoff: HandoffId
+    id: str
+    problem: str | None = None
+    sent: bool
+    tries: int
+    """How often it was tried."""
+    up_to: int
+
+
 class PutBack(Model):
     """Gives claimed work back until a time."""
 
@@ -3362,6 +3411,10 @@ class Record(Model):
     """Why it was not sent everywhere."""
     sent: bool | None = None
     tries: int | None = None
+    config: Hash | None = None
+    handoff: HandoffId | None = None
+    told: int | None = None
+    """The change of the task that was the last one by then."""
     content: Hash | None = None
     document: Kind | str | None = None
     pinned: bool | None = None
@@ -3374,7 +3427,6 @@ class Record(Model):
     tenant: TenantId | None = None
     constraint: Hash | None = None
     memory: DocumentId | None = None
-    told: Hash | None = None
 
 
 class Redrive(Model):
