@@ -5,7 +5,7 @@
 //! the [`Receipt`] names everything that was given.
 //!
 //! Reading order: [`tokens`], [`marker`], [`units`], [`item`], [`score`], [`ladder`], [`render`],
-//! [`chosen`], [`reading`], [`delivery`].
+//! [`chosen`], [`reading`], [`delivery`], [`prompt`].
 
 mod chosen;
 mod delivery;
@@ -16,6 +16,7 @@ mod lint;
 mod manifest;
 mod marker;
 mod profile;
+mod prompt;
 mod reading;
 mod receipt;
 mod relevance;
@@ -42,6 +43,7 @@ pub use lint::advise;
 pub use manifest::Entry;
 pub use marker::{shown, word as plain};
 pub use profile::{PROFILES_MAX, Profile, Profiles, Selection, WORDS_MAX};
+pub use prompt::{Prompt, prompt};
 pub use reading::{Read, Reader, Reading, read};
 pub use receipt::{
     Demoted, Dropped, Gap, Kept, Large, Reason, Receipt, Strategy, TooSmall, Warning, WarningCode,
