@@ -63,6 +63,7 @@ pub(super) fn steps(
     taken: &[bool],
     scores: &Scores,
     lines: &[Line],
+    asked: bool,
 ) -> Vec<Step> {
     let mut all: Vec<Step> = Vec::with_capacity(candidates.len() * 4 + lines.len());
     let mut keys: Vec<u128> = Vec::with_capacity(all.capacity());
@@ -96,8 +97,9 @@ pub(super) fn steps(
                 }
             }
             Strategy::Priority if !candidate.prepared.is_long() && top == Rung::Full => {
-                // A line says most of a short text; the rest of it comes after what says more.
-                if full > stub && full <= stub * SHORT {
+                // A line says most of a short text; the rest of it comes after what says more. Where
+                // something is asked, what answers it is worth more than a line about everything.
+                if !asked && full > stub && full <= stub * SHORT {
                     put(false, best, Step::Stub(at));
                     put(true, best, Step::Whole(at));
                 } else {

@@ -153,7 +153,8 @@ pub fn assemble(request: &Request) -> Result<Assembled, TooSmall> {
     let query = Query::new(&request.brief, request.profile.as_ref(), Language::default());
     let scores = score(&request.brief, &candidates, &taken, &query, request.profile.as_ref());
     let taken = without_copies(&candidates, taken, &scores, &mut dropped);
-    let steps = steps(request.strategy, &candidates, &taken, &scores, &lines);
+    let asked = query.is_asked();
+    let steps = steps(request.strategy, &candidates, &taken, &scores, &lines, asked);
     let unwanted = |it: &Dropped| it.reason == Reason::Role;
     let out: Vec<usize> = (0..candidates.len())
         .filter(|&at| !taken[at] && !candidates[at].item().pinned)

@@ -217,7 +217,13 @@ fn identifier_weight(word: &str, first_of_sentence: bool) -> i64 {
     let capital = chars.next().is_some_and(char::is_uppercase);
     let later_capital = chars.any(char::is_uppercase);
     let joined = word.contains(['_', '/', '@', '.', '-']);
-    if word.bytes().any(|b| b.is_ascii_digit()) {
+    let number = word.bytes().all(|b| b.is_ascii_digit());
+    // A short number alone is a count or a part of a time: it names little.
+    if number && word.len() < 3 {
+        0
+    } else if number && word.len() == 3 {
+        300
+    } else if word.bytes().any(|b| b.is_ascii_digit()) {
         1000
     } else if later_capital || (joined && word.contains(['/', '@', '_'])) {
         700

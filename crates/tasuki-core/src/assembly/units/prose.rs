@@ -54,7 +54,7 @@ fn inside(text: &str, within: Range<usize>, above: &[String], depth: usize, unit
         match group.kind {
             Kind::Paragraph if size > PART_TOKENS => {
                 let own: Vec<String> = group.above.iter().chain(&group.heading).cloned().collect();
-                paragraph(text, whole, self::label(&own), units);
+                paragraph(text, &whole, self::label(&own), units);
             }
             Kind::Block if size > UNIT_TOKENS_MAX && depth < DEPTH_MAX => {
                 opened(text, &group, first_line(text, &group.range), depth, units);
@@ -144,7 +144,7 @@ fn groups(text: &str, within: Range<usize>, above: &[String]) -> Vec<Group> {
         let closes = depth == indent && bare.starts_with(['}', ')', ']']);
         let underlines = !inside && table::is_rule(bare);
         let is_row = bare.contains('|') || underlines;
-        if columns.is_some() && !(is_row && !bare.is_empty()) {
+        if !is_row || bare.is_empty() {
             columns = None;
         }
         let item = is_item(bare);
@@ -238,7 +238,7 @@ fn is_item(bare: &str) -> bool {
 }
 
 /// Cuts a paragraph into its sentences. Those after the first one say who speaks.
-fn paragraph(text: &str, unit: Unit, label: Option<String>, units: &mut Vec<Unit>) {
+fn paragraph(text: &str, unit: &Unit, label: Option<String>, units: &mut Vec<Unit>) {
     let words = &text[unit.range.clone()];
     let label = speaker(words).map(str::to_owned).or(label);
     let mut start = 0;
