@@ -3,18 +3,12 @@
 //! this claim. The core renders both; here is for whom, in which tokens and within which bound.
 
 use tasuki_core::HandoffId;
-use tasuki_core::assembly::{
-    Delivery, LeftOut, PromptForm, Read, Reader, Tokenizer, TooSmall, claim_reserve, deliver, read,
-};
-use tasuki_core::envelope::Envelope;
+use tasuki_core::assembly::{self, LeftOut, PromptForm, Read, Reader, Tokenizer};
 use tasuki_store::Needs;
 
 use crate::desk::Desk;
 use crate::error::{Error, invalid};
 use crate::told::payload;
-
-/// How much is told of a handoff and its claim where nothing bounds the reader.
-const DELIVERY_TOKENS_MAX: u64 = 64_000;
 
 /// How somebody wants to read a handoff.
 #[derive(Debug, Clone, Default)]
@@ -70,52 +64,20 @@ impl Desk {
         };
         let mut delivery = part.delivery;
         delivery.payload = (!wish.payload_apart).then(|| payload(&envelope));
-        let reader = Reader { tokenizer, available: None, form: wish.form, all: wish.all };
-        let work = || fit(&envelope, &delivery, reader, bound);
-        self.engine.pool.run(work).await.map_err(Error::TooSmall)
-    }
-}
-
-/// Renders both parts within a bound. What a claim adds has a reserve within it and takes what is left.
-fn fit(
-    envelope: &Envelope,
-    delivery: &Delivery,
-    reader: Reader,
-    bound: Option<u64>,
-) -> Result<Prompt, TooSmall> {
-    let Reader { tokenizer, form, .. } = reader;
-    let mut reserve = bound.map_or(0, claim_reserve);
-    loop {
-        let available = bound.map(|bound| bound.saturating_sub(reserve));
-        let too_small = |short: TooSmall| TooSmall {
-            needed: short.needed.saturating_add(reserve),
-            budget: bound.unwrap_or(u64::MAX),
-            ..short
+        let reader = Reader { tokenizer, available: bound, form: wish.form, all: wish.all };
+        let work = || {
+            let (intent, parts) = (&envelope.intent, &envelope.parts);
+            assembly::prompt(intent, parts, envelope.created_at, &delivery, reader)
         };
-        let read = read(
-            &envelope.intent,
-            &envelope.parts,
-            envelope.created_at,
-            Reader { available, ..reader },
-        )
-        .map_err(too_small)?;
-        let room = bound.map_or(DELIVERY_TOKENS_MAX, |bound| bound - read.token_count.min(bound));
-        let (delivered, texts_left_out) = deliver(delivery, &read.mark, form, tokenizer, room);
-        let token_count = tokenizer.count(&format!("{}{delivered}", read.text()));
-        match bound {
-            // The frame is always told: where it needs more than was kept for it, there is more.
-            Some(bound) if token_count > bound => reserve += token_count - bound,
-            _ => {
-                return Ok(Prompt {
-                    token_count,
-                    tokenizer,
-                    bound,
-                    left_out: read.left_out.clone(),
-                    texts_left_out,
-                    read,
-                    delivery: delivered,
-                });
-            }
-        }
+        let made = self.engine.pool.run(work).await.map_err(Error::TooSmall)?;
+        Ok(Prompt {
+            token_count: made.token_count,
+            tokenizer,
+            bound,
+            left_out: made.read.left_out.clone(),
+            texts_left_out: made.texts_left_out,
+            read: made.read,
+            delivery: made.delivery,
+        })
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::item::{Excerpt, Rung};
 use super::ladder::{Step, Tally};
-use super::marker::{one_line, word};
+use super::marker::word;
 use super::receipt::{Demoted, Dropped, Kept, Reason, Receipt, fetch};
 use super::render::{Base, Line, Pen, Section};
 use super::score::Scores;
@@ -366,9 +366,11 @@ impl Chosen<'_> {
             Rung::Listed => {}
             Rung::Stub => {
                 let about = prepared.about.text().trim_end();
-                body.push_str(
-                    &self.pen.line(&format!("{head}, {} tokens: {about}", prepared.size)),
-                );
+                let size = match prepared.is_small_stub() {
+                    true => String::new(),
+                    false => format!(", {} tokens", prepared.size),
+                };
+                body.push_str(&self.pen.line(&format!("{head}{size}: {about}")));
             }
             Rung::Full => {
                 quote(if head.ends_with(']') { "" } else { ":" }, prepared.full.text());
@@ -402,8 +404,8 @@ impl Chosen<'_> {
                 true => format!("part {}", from.number),
                 false => format!("parts {}-{}", from.number, to.number),
             };
-            let label = from.label.as_deref().map(|label| format!(", {}", one_line(label, 80)));
-            let head = format!("{head} {which} of {}{}:", prepared.of, label.unwrap_or_default());
+            let label = from.shown_label().unwrap_or_default();
+            let head = format!("{head} {which} of {}{label}:", prepared.of);
             let (open, close) = self.pen.around(&head, false);
             body.push_str(&open);
             lead.take().iter().for_each(|lead| body.push_str(lead.text()));
@@ -446,13 +448,9 @@ impl Chosen<'_> {
                 continue;
             }
             let item = &candidate.prepared.item;
-            let settled = candidate.settled();
-            let score = settled.map_or_else(|| scores.of_item(at), |c| c.score);
+            let score = candidate.settled().map_or_else(|| scores.of_item(at), |c| c.score);
             // What tells most came first; it does again.
-            let worth = |place: usize| {
-                let telling = candidate.prepared.parts[place].telling && settled.is_none();
-                scores.of_parts(at)[place] + if telling { super::ladder::TELLING } else { 0 }
-            };
+            let worth = |place: usize| super::ladder::worth(candidate, scores, at, place);
             let parts = held.parts.iter().map(|&place| (place, worth(place)));
             let mut parts: Vec<(usize, i64)> = parts.collect();
             parts.sort_unstable_by_key(|&(place, score)| (Reverse(score), place));

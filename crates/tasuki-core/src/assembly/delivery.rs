@@ -6,6 +6,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::item::label_of;
+use super::lint;
 use super::marker::{self, Contained, shown};
 use super::render::{Pen, PromptForm};
 use super::tokens::Tokenizer;
@@ -121,20 +123,47 @@ fn within(
     (text, left_out)
 }
 
-/// The payload, or as many of its first units as there is room for, and whether it was cut.
+/// The payload, or as many of its units as there is room for, and whether it was cut: its beginning,
+/// what says that something failed in what ran, and then the rest in order.
 fn payload_text(payload: &Told, pen: &Pen, tokenizer: Tokenizer, bound: u64) -> (String, bool) {
-    let whole = pen.quote(&format!("## Payload: {}", payload.about), &payload.text);
+    let heading = format!("## Payload: {}", payload.about);
+    let whole = pen.quote(&heading, &payload.text);
     if tokenizer.count(&whole) <= bound {
         return (whole, false);
     }
     let cut = cut(&shown(&payload.text));
+    let lead = cut.lead.as_deref().unwrap_or_default();
+    // The same in fewer words.
+    let shorter = pen.quote(&heading, &format!("{lead}{}", cut.text));
+    if tokenizer.count(&shorter) <= bound {
+        return (shorter, false);
+    }
     let all = cut.parts.len();
+    let text = |at: usize| &cut.text[cut.parts[at].clone()];
+    let ran = lint::is_run_text(&payload.text);
+    let mut wanted: Vec<usize> = (0..all).collect();
+    wanted.sort_by_key(|&at| (at > 0 && !(ran && lint::says_failure(text(at))), at));
     let of = |parts: usize| {
-        let head = format!("## Payload: {}, parts 1-{parts} of {all}", payload.about);
-        let end = parts.checked_sub(1).and_then(|at| cut.parts.get(at)).map_or(0, |part| part.end);
-        pen.quote(&head, &format!("{}{}", cut.lead.as_deref().unwrap_or(""), &cut.text[..end]))
+        let mut chosen = wanted[..parts].to_vec();
+        chosen.sort_unstable();
+        let mut shown = String::new();
+        for run in chosen.chunk_by(|one, two| one + 1 == *two) {
+            let (first, last) = (run[0], run[run.len() - 1]);
+            let which = match first == last {
+                true => format!("part {}", first + 1),
+                false => format!("parts {}-{}", first + 1, last + 1),
+            };
+            let label = cut.labels[first].as_deref().map(label_of).unwrap_or_default();
+            let (head, lead) = match shown.is_empty() {
+                true => (format!("{heading}, {which} of {all}{label}"), lead),
+                false => (format!("payload, {which} of {all}{label}:"), ""),
+            };
+            let end = &cut.text[cut.parts[first].start..cut.parts[last].end];
+            shown.push_str(&pen.quote(&head, &format!("{lead}{end}")));
+        }
+        shown
     };
-    // The first units that fit, found by halves.
+    // As many as fit, found by halves.
     let (mut fits, mut over) = (0, all);
     while over - fits > 1 {
         let middle = fits + (over - fits) / 2;

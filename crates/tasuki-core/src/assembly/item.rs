@@ -96,8 +96,6 @@ pub struct Prepared {
     /// What stands in its line besides its name, and who wrote it.
     pub(super) label: Piece,
     pub(super) source: Piece,
-    /// What naming what a part belongs to costs at most.
-    pub(super) run_label: u64,
     pub(super) contained: Contained,
     pub(super) warnings: Vec<Warning>,
 }
@@ -109,9 +107,13 @@ pub(super) struct Part {
     pub(super) number: u32,
     /// What it belongs to, if that is not in it.
     pub(super) label: Option<String>,
+    /// What saying so costs.
+    pub(super) label_tokens: u64,
     pub(super) piece: Piece,
     /// Whether it is the beginning of a log or test run, or says that something failed there.
     pub(super) telling: bool,
+    /// Whether it is any other part of such a text.
+    pub(super) routine: bool,
     /// Hashes of its terms with their counts, sorted.
     pub(super) terms: Vec<(u64, u32)>,
     pub(super) signature: Signature,
@@ -129,11 +131,22 @@ impl Prepared {
     pub fn new(item: Item, tokenizer: Tokenizer) -> Self {
         let cut = cut(&shown(&item.text));
         let log = lint::is_run(&item);
+        let mut failed = 0;
+        // A run that fails everywhere must not take all the room: its first failures tell most, and
+        // how it ended.
+        let last = cut.parts.len().saturating_sub(1);
+        let mut telling = |at: usize, text: &str| {
+            let fails = lint::says_failure(text);
+            failed += usize::from(fails);
+            at == 0 || fails && (failed <= TELLING_MAX || at == last)
+        };
         let part = |(at, range): (usize, &std::ops::Range<usize>)| {
             let text = &cut.text[range.clone()];
-            let telling = log && (at == 0 || lint::says_failure(text));
+            let telling = log && telling(at, text);
             let label = cut.labels.get(at).cloned().flatten();
-            Part { telling, label, ..Part::new(at + 1, text, &item.title, tokenizer) }
+            let routine = log && !telling;
+            let part = Part { telling, routine, ..Part::new(at + 1, text, &item.title, tokenizer) };
+            part.labelled(label, tokenizer)
         };
         let parts: Vec<Part> = cut.parts.iter().enumerate().map(part).collect();
         let lead = cut.lead.unwrap_or_default();
@@ -161,9 +174,9 @@ impl Prepared {
             }
             return made;
         }
-        let parts = passed.excerpts.iter().map(|excerpt| Part {
-            label: excerpt.label.clone(),
-            ..Part::new(excerpt.part as usize, &shown(&excerpt.text), &item.title, tokenizer)
+        let parts = passed.excerpts.iter().map(|excerpt| {
+            Part::new(excerpt.part as usize, &shown(&excerpt.text), &item.title, tokenizer)
+                .labelled(excerpt.label.clone(), tokenizer)
         });
         let parts: Vec<Part> = parts.collect();
         let lead = passed.lead.map(shown).unwrap_or_default().into_owned();
@@ -212,12 +225,6 @@ impl Prepared {
             lead: (!lead.is_empty()).then(|| piece(ended(lead))),
             label: piece(format!("{}\n", label(&item))),
             source: piece(format!("{}\n", source(&item))),
-            run_label: parts
-                .iter()
-                .filter_map(|part| part.label.as_deref())
-                .map(|label| tokenizer.count(label) + 2)
-                .max()
-                .unwrap_or(0),
             of: parts.len(),
             size,
             contained,
@@ -249,6 +256,11 @@ impl Prepared {
     #[must_use]
     pub fn is_long(&self) -> bool {
         self.parts.len() > 1 || self.of > 1
+    }
+
+    /// Whether the line about it says by itself that there is more, and not much more.
+    pub(super) fn is_small_stub(&self) -> bool {
+        self.size < SMALL_TOKENS && self.about.text().trim_end().ends_with('…')
     }
 
     /// For a receiver with another tokenizer: the same item, counted anew.
@@ -296,6 +308,12 @@ pub struct Excerpt {
     pub label: Option<String>,
 }
 
+/// A text of fewer tokens does not say how many they are.
+const SMALL_TOKENS: u64 = 100;
+
+/// How many parts of a log that say that something failed come before all others.
+const TELLING_MAX: usize = 12;
+
 /// How long a line about an item may be, in characters.
 const LINE_CHARS_MAX: usize = 120;
 
@@ -310,11 +328,14 @@ fn label(item: &Item) -> String {
         if !label.is_empty() {
             label.push(' ');
         }
-        label.push('"');
-        label.push_str(&title);
-        label.push('"');
+        label.push_str(&in_quotes(&title));
     }
     label
+}
+
+/// A name that somebody else made up, for a line of ours: nothing of it can end the quotation.
+fn in_quotes(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "'"))
 }
 
 /// Who stands behind an item, for its line.
@@ -329,14 +350,36 @@ pub(super) fn ended(text: &str) -> String {
     if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") }
 }
 
+/// What a part belongs to, for a line of ours.
+pub(super) fn label_of(label: &str) -> String {
+    format!(", in {}", in_quotes(&one_line(label, LABEL_CHARS_MAX)))
+}
+
+/// How much of what a part belongs to is said, in characters.
+const LABEL_CHARS_MAX: usize = 160;
+
 impl Part {
+    /// What it belongs to, as its line says it.
+    pub(super) fn shown_label(&self) -> Option<String> {
+        self.label.as_deref().map(label_of)
+    }
+
+    /// Says what it belongs to.
+    fn labelled(mut self, label: Option<String>, tokenizer: Tokenizer) -> Self {
+        self.label = label.filter(|label| !label.trim().is_empty());
+        self.label_tokens = self.shown_label().map_or(0, |label| tokenizer.count(&label) + 1);
+        self
+    }
+
     fn new(number: usize, text: &str, title: &str, tokenizer: Tokenizer) -> Self {
         let (hashes, terms) = terms_of([text, title], Language::default());
         let (identifiers, words) = identifiers(text);
         Self {
             number: u32::try_from(number).unwrap_or(u32::MAX),
             label: None,
+            label_tokens: 0,
             telling: false,
+            routine: false,
             piece: Piece::new(ended(text), tokenizer),
             length: u64::try_from(hashes.len()).expect("a length fits"),
             signature: Signature::of(&hashes),

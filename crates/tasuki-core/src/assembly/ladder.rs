@@ -15,8 +15,20 @@ use super::render::{Line, Pen, Section};
 use super::score::{RANK_MAX, SPARE_BITS, Scores, order};
 use super::tokens::Tokenizer;
 
-/// What the beginning of a log and what failed in it are worth beside its other parts.
-pub(super) const TELLING: i64 = 6000;
+/// What the beginning of a log and what failed in it are worth beside the best of its other parts.
+const TELLING: i64 = 6000;
+
+/// What a part is worth: what tells most of a log comes before the rest of it, whatever is asked.
+pub(super) fn worth(candidate: &Candidate, scores: &Scores, at: usize, place: usize) -> i64 {
+    let own = scores.of_parts(at)[place];
+    let part = &candidate.prepared.parts[place];
+    match (candidate.settled().is_none(), part.telling, part.routine) {
+        (true, true, _) => scores.of_item(at).max(own) + TELLING,
+        // What went as it should says least, however well its words fit.
+        (true, _, true) => own.min(own / 8),
+        _ => own,
+    }
+}
 
 /// A text of up to so many times what a line about it costs is a line first. On our own corpus of short
 /// messages that is what makes choosing the best no worse than a line for each.
@@ -51,6 +63,7 @@ pub(super) fn steps(
     taken: &[bool],
     scores: &Scores,
     lines: &[Line],
+    asked: bool,
 ) -> Vec<Step> {
     let mut all: Vec<Step> = Vec::with_capacity(candidates.len() * 4 + lines.len());
     let mut keys: Vec<u128> = Vec::with_capacity(all.capacity());
@@ -84,8 +97,9 @@ pub(super) fn steps(
                 }
             }
             Strategy::Priority if !candidate.prepared.is_long() && top == Rung::Full => {
-                // A line says most of a short text; the rest of it comes after what says more.
-                if full > stub && full <= stub * SHORT {
+                // A line says most of a short text; the rest of it comes after what says more. Where
+                // something is asked, what answers it is worth more than a line about everything.
+                if !asked && full > stub && full <= stub * SHORT {
                     put(false, best, Step::Stub(at));
                     put(true, best, Step::Whole(at));
                 } else {
@@ -99,13 +113,11 @@ pub(super) fn steps(
                 if candidate.passes_summary(top) {
                     put(false, best, Step::Summary(at));
                 }
-                for (place, &score) in scores.of_parts(at).iter().enumerate() {
-                    let part = &candidate.prepared.parts[place];
+                for place in 0..candidate.prepared.parts.len() {
                     let new = scores.repeats(at)[place].is_none();
                     if new && candidate.passes_part(place, top) {
-                        let settled = candidate.settled().is_some();
-                        let telling = if part.telling && !settled { TELLING } else { 0 };
-                        put(false, score + telling, Step::Part(at, place));
+                        let score = worth(candidate, scores, at, place);
+                        put(false, score, Step::Part(at, place));
                     }
                 }
             }
@@ -213,8 +225,9 @@ pub(super) struct Held {
     /// Places of the parts, sorted.
     pub(super) parts: Vec<usize>,
     parts_tokens: u64,
-    /// How many runs of neighbouring parts there are.
+    /// How many runs of neighbouring parts there are, and what saying what they belong to costs.
     runs: u64,
+    labels: u64,
 }
 
 impl Held {
@@ -236,13 +249,14 @@ impl Held {
         let lead = || prepared.lead.as_ref().map_or(0, super::Piece::tokens);
         match self.rung() {
             Rung::Listed => 0,
+            Rung::Stub if prepared.is_small_stub() => named() + prepared.about.tokens() + 1,
             Rung::Stub => named() + costs.stub + prepared.about.tokens(),
             Rung::Full => named() + prepared.full.tokens(),
             Rung::Summary => {
                 let said = if self.summary { costs.summary + prepared.summary.tokens() } else { 0 };
                 // The first run stands in the line of the item, unless a summary does.
                 let named_again = self.runs - u64::from(!self.summary && self.runs > 0);
-                let runs = self.runs * (costs.run(prepared.of) + prepared.run_label);
+                let runs = self.runs * costs.run(prepared.of) + self.labels;
                 let lead = if self.runs > 0 { lead() } else { 0 };
                 named() + said + lead + runs + named_again * costs.name + self.parts_tokens
             }
@@ -259,6 +273,13 @@ impl Held {
         let before = at.checked_sub(1).and_then(|at| self.parts.get(at));
         let (left, right) = (next_to(before, 1), next_to(self.parts.get(at), -1));
         self.runs = self.runs + 1 - u64::from(left) - u64::from(right);
+        // The first part of a run says what it belongs to.
+        if !left {
+            self.labels += parts[place].label_tokens;
+        }
+        if let Some(&after) = self.parts.get(at).filter(|_| right) {
+            self.labels = self.labels.saturating_sub(parts[after].label_tokens);
+        }
         self.parts.insert(at, place);
         self.parts_tokens += parts[place].piece.tokens();
         self.whole = self.parts.len() == candidate.prepared.of;

@@ -50,25 +50,49 @@ pub fn advise(id: &str, kind: &str, text: &str, copy_of: Option<&str>) -> Vec<Wa
 /// Whether an item is the log of something that ran, a test run among them: its beginning and what
 /// failed in it tell most.
 pub(super) fn is_run(item: &Item) -> bool {
-    let named = matches!(item.kind.as_str(), "test" | "test_run" | "build" | "ci");
-    named || is_log(item) || item.text.contains("test result:") || item.text.contains("Traceback (")
+    let named = matches!(item.kind.as_str(), "test" | "test_run" | "tests" | "build" | "ci");
+    named || is_log(item) || is_run_text(&item.text)
+}
+
+/// Whether a text is what a run of tests or a program that failed printed.
+pub(super) fn is_run_text(text: &str) -> bool {
+    const SIGNS: [&str; 7] = [
+        "test result:",
+        "Traceback (",
+        "short test summary info",
+        "\n--- FAIL: ",
+        "\nTests:  ",
+        "Test Suites: ",
+        "\nnot ok ",
+    ];
+    SIGNS.iter().any(|sign| text.contains(sign))
 }
 
 /// Whether a text says that something failed.
 pub(super) fn says_failure(text: &str) -> bool {
-    const WORDS: [&str; 12] = [
+    const WORDS: [&str; 22] = [
         "FAILED",
         "FAIL:",
+        "FAIL\t",
+        "FAIL ",
+        "FAILURE",
         "ERROR",
         "error:",
         "error[",
+        "error TS",
         "Error:",
         "panicked",
+        "panic:",
         "assert",
         "FATAL",
+        "fatal:",
         "Traceback",
         "not ok",
         "Exception",
+        "npm ERR!",
+        "Caused by:",
+        "✕",
+        "✗",
     ];
     WORDS.iter().any(|word| text.contains(word))
 }

@@ -5,7 +5,7 @@
 //! the [`Receipt`] names everything that was given.
 //!
 //! Reading order: [`tokens`], [`marker`], [`units`], [`item`], [`score`], [`ladder`], [`render`],
-//! [`chosen`], [`reading`], [`delivery`].
+//! [`chosen`], [`reading`], [`delivery`], [`prompt`].
 
 mod chosen;
 mod delivery;
@@ -16,6 +16,7 @@ mod lint;
 mod manifest;
 mod marker;
 mod profile;
+mod prompt;
 mod reading;
 mod receipt;
 mod relevance;
@@ -42,6 +43,7 @@ pub use lint::advise;
 pub use manifest::Entry;
 pub use marker::{shown, word as plain};
 pub use profile::{PROFILES_MAX, Profile, Profiles, Selection, WORDS_MAX};
+pub use prompt::{Prompt, prompt};
 pub use reading::{Read, Reader, Reading, read};
 pub use receipt::{
     Demoted, Dropped, Gap, Kept, Large, Reason, Receipt, Strategy, TooSmall, Warning, WarningCode,
@@ -151,7 +153,8 @@ pub fn assemble(request: &Request) -> Result<Assembled, TooSmall> {
     let query = Query::new(&request.brief, request.profile.as_ref(), Language::default());
     let scores = score(&request.brief, &candidates, &taken, &query, request.profile.as_ref());
     let taken = without_copies(&candidates, taken, &scores, &mut dropped);
-    let steps = steps(request.strategy, &candidates, &taken, &scores, &lines);
+    let asked = query.is_asked();
+    let steps = steps(request.strategy, &candidates, &taken, &scores, &lines, asked);
     let unwanted = |it: &Dropped| it.reason == Reason::Role;
     let out: Vec<usize> = (0..candidates.len())
         .filter(|&at| !taken[at] && !candidates[at].item().pinned)

@@ -125,7 +125,8 @@ pub fn read(intent: &str, parts: &Parts, at: Timestamp, reader: Reader) -> Resul
         None => {
             let query = Query::new(&brief, None, crate::stems::Language::default());
             let scores = score(&brief, &candidates, &taken, &query, None);
-            super::steps(Strategy::Priority, &candidates, &taken, &scores, &lines)
+            let asked = query.is_asked();
+            super::steps(Strategy::Priority, &candidates, &taken, &scores, &lines, asked)
         }
     };
     let more = reading.map_or(0, |reading| reading.left_out.items);

@@ -198,24 +198,7 @@ pub(super) fn base(
 
     put("headings", legend(pen));
     put("intent", pen.quote("# Task, in the user's words", &brief.intent));
-    // Who issued most of them, as a rule the first one, is said once.
-    let first = brief.constraints.first().map(issued_by).unwrap_or_default();
-    if !brief.constraints.is_empty() {
-        let all = brief.constraints.iter().all(|rule| issued_by(rule) == first);
-        let unless = if all { "" } else { " unless said otherwise" };
-        let by = if first.is_empty() { String::new() } else { format!(", {first}{unless}") };
-        put("headings", pen.heading(&format!("Rules{by}")));
-    }
-    for (place, rule) in brief.constraints.iter().enumerate() {
-        let by = match issued_by(rule) {
-            by if by == first => String::new(),
-            by if by.is_empty() => ", by nobody known".to_owned(),
-            by => format!(", {by}"),
-        };
-        let kind = word(&rule.kind).replace('_', " ");
-        let head = format!("R{} {kind}{by}:", place + 1);
-        put(&format!("constraint {place}"), pen.quote(&head, &rule.text));
-    }
+    rules(brief, pen, &mut put);
     if !pins.is_empty() {
         put("headings", pen.heading("Pinned"));
     }
@@ -246,6 +229,60 @@ pub(super) fn base(
         rules => put("headings", pen.line(&format!("R1 to R{rules} bind."))),
     }
     Base { above, stable, below }
+}
+
+/// From how many rules on their kinds are headings, which takes less room than a word in each.
+const RULES_GROUPED_MIN: usize = 8;
+
+/// What binds. Who issued most of it, as a rule the first one, is said once.
+fn rules(brief: &Brief, pen: &Pen, put: &mut dyn FnMut(&str, String)) {
+    let rules = &brief.constraints;
+    let Some(first) = rules.first().map(issued_by) else { return };
+    let all = rules.iter().all(|rule| issued_by(rule) == first);
+    let unless = if all { "" } else { " unless said otherwise" };
+    let by = if first.is_empty() { String::new() } else { format!(", {first}{unless}") };
+    let kind = |rule: &Rule| word(&rule.kind).replace('_', " ");
+    let grouped = rules.len() >= RULES_GROUPED_MIN;
+    let mut kinds: Vec<String> = Vec::new();
+    for rule in rules.iter().filter(|_| grouped) {
+        let kind = kind(rule);
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    if !grouped {
+        put("headings", pen.heading(&format!("Rules{by}")));
+        kinds.push(String::new());
+    }
+    for (at, group) in kinds.iter().enumerate() {
+        let of = rules.iter().enumerate().filter(|(_, rule)| !grouped || kind(rule) == *group);
+        // What is one line, by the same as the first, needs no line of ours.
+        let plain = |rule: &Rule| {
+            grouped && issued_by(rule) == first && !rule.text.trim_end().contains(['\n', '\r'])
+        };
+        if grouped {
+            let by = if at == 0 { by.as_str() } else { "" };
+            let (open, close) = pen.around(&format!("## Rules: {group}{by}"), false);
+            put("headings", open);
+            for (place, rule) in of.clone().filter(|(_, rule)| plain(rule)) {
+                let text = format!("R{} {}", place + 1, shown(&rule.text));
+                put(&format!("constraint {place}"), ended(&text));
+            }
+            if !close.is_empty() {
+                put("headings", close);
+            }
+        }
+        for (place, rule) in of.filter(|(_, rule)| !plain(rule)) {
+            let by = match issued_by(rule) {
+                by if by == first => String::new(),
+                by if by.is_empty() => ", by nobody known".to_owned(),
+                by => format!(", {by}"),
+            };
+            let kind = if grouped { String::new() } else { format!(" {}", kind(rule)) };
+            let head = format!("R{}{kind}{by}:", place + 1);
+            put(&format!("constraint {place}"), pen.quote(&head, &rule.text));
+        }
+    }
 }
 
 /// Who stands behind a rule.
@@ -347,6 +384,27 @@ mod tests {
             "§ # Task, in the user's words\nShip it.\n§ ## Rules, by planner unless said otherwise\n§ R1 must not: \
              Do not deploy.\n§ R2 must, by project web:\nTest.\nTwice.\n§ ## Ask\n\
              Review.\n§ ## Expected output\nA verdict.\n§ R1 to R2 bind.\n"
+        );
+    }
+
+    #[test]
+    fn many_rules_stand_under_their_kinds_and_keep_their_numbers() {
+        let kinds = ["must", "must_not", "must", "must", "security", "must_not", "must", "must"];
+        let rule = |(at, kind): (usize, &&str)| Rule {
+            kind: (*kind).into(),
+            text: format!("Rule {at}."),
+            issuer: Some(if at == 5 { "lead" } else { "user" }.into()),
+        };
+        let brief =
+            Brief { constraints: kinds.iter().enumerate().map(rule).collect(), ..Brief::default() };
+        let pen = Pen { mark: "§".into(), form: PromptForm::Markdown };
+        let base = base(&brief, Vec::new(), &pen, Tokenizer::O200k);
+        let text: String = base.parts().map(|(_, piece)| piece.text()).collect();
+        let rules = text.split_once("## Rules").unwrap().1;
+        assert_eq!(
+            rules,
+            ": must, by user unless said otherwise\nR1 Rule 0.\nR3 Rule 2.\nR4 Rule 3.\nR7 Rule 6.\nR8 Rule 7.\n\
+             § ## Rules: must not\nR2 Rule 1.\n§ R6, by lead: Rule 5.\n§ ## Rules: security\nR5 Rule 4.\n§ R1 to R8 bind.\n"
         );
     }
 }

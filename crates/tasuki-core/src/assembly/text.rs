@@ -23,6 +23,8 @@ pub(super) fn estimate_until(text: &str, tokens_max: u64) -> (usize, u64) {
         let more = match class {
             Class::Space => 0,
             Class::Letter => u64::from(run % 7 == 1),
+            Class::Foreign => u64::from(run % 3 == 1),
+            Class::Ideograph => u64::from(run % 2 == 1),
             Class::Digit => u64::from(run % 3 == 1),
             Class::Other => u64::from(run % 2 == 1),
         };
@@ -38,6 +40,9 @@ pub(super) fn estimate_until(text: &str, tokens_max: u64) -> (usize, u64) {
 enum Class {
     Space,
     Letter,
+    /// Of an alphabet of which vocabularies have shorter pieces.
+    Foreign,
+    Ideograph,
     Digit,
     Other,
 }
@@ -47,28 +52,76 @@ impl Class {
         match c {
             c if c.is_whitespace() => Self::Space,
             c if c.is_numeric() => Self::Digit,
+            '\u{1100}'..='\u{11ff}' | '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' => {
+                Self::Ideograph
+            }
+            c if c.is_alphabetic() && c > '\u{24f}' => Self::Foreign,
             c if c.is_alphabetic() => Self::Letter,
             _ => Self::Other,
         }
     }
 }
 
-/// The sentences of a text, in order, without the space around them. A line's end is a sentence's
-/// end.
+/// The sentences of a text, in order, without the space around them. The end of a line ends a
+/// sentence, unless the line was only broken to be short.
 #[must_use]
 pub fn sentences(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
-    for line in text.lines() {
+    let mut paragraphs: Vec<(usize, usize)> = Vec::new();
+    let (mut at, mut before) = (0, "");
+    for line in text.split_inclusive('\n') {
+        let end = at + line.len();
+        match paragraphs.last_mut() {
+            Some((_, last)) if continues(before, line) => *last = end,
+            _ => paragraphs.push((at, end)),
+        }
+        (at, before) = (end, line);
+    }
+    for (from, to) in paragraphs {
+        let words = &text[from..to];
         let mut start = 0;
-        for end in sentence_ends(line) {
-            push_trimmed(&mut found, &line[start..end]);
+        for end in sentence_ends(words) {
+            push_trimmed(&mut found, &words[start..end]);
             start = end;
         }
     }
     found
 }
 
-/// Where the sentences of a line end; the last end is that of the line. Space after a sentence is
+/// What is shorter was not broken to fit, in characters: where the next line begins in lower case,
+/// and where it does not.
+const BROKEN_MIN: usize = 40;
+const BROKEN_MIN_BEFORE_CAPITAL: usize = 60;
+
+/// Whether a line of prose goes on in the next one, because it was broken to be short. Lines of logs
+/// and lists begin alike, and so do those of programs.
+pub(super) fn continues(before: &str, line: &str) -> bool {
+    let (before, line) = (before.trim(), line.trim());
+    let (Some(last), Some(first)) = (before.chars().next_back(), line.chars().next()) else {
+        return false;
+    };
+    let goes_on =
+        last.is_alphanumeric() || matches!(last, ',' | '-' | '–' | '—' | '\'' | '’' | '%');
+    if !goes_on || !(first.is_alphabetic() || matches!(first, '(' | '“')) {
+        return false;
+    }
+    let length = before.chars().count();
+    let word = |line: &str| -> String { line.chars().take_while(|c| c.is_alphabetic()).collect() };
+    let shouted = |word: &str| word.chars().count() > 1 && !word.chars().any(char::is_lowercase);
+    let (one, two) = (word(before), word(line));
+    let said = line.split_once(": ").is_some_and(|(name, _)| name.chars().count() <= BROKEN_MIN);
+    // A line of a log begins with its time.
+    let dated = before.starts_with(|c: char| c.is_ascii_digit()) && before.get(4..5) == Some("-");
+    if dated || (one == two && !one.is_empty()) || line.ends_with(['{', ';', '=']) {
+        return false;
+    }
+    if !first.is_uppercase() {
+        return length >= BROKEN_MIN;
+    }
+    length >= BROKEN_MIN_BEFORE_CAPITAL && !shouted(&two) && !said
+}
+
+/// Where the sentences of a line or paragraph end; the last end is its own. Space after a sentence is
 /// in it.
 pub(super) fn sentence_ends(line: &str) -> Vec<usize> {
     let mut ends = Vec::new();
@@ -77,7 +130,7 @@ pub(super) fn sentence_ends(line: &str) -> Vec<usize> {
     while let Some((at, c)) = chars.next() {
         let end = at + c.len_utf8();
         let ended = match c {
-            '.' | '!' | '?' => {
+            '.' | '!' | '?' | '؟' | '۔' | '।' => {
                 chars.peek().is_some_and(|(_, next)| next.is_whitespace())
                     && begins_sentence(&line[end..])
                     && !is_abbreviation(&line[start..at])
@@ -164,7 +217,13 @@ fn identifier_weight(word: &str, first_of_sentence: bool) -> i64 {
     let capital = chars.next().is_some_and(char::is_uppercase);
     let later_capital = chars.any(char::is_uppercase);
     let joined = word.contains(['_', '/', '@', '.', '-']);
-    if word.bytes().any(|b| b.is_ascii_digit()) {
+    let number = word.bytes().all(|b| b.is_ascii_digit());
+    // A short number alone is a count or a part of a time: it names little.
+    if number && word.len() < 3 {
+        0
+    } else if number && word.len() == 3 {
+        300
+    } else if word.bytes().any(|b| b.is_ascii_digit()) {
         1000
     } else if later_capital || (joined && word.contains(['/', '@', '_'])) {
         700

@@ -9,7 +9,7 @@ use serde_json::json;
 use tasuki_core::Timestamp;
 use tasuki_core::assembly::{
     self, Candidate, Delivery, Item, Prepared, Priority, Profiles, PromptForm, Reader, Request,
-    Tokenizer, Told, assemble, claim_reserve, deliver, read,
+    Tokenizer, Told, assemble, claim_reserve,
 };
 use tasuki_core::envelope::brief::brief;
 use tasuki_core::envelope::inherit::{Hand, inherit};
@@ -108,20 +108,10 @@ fn prompt(handoff: &Handoff, form: PromptForm) -> (String, assembly::Read, Strin
             .collect(),
         left_out: 0,
     };
-    let reader = |available| Reader { tokenizer: TOKENIZER, available, form, all: false };
-    let mut reserve = claim_reserve(handoff.budget);
-    loop {
-        let available = Some(handoff.budget - reserve);
-        let read = read(&handoff.intent, &parts(&said), Timestamp(0), reader(available)).unwrap();
-        let room = handoff.budget - read.token_count;
-        let (rest, _) = deliver(&delivery, &read.mark, form, TOKENIZER, room);
-        let over =
-            TOKENIZER.count(&format!("{}{rest}", read.text())).saturating_sub(handoff.budget);
-        if over == 0 {
-            return (assembled.prompt, read, rest);
-        }
-        reserve += over;
-    }
+    let reader = Reader { tokenizer: TOKENIZER, available: Some(handoff.budget), form, all: false };
+    let made = assembly::prompt(&handoff.intent, &parts(&said), Timestamp(0), &delivery, reader);
+    let made = made.unwrap();
+    (assembled.prompt, made.read, made.delivery)
 }
 
 fn handoff(name: &str) -> Handoff {
@@ -176,6 +166,10 @@ fn every_form_is_within_the_budget_with_all_that_binds() {
             }
             for line in &handoff.frame {
                 assert!(text.contains(line), "{name}: {line}");
+            }
+            for (about, said) in handoff.sections.iter().flat_map(|(_, told)| told) {
+                let told = text.contains(about) && text.contains(said);
+                assert!(told, "{name}: {about} {said} is not told");
             }
             for (short, id) in &first.names {
                 let named = text.contains(&format!("[{short}]")) || first.missing.contains(id);

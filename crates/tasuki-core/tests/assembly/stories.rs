@@ -56,8 +56,9 @@ fn long_text() -> String {
 #[test]
 fn what_is_of_high_priority_comes_before_better_matches() {
     let high = Item { priority: Priority::High, ..item("ms-1", "Weather was fine that day.") };
-    let request =
+    let mut request =
         request(vec![high, item("ms-2", &"The payment of order 4711 failed. ".repeat(7))]);
+    request.brief.ask = None;
     let needed = within(10_000, &request).receipt.token_count;
     let receipt = within(needed - 1, &request).receipt;
     assert_eq!(receipt.kept[0].id, "ms-1");

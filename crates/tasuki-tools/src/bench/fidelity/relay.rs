@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use tasuki_core::assembly::{
-    Assembled, Brief, Candidate, Carried, Delivery, Entry, Item, Prepared, Priority, PromptForm,
-    Reader, Receipt, Request, Rule, Strategy, Tokenizer, assemble, claim_reserve, deliver, read,
+    Assembled, Brief, Candidate, Carried, Delivery, Entry, Item, Prepared, Priority, Reader,
+    Receipt, Request, Rule, Strategy, Tokenizer, assemble, claim_reserve, prompt,
 };
 use tasuki_core::envelope::parts::{Freshness, MemoryRef, Parts};
 use tasuki_core::envelope::{Constraint, ConstraintKind};
@@ -254,21 +254,9 @@ fn as_read(scenario: &Scenario, assembled: &Assembled, budget: Option<u64>, hop:
         ],
         ..Delivery::default()
     };
-    let mut reserve = budget.map_or(0, claim_reserve);
-    loop {
-        let available = budget.map(|budget| budget.saturating_sub(reserve));
-        let reader = Reader { tokenizer: TOKENIZER, available, ..Reader::default() };
-        let Ok(read) = read(&scenario.intent, &parts, Timestamp(0), reader) else {
-            return assembled.prompt.clone();
-        };
-        let room = budget.map_or(u64::MAX, |budget| budget.saturating_sub(read.token_count));
-        let (told, _) = deliver(&told, &read.mark, PromptForm::Markdown, TOKENIZER, room);
-        let text = format!("{}{told}", read.text());
-        match budget.map_or(0, |budget| TOKENIZER.count(&text).saturating_sub(budget)) {
-            0 => return text,
-            over => reserve += over,
-        }
-    }
+    let reader = Reader { tokenizer: TOKENIZER, available: budget, ..Reader::default() };
+    prompt(&scenario.intent, &parts, Timestamp(0), &told, reader)
+        .map_or_else(|_| assembled.prompt.clone(), |prompt| prompt.text())
 }
 
 /// A memory about which nothing is said but its text.
