@@ -108,10 +108,10 @@ impl Talk {
         if !modes.is_empty() {
             kept.insert("accepted_output_modes".into(), json!(modes));
         }
-        let metadata = match kept.is_empty() {
-            true => Map::new(),
-            false => Map::from_iter([(said::KEPT.to_owned(), Value::Object(kept))]),
-        };
+        let mut metadata = said::trace(message.metadata.as_ref(), &asked.metadata);
+        if !kept.is_empty() {
+            metadata.insert(said::KEPT.to_owned(), Value::Object(kept));
+        }
         let mut offer = json!({
             "from_agent": self.agent(said),
             "to": self.target(&asked.metadata, said)?,

@@ -51,6 +51,8 @@ pub struct Message {
     pub now: Timestamp,
     /// A text that was never used before, for the same.
     pub nonce: String,
+    /// The trace that it belongs to, as headers.
+    pub trace: Vec<(&'static str, String)>,
 }
 
 /// Posts texts. An answer of success means that it was taken; anything else says why not.
@@ -114,7 +116,7 @@ impl Engine {
     fn message(&self, url: &str, notice: &Notice) -> Message {
         let body = serde_json::to_vec(notice).expect("a notice has string keys only");
         let nonce = self.ids.claim().to_string();
-        Message { url: url.to_owned(), body, now: self.now(), nonce }
+        Message { url: url.to_owned(), body, now: self.now(), nonce, trace: Vec::new() }
     }
 }
 

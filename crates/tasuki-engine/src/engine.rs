@@ -57,6 +57,8 @@ use crate::requests::{
 use crate::schemas::Schemas;
 use crate::sight::Envelopes;
 use crate::talk::Brought;
+use crate::trace_context::Tracing;
+use crate::traces::Spans;
 use crate::{folds, sweeper};
 
 /// What holds where a request is silent.
@@ -91,6 +93,8 @@ pub struct Settings {
     pub webhooks: Webhooks,
     /// What is done about envelopes that decide against the log of their project.
     pub project_decisions: ProjectDecisions,
+    /// How traces are recorded, if they are.
+    pub tracing: Option<Tracing>,
 }
 
 /// What is done about an envelope that decides otherwise than its project has.
@@ -121,6 +125,7 @@ impl Default for Settings {
             profiles: Arc::new(Profiles::standard().clone()),
             project_decisions: ProjectDecisions::default(),
             webhooks: Webhooks::default(),
+            tracing: None,
         }
     }
 }
@@ -155,6 +160,8 @@ pub struct Engine {
     pub(crate) watched: Arc<Watched>,
     /// What is measured of this broker.
     pub(crate) instruments: Arc<Instruments>,
+    /// What is recorded of traces and not sent yet.
+    pub(crate) spans: Arc<Spans>,
     /// Sends notices, once that was begun.
     pub(crate) messenger: OnceLock<Arc<dyn Messenger>>,
     pub(crate) ready: Ready,
@@ -168,11 +175,14 @@ pub struct Engine {
     workers: [AbortHandle; 4],
     /// Reacts to what was committed with commands of its own.
     follower: OnceLock<AbortHandle>,
+    /// Follows traces, where they are recorded.
+    tracing: Option<AbortHandle>,
 }
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        self.workers.iter().chain(self.follower.get()).for_each(AbortHandle::abort);
+        let workers = self.workers.iter().chain(self.follower.get()).chain(&self.tracing);
+        workers.for_each(AbortHandle::abort);
     }
 }
 
@@ -212,6 +222,12 @@ impl Engine {
             // By itself: it may have much to catch up with, and nobody is to wait for that.
             fold("metering", vec![Box::new(metering)]),
         ];
+        let spans = Arc::<Spans>::default();
+        let tracing = settings.tracing.map(|tracing| {
+            let mode = tracing.mode;
+            let tracing = folds::traces::Tracing::new(store.clone(), spans.clone(), mode);
+            fold("traces", vec![Box::new(tracing)])
+        });
         let closing = watch::Sender::new(false);
         let news = store.subscribe();
         let engine = Arc::new(Self {
@@ -233,6 +249,7 @@ impl Engine {
             records,
             watched,
             instruments,
+            spans,
             messenger: OnceLock::new(),
             ready: Ready::default(),
             pool: Pool::default(),
@@ -241,6 +258,7 @@ impl Engine {
             pipelines: Declared::default(),
             workers,
             follower: OnceLock::new(),
+            tracing,
         });
         let follower: Vec<Box<dyn Fold>> = vec![Box::new(Follower::new(Arc::downgrade(&engine)))];
         let follower = folds::drive(engine.store.clone(), news, follower);

@@ -28,7 +28,7 @@ impl Engine {
     }
 
     /// The name by which this broker's own series are told from those of others: its key's.
-    fn broker_name(&self) -> String {
+    pub(crate) fn broker_name(&self) -> String {
         let key = self.settings.key.as_ref();
         key.map_or_else(|| "local".into(), |key| key.id().to_string())
     }
@@ -48,6 +48,7 @@ impl Desk {
             let stats = self.engine.store.stats();
             let broker = self.engine.broker_name();
             samples.extend(self.engine.instruments.samples(&broker, &stats));
+            samples.extend(self.engine.spans.samples(&broker));
             samples.extend(self.presence_samples(&broker, &samples));
         }
         Ok(exposition::write(samples, form))

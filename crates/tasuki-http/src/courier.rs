@@ -22,8 +22,9 @@ use serde_json::Value;
 use tasuki_core::address::{Endpoint, Guard, Host};
 use tasuki_core::canonical;
 use tasuki_core::identity::{self, SecretKey, digest, message};
+use tasuki_core::trace::MEMBERS;
 use tasuki_engine::operations::{self, Facts, Given, Operation, claims};
-use tasuki_engine::{Answer, Courier, Message, Messenger, Parcel};
+use tasuki_engine::{Answer, Courier, Granted, Message, Messenger, Parcel, TRACE_BYTES_MAX};
 use tasuki_protocol::Problem;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -120,7 +121,8 @@ impl Poster {
         let claimed = to_wire::claimed(&parcel.granted).map_err(|problem| problem.message)?;
         let body = serde_json::to_vec(&claimed).map_err(|error| error.to_string())?;
         let (url, now, nonce) = (parcel.url.clone(), parcel.now, parcel.nonce.clone());
-        let said = self.post(Message { url, body, now, nonce }).await?;
+        let trace = trace(&parcel.granted);
+        let said = self.post(Message { url, body, now, nonce, trace }).await?;
         Ok(answer(said.status, said.retry_after_ms, &said.body, parcel))
     }
 
@@ -149,7 +151,7 @@ impl Poster {
         endpoint: &Endpoint,
         message: Message,
     ) -> Result<Request<Full<Bytes>>, String> {
-        let Message { body, now, nonce, .. } = message;
+        let Message { body, now, nonce, trace, .. } = message;
         let digest = digest::of(&body);
         let authority = endpoint.authority();
         let mut request = Request::post(endpoint.target())
@@ -173,6 +175,12 @@ impl Poster {
             let (input, signature) = signed.map_err(|fault| fault.to_string())?;
             request = request.header("signature-input", input).header("signature", signature);
         }
+        for (name, value) in trace {
+            // What came as text in an envelope need not do as a header.
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                request = request.header(name, value);
+            }
+        }
         request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())
     }
 }
@@ -185,6 +193,24 @@ impl Courier for Poster {
             Err(problem) => Answer::Unclear { problem, retry_after_ms: None },
         }
     }
+}
+
+/// The trace that an envelope was made in, as headers: whoever gets it goes on with that trace.
+fn trace(granted: &Granted) -> Vec<(&'static str, String)> {
+    #[derive(Deserialize)]
+    struct Head {
+        #[serde(default)]
+        metadata: serde_json::Map<String, Value>,
+    }
+    if granted.handoff.contract.trace.is_none() {
+        return Vec::new();
+    }
+    let text = granted.envelope.as_ref().map(|envelope| envelope.text());
+    let head = text.and_then(|text| serde_json::from_str::<Head>(text).ok());
+    let Some(Head { metadata }) = head else { return Vec::new() };
+    let member = |name| Some((name, metadata.get(name)?.as_str()?.to_owned()));
+    let short = |(_, value): &(&str, String)| value.len() <= TRACE_BYTES_MAX;
+    MEMBERS.into_iter().filter_map(member).filter(short).collect()
 }
 
 /// How long a notice may take.

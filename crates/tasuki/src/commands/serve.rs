@@ -25,6 +25,7 @@ use tracing_subscriber::EnvFilter;
 use super::pipeline;
 use crate::config::{Config, Keys, LogFormat};
 use crate::exit::{Exit, Failure};
+use crate::otlp::Exporter;
 use crate::output::{Facts, Output, tell};
 use crate::tls::{self, Secured};
 
@@ -73,9 +74,14 @@ impl Serve {
         let engine = Engine::start(store, Arc::new(SystemIds), config.settings.clone());
         engine.introduce().await?;
         let guard = config.settings.guard.clone();
-        let poster = Arc::new(Poster::new(guard, Some(key), Arc::new(SystemResolver)));
+        let poster = Arc::new(Poster::new(guard, Some(key.clone()), Arc::new(SystemResolver)));
         engine.start_deliveries(poster.clone());
         engine.start_alerts(poster);
+        if let Some(receiver) = config.otlp.take() {
+            tracing::info!(receiver = %host(&receiver.url), "traces are recorded");
+            let instance = key.public().id().to_string();
+            engine.start_traces(Arc::new(Exporter::new(receiver, instance)?));
+        }
         if let (Some(file), Some(pipelines)) = (config.pipelines.clone(), pipelines) {
             engine.declare_pipelines(pipelines).await?;
             let following = follow(Arc::downgrade(&engine), file);
@@ -101,6 +107,12 @@ impl Serve {
         tracing::info!("ended");
         Ok(Exit::Done)
     }
+}
+
+/// A URL without what may be secret in it.
+fn host(url: &reqwest::Url) -> String {
+    let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
+    format!("{}://{}{port}", url.scheme(), url.host_str().unwrap_or_default())
 }
 
 /// Opens the store that the configuration names.
