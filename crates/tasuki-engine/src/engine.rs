@@ -93,6 +93,8 @@ pub struct Settings {
     pub webhooks: Webhooks,
     /// What is done about envelopes that decide against the log of their project.
     pub project_decisions: ProjectDecisions,
+    /// Whether what follows from the log is measured, and alerts are found.
+    pub metering: bool,
     /// How traces are recorded, if they are.
     pub tracing: Option<Tracing>,
 }
@@ -125,6 +127,7 @@ impl Default for Settings {
             profiles: Arc::new(Profiles::standard().clone()),
             project_decisions: ProjectDecisions::default(),
             webhooks: Webhooks::default(),
+            metering: true,
             tracing: None,
         }
     }
@@ -172,16 +175,16 @@ pub struct Engine {
     /// Pipelines that are declared, by name and version.
     pub(crate) pipelines: Declared,
     /// The sweeper and the folds, which hold the store and would never end by themselves.
-    workers: [AbortHandle; 4],
+    workers: [AbortHandle; 3],
     /// Reacts to what was committed with commands of its own.
     follower: OnceLock<AbortHandle>,
-    /// Follows traces, where they are recorded.
-    tracing: Option<AbortHandle>,
+    /// Metrics and traces, where they are wanted.
+    seeing: Vec<AbortHandle>,
 }
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        let workers = self.workers.iter().chain(self.follower.get()).chain(&self.tracing);
+        let workers = self.workers.iter().chain(self.follower.get()).chain(&self.seeing);
         workers.for_each(AbortHandle::abort);
     }
 }
@@ -219,15 +222,17 @@ impl Engine {
                 watch.spawn("sweeper", Until::Closed, sweeping).abort_handle()
             },
             fold("sharing of presence", vec![Box::new(sharing)]),
-            // By itself: it may have much to catch up with, and nobody is to wait for that.
-            fold("metering", vec![Box::new(metering)]),
         ];
+        // Each by itself: it may have much to catch up with, and nobody is to wait for that.
+        let mut seeing = Vec::new();
+        if settings.metering {
+            seeing.push(fold("metering", vec![Box::new(metering)]));
+        }
         let spans = Arc::<Spans>::default();
-        let tracing = settings.tracing.map(|tracing| {
-            let mode = tracing.mode;
+        if let Some(Tracing { mode, .. }) = settings.tracing {
             let tracing = folds::traces::Tracing::new(store.clone(), spans.clone(), mode);
-            fold("traces", vec![Box::new(tracing)])
-        });
+            seeing.push(fold("traces", vec![Box::new(tracing)]));
+        }
         let closing = watch::Sender::new(false);
         let news = store.subscribe();
         let engine = Arc::new(Self {
@@ -258,7 +263,7 @@ impl Engine {
             pipelines: Declared::default(),
             workers,
             follower: OnceLock::new(),
-            tracing,
+            seeing,
         });
         let follower: Vec<Box<dyn Fold>> = vec![Box::new(Follower::new(Arc::downgrade(&engine)))];
         let follower = folds::drive(engine.store.clone(), news, follower);

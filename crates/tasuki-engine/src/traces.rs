@@ -6,7 +6,6 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use tasuki_core::Timestamp;
@@ -32,7 +31,7 @@ const TRIES_MAX: u32 = 6;
 const REST_MS: u64 = 1_000;
 const REST_MS_MAX: u64 = 30_000;
 /// How long the last ones may take when the broker goes away.
-const LAST_MAX: Duration = Duration::from_secs(2);
+const LAST_MS_MAX: u64 = 2_000;
 /// How often the log tells of spans that were dropped.
 const TELL_EVERY_MS: u64 = 60_000;
 /// What is saved of who sends.
@@ -173,10 +172,11 @@ impl Sending {
         }
         if engine.spans.leads.load(Ordering::Acquire) {
             // What is left after that is told again after the next start.
-            let _ = tokio::time::timeout(LAST_MAX, async {
-                while self.send_some().await.is_ok_and(|any| any) {}
-            })
-            .await;
+            let last = async { while self.send_some().await.is_ok_and(|any| any) {} };
+            tokio::select! {
+                () = last => {}
+                () = engine.store.clock().sleep_ms(LAST_MS_MAX) => {}
+            }
         }
     }
 
@@ -267,5 +267,78 @@ impl Sending {
         let said = format!("{me} {}", now.plus_ms(LEAD_MS).0);
         let written = store.save_fold(SENDER, store.head(), said).await.is_ok();
         holds && written
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tasuki_core::identity::SecretKey;
+    use tasuki_core::trace::Kind;
+    use tasuki_store::{ManualClock, Store, Volatile};
+
+    use super::*;
+    use crate::{Settings, SystemIds};
+
+    /// A receiver that is never there.
+    struct Nowhere;
+
+    #[async_trait]
+    impl SpanExporter for Nowhere {
+        async fn export(&self, _: &[Span]) -> Result<u64, NotExported> {
+            Err(NotExported::Later { problem: "nobody is there".into(), after_ms: None })
+        }
+    }
+
+    fn span(id: u64) -> Span {
+        Span {
+            trace: 1,
+            id,
+            parent: None,
+            name: "send coder".into(),
+            kind: Kind::Producer,
+            start: Timestamp(0),
+            end: Timestamp(0),
+            attributes: Vec::new(),
+            links: Vec::new(),
+            marks: Vec::new(),
+            marks_dropped: 0,
+            error: None,
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_counted_and_what_came_first_stays() {
+        let spans = Spans::default();
+        let all = SPANS_MAX as u64 + 3;
+        spans.push((0..all).map(span).collect(), Timestamp(0));
+        assert_eq!(spans.held(|held| held.len()), SPANS_MAX);
+        assert_eq!(spans.next().first().map(|span| span.id), Some(0));
+        assert_eq!(spans.dropped[Dropped::Full as usize].load(Ordering::Relaxed), 3);
+    }
+
+    fn sending(store: &Arc<dyn Store>, seed: u8) -> Sending {
+        let key = Some(SecretKey::from_seed([seed; 32]).public());
+        let settings = Settings { key, ..Settings::default() };
+        let engine = Engine::start(store.clone(), Arc::new(SystemIds), settings);
+        Sending { engine, exporter: Arc::new(Nowhere), renewed_at: None }
+    }
+
+    #[tokio::test]
+    async fn of_two_brokers_one_sends_until_it_is_gone() {
+        let clock = ManualClock::at(Timestamp(1_800_000_000_000));
+        let store: Arc<dyn Store> = Arc::new(Volatile::new(clock.clone()));
+        let (one, other) = (sending(&store, 1), sending(&store, 2));
+        // Who says so first looks again before it sends, in case somebody else said so at once.
+        assert!(!one.leads_others(store.clock().now()).await);
+        assert!(one.leads_others(store.clock().now()).await);
+        assert!(!other.leads_others(store.clock().now()).await);
+        clock.advance_ms(RENEW_MS);
+        assert!(one.leads_others(store.clock().now()).await, "it says so again");
+        clock.advance_ms(LEAD_MS - 1);
+        assert!(!other.leads_others(store.clock().now()).await);
+        clock.advance_ms(1);
+        assert!(!other.leads_others(store.clock().now()).await);
+        assert!(other.leads_others(store.clock().now()).await);
+        assert!(!one.leads_others(store.clock().now()).await, "another took its place");
     }
 }

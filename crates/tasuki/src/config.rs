@@ -209,6 +209,10 @@ keys! {
         /// The form of log lines [default: human]
         #[arg(long, env = "TASUKI_LOG_FORMAT", hide_env_values = true, value_name = "FORMAT")]
         log_format: LogFormat = LogFormat::Human,
+        /// Whether what follows from the log is measured. For measuring the broker only: with `off` there are
+        /// no metrics of work and no alerts [default: on]
+        #[arg(long, env = "TASUKI_METERING", hide_env_values = true, value_name = "MODE")]
+        metering: Switch = Switch::On,
         /// Whether a commit waits for the disk. For measuring only: `off` loses acknowledged work in a
         /// power cut [default: full]
         #[arg(long, env = "TASUKI_SYNC", hide_env_values = true, value_name = "MODE")]
@@ -388,6 +392,13 @@ keys! {
 pub(crate) enum LogFormat {
     Human,
     Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Switch {
+    On,
+    Off,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -576,6 +587,7 @@ impl Keys {
                     urls: self.alert_webhooks?,
                     external_url: self.external_url?.trim_end_matches('/').to_owned(),
                 },
+                metering: self.metering? == Switch::On,
                 ..Settings::default()
             },
             otlp: None,
