@@ -7,6 +7,7 @@ mod config;
 mod hidden;
 mod otlp;
 mod rules;
+mod scratch;
 mod store_failed;
 mod tls;
 
