@@ -5,6 +5,7 @@
 
 use axum::http::HeaderMap;
 use serde_json::{Map, Value, json};
+use tasuki_core::trace::MEMBERS;
 
 /// Carries its version: what breaks somebody gets another one.
 pub(crate) const URI: &str = "https://w3id.org/tasuki/a2a/handoff/v1";
@@ -36,16 +37,13 @@ pub(crate) const KEY: &str = "idempotency_key";
 /// In whose name, where nobody has to say who it is.
 pub(crate) const FROM: &str = "from_agent";
 
-/// What a trace goes on with, in headers and in metadata.
-pub(crate) const TRACING: [&str; 3] = ["traceparent", "tracestate", "baggage"];
-
 pub(crate) const SCHEMA: &str = include_str!("../extension/schema.json");
 pub(crate) const PAGE: &str = include_str!("../extension/README.md");
 
 /// The trace that a request belongs to.
 pub(crate) fn trace(headers: &HeaderMap) -> Map<String, Value> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let found = TRACING.iter().filter_map(|name| Some(((*name).to_owned(), text(name)?.into())));
+    let found = MEMBERS.iter().filter_map(|name| Some(((*name).to_owned(), text(name)?.into())));
     found.collect()
 }
 

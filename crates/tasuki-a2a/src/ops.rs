@@ -117,12 +117,8 @@ impl Talk {
         if !modes.is_empty() {
             kept.insert("accepted_output_modes".into(), json!(modes));
         }
-        // What a message says of its trace is nearer than what the request does.
-        let mut metadata = self.trace.clone();
-        for said in [Some(&asked.metadata), message.metadata.as_ref()].into_iter().flatten() {
-            let traces = extension::TRACING.iter().filter_map(|name| said.get_key_value(*name));
-            metadata.extend(traces.map(|(name, value)| (name.clone(), value.clone())));
-        }
+        let traces = [message.metadata.as_ref(), Some(&asked.metadata), Some(&self.trace)];
+        let mut metadata = said::trace(traces.into_iter().flatten());
         if !kept.is_empty() {
             metadata.insert(said::KEPT.to_owned(), Value::Object(kept));
         }

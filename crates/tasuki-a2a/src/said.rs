@@ -5,6 +5,7 @@
 use serde_json::{Map, Value, json};
 use tasuki_core::HandoffId;
 use tasuki_core::talk::{ArtifactReport, MessageReport};
+use tasuki_core::trace::{Context, MEMBERS};
 
 use crate::model::{Artifact, Message, Part, Role};
 
@@ -32,6 +33,20 @@ pub(crate) fn payload(message: &Message) -> (Value, Map<String, Value>) {
     }
     let payload = json!({ "type": MESSAGE, "text": message.words(), "message": message });
     (payload, Map::new())
+}
+
+/// The trace that something is said in, by the first of these that names one: the message comes before
+/// the request, and that before its headers. What is no context is left out.
+pub(crate) fn trace<'a>(
+    mut said: impl Iterator<Item = &'a Map<String, Value>>,
+) -> Map<String, Value> {
+    let is_one = |metadata: &&Map<String, Value>| {
+        let text = metadata.get(MEMBERS[0]).and_then(Value::as_str);
+        text.is_some_and(|text| text.parse::<Context>().is_ok())
+    };
+    let Some(metadata) = said.find(is_one) else { return Map::new() };
+    let member = |name: &str| Some((name.to_owned(), metadata.get(name)?.clone()));
+    MEMBERS.into_iter().filter_map(member).filter(|(_, value)| value.is_string()).collect()
 }
 
 /// The message that an envelope was made from, or one that says what it says.

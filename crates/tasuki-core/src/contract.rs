@@ -14,6 +14,7 @@ use crate::ids::{AgentId, Capability, CorrelationId, Hash, Position, TaskId};
 use crate::pipeline::StageRef;
 use crate::route::Why;
 use crate::terms::Terms;
+use crate::trace::Context;
 
 /// How many others a handoff may name.
 pub const FALLBACKS_MAX: usize = 16;
@@ -39,6 +40,8 @@ pub struct Contract {
     pub approvers: Vec<AgentId>,
     /// The name by which the sender finds everything that belongs together.
     pub correlation_id: Option<CorrelationId>,
+    /// The trace that it was made in, as its envelope says.
+    pub trace: Option<Context>,
 }
 
 /// What a receiver accepts by claiming, and what its result is held against. It does not change while
@@ -117,6 +120,9 @@ struct Flat {
     /// How the receiver was chosen, if the broker chose it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     routed: Option<Why>,
+    /// The trace that it was made in, as its envelope says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trace: Option<Context>,
 }
 
 impl From<Flat> for Contract {
@@ -124,6 +130,7 @@ impl From<Flat> for Contract {
         Self {
             approvers: flat.approvers,
             correlation_id: flat.correlation_id,
+            trace: flat.trace,
             agreement: Agreement {
                 capability: flat.capability,
                 output_schema: flat.output_schema,
@@ -148,11 +155,12 @@ impl From<Flat> for Contract {
 
 impl From<Contract> for Flat {
     fn from(contract: Contract) -> Self {
-        let Contract { agreement, routing, after, budget, fill, approvers, correlation_id } =
+        let Contract { agreement, routing, after, budget, fill, approvers, correlation_id, trace } =
             contract;
         Self {
             approvers,
             correlation_id,
+            trace,
             capability: agreement.capability,
             output_schema: agreement.output_schema,
             expected_output: agreement.expected_output,

@@ -43,6 +43,7 @@ pub mod table;
 pub mod talk;
 pub mod task;
 pub mod terms;
+pub mod trace;
 pub mod tree;
 pub mod trust;
 pub mod turn;

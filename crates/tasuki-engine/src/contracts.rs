@@ -116,9 +116,8 @@ impl Engine {
         let (after, fill) = (hop.after.clone(), Fill::of(&hop.metadata));
         let budget = hop.budget.filter(|budget| !budget.is_empty());
         let approvers = hop.approvers.clone();
-        let correlation_id = None;
         let contract =
-            Contract { agreement, routing, after, budget, fill, approvers, correlation_id };
+            Contract { agreement, routing, after, budget, fill, approvers, ..Contract::default() };
         Ok(Settled { to, terms, contract })
     }
 

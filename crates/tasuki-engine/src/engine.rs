@@ -57,6 +57,8 @@ use crate::requests::{
 use crate::schemas::Schemas;
 use crate::sight::Envelopes;
 use crate::talk::Brought;
+use crate::trace_context::Tracing;
+use crate::traces::Spans;
 use crate::{folds, sweeper};
 
 /// What holds where a request is silent.
@@ -93,6 +95,10 @@ pub struct Settings {
     pub webhooks: Webhooks,
     /// What is done about envelopes that decide against the log of their project.
     pub project_decisions: ProjectDecisions,
+    /// Whether what follows from the log is measured, and alerts are found.
+    pub metering: bool,
+    /// How traces are recorded, if they are.
+    pub tracing: Option<Tracing>,
 }
 
 /// What is done about an envelope that decides otherwise than its project has.
@@ -124,6 +130,8 @@ impl Default for Settings {
             profiles: Arc::new(Profiles::standard().clone()),
             project_decisions: ProjectDecisions::default(),
             webhooks: Webhooks::default(),
+            metering: true,
+            tracing: None,
         }
     }
 }
@@ -158,6 +166,8 @@ pub struct Engine {
     pub(crate) watched: Arc<Watched>,
     /// What is measured of this broker.
     pub(crate) instruments: Arc<Instruments>,
+    /// What is recorded of traces and not sent yet.
+    pub(crate) spans: Arc<Spans>,
     /// Sends notices, once that was begun.
     pub(crate) messenger: OnceLock<Arc<dyn Messenger>>,
     pub(crate) ready: Ready,
@@ -168,14 +178,17 @@ pub struct Engine {
     /// Pipelines that are declared, by name and version.
     pub(crate) pipelines: Declared,
     /// The sweeper and the folds, which hold the store and would never end by themselves.
-    workers: [AbortHandle; 4],
+    workers: [AbortHandle; 3],
     /// Reacts to what was committed with commands of its own.
     follower: OnceLock<AbortHandle>,
+    /// Metrics and traces, where they are wanted.
+    seeing: Vec<AbortHandle>,
 }
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        self.workers.iter().chain(self.follower.get()).for_each(AbortHandle::abort);
+        let workers = self.workers.iter().chain(self.follower.get()).chain(&self.seeing);
+        workers.for_each(AbortHandle::abort);
     }
 }
 
@@ -212,9 +225,17 @@ impl Engine {
                 watch.spawn("sweeper", Until::Closed, sweeping).abort_handle()
             },
             fold("sharing of presence", vec![Box::new(sharing)]),
-            // By itself: it may have much to catch up with, and nobody is to wait for that.
-            fold("metering", vec![Box::new(metering)]),
         ];
+        // Each by itself: it may have much to catch up with, and nobody is to wait for that.
+        let mut seeing = Vec::new();
+        if settings.metering {
+            seeing.push(fold("metering", vec![Box::new(metering)]));
+        }
+        let spans = Arc::<Spans>::default();
+        if let Some(Tracing { mode, .. }) = settings.tracing {
+            let tracing = folds::traces::Tracing::new(store.clone(), spans.clone(), mode);
+            seeing.push(fold("traces", vec![Box::new(tracing)]));
+        }
         let closing = watch::Sender::new(false);
         let news = store.subscribe();
         let engine = Arc::new(Self {
@@ -236,6 +257,7 @@ impl Engine {
             records,
             watched,
             instruments,
+            spans,
             messenger: OnceLock::new(),
             ready: Ready::default(),
             pool: Pool::default(),
@@ -244,6 +266,7 @@ impl Engine {
             pipelines: Declared::default(),
             workers,
             follower: OnceLock::new(),
+            seeing,
         });
         let follower: Vec<Box<dyn Fold>> = vec![Box::new(Follower::new(Arc::downgrade(&engine)))];
         let follower = folds::drive(engine.store.clone(), news, follower);

@@ -50,6 +50,8 @@ mod sweeper;
 mod talk;
 mod tokens;
 mod told;
+mod trace_context;
+mod traces;
 mod trees;
 mod waiting;
 
@@ -87,3 +89,5 @@ pub use tasuki_store::audit::{Finding, Verdict};
 pub use tasuki_store::{
     Count, Counts, Entry, Failure, HandoffFilter, KeptDocument, PAGE_MAX, Sight, Stats, TaskFilter,
 };
+pub use trace_context::{Ambient, TRACE_BYTES_MAX, Tracing};
+pub use traces::{NotExported, SPANS_MAX, SPANS_SENT_MAX, SpanExporter};

@@ -18,6 +18,9 @@ const CATCH_UP_MS_MAX: u64 = 2_000;
 impl Engine {
     /// Waits a moment until what is committed by now is measured.
     pub(crate) async fn measured(&self) {
+        if !self.settings.metering {
+            return;
+        }
         let reached = self.watched.reaches(self.store.head());
         tokio::select! {
             biased;
@@ -28,7 +31,7 @@ impl Engine {
     }
 
     /// The name by which this broker's own series are told from those of others: its key's.
-    fn broker_name(&self) -> String {
+    pub(crate) fn broker_name(&self) -> String {
         let key = self.settings.key.as_ref();
         key.map_or_else(|| "local".into(), |key| key.id().to_string())
     }
@@ -42,12 +45,16 @@ impl Desk {
         self.engine.measured().await;
         let now = self.now();
         let tenant = (!self.counts_all()).then(|| self.caller.tenant());
-        let mut samples =
-            self.engine.watched.read(|watch| watch.meters.samples(now, tenant.as_ref()));
+        let mut samples = match self.engine.settings.metering {
+            true => self.engine.watched.read(|watch| watch.meters.samples(now, tenant.as_ref())),
+            // A figure that nobody measures is not 0.
+            false => Vec::new(),
+        };
         if tenant.is_none() {
             let stats = self.engine.store.stats();
             let broker = self.engine.broker_name();
             samples.extend(self.engine.instruments.samples(&broker, &stats));
+            samples.extend(self.engine.spans.samples(&broker));
             samples.extend(self.presence_samples(&broker, &samples));
         }
         Ok(exposition::write(samples, form))

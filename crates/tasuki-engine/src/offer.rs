@@ -19,6 +19,7 @@ use tasuki_core::ids::{CorrelationId, IdempotencyKey, Project};
 use tasuki_core::join::Member;
 use tasuki_core::registry::Standing;
 use tasuki_core::report::Intent;
+use tasuki_core::trace::Context;
 use tasuki_core::tree::OnParentEnd;
 use tasuki_core::trust::{self, Ceiling};
 use tasuki_core::{
@@ -32,6 +33,7 @@ use crate::engine::{Engine, check_intent};
 use crate::error::{Error, invalid};
 use crate::keys;
 use crate::requests::{Coordinator, FollowUp, NewOffer, Offered};
+use crate::trace_context::{self, Made};
 
 /// How often an offer is made anew when its task moved on meanwhile.
 const TRIES_MAX: usize = 3;
@@ -475,6 +477,11 @@ impl Engine {
         let tainted = tainted.unwrap_or_else(|| place.task.id());
         let taints = path::taints(before, tainted, &place.taints);
         let correlated = place.correlation_id.clone();
+        let handoff = self.ids.handoff();
+        let root = place.above.last().copied().unwrap_or_else(|| place.task.id());
+        let made = Made { before: before.map(|before| &before.metadata), root, handoff };
+        trace_context::put(&mut hop.metadata, &made, self.settings.tracing);
+        let trace = Context::of(&hop.metadata);
         let envelope = Envelope {
             envelope_version: VERSION.into(),
             task_id: place.task.id(),
@@ -512,7 +519,7 @@ impl Engine {
             (Target::Agent(_) | Target::Capability(_), _) => false,
         };
         Ok(Offer {
-            handoff: self.ids.handoff(),
+            handoff,
             task: place.task,
             from: place.from,
             to: settled.to,
@@ -523,7 +530,7 @@ impl Engine {
             previous: place.previous,
             priority: hop.priority.unwrap_or(PRIORITY_DEFAULT),
             terms: settled.terms,
-            contract: Contract { correlation_id: correlated, ..settled.contract },
+            contract: Contract { correlation_id: correlated, trace, ..settled.contract },
             lifted: lifts,
             expires_at,
             not_before: hop

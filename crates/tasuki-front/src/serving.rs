@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use serde_json::Value;
 use tasuki_engine::operations::{Entry, Given, Reply};
-use tasuki_engine::{Caller, Desk, Ended};
+use tasuki_engine::{Ambient, Caller, Desk, Ended};
 use tasuki_protocol::{Code, Problem, read};
 use tracing::Instrument;
 
@@ -98,7 +98,8 @@ impl Front {
     {
         let held = self.hold(entry, caller, parts).map_err(Failed)?;
         self.lobby.admit(caller, entry.facts.kind).map_err(Failed::from)?;
-        let failed = match run(self.lobby.desk(caller.clone())).await {
+        let running = run(self.lobby.desk(caller.clone()));
+        let failed = match Ambient::around(traced(parts), running).await {
             // A stream counts until its end.
             Ok(response) if entry.is_streamed() => {
                 return Ok(response.map(|body| until_its_end(body, held)));
@@ -126,7 +127,8 @@ impl Front {
             let _held = self.hold(entry, caller, parts)?;
             self.lobby.admit(caller, entry.facts.kind)?;
             let desk = self.lobby.desk(caller.clone());
-            let done = entry.run(desk, on, Given::Value(asked)).await;
+            let running = entry.run(desk, on, Given::Value(asked));
+            let done = Ambient::around(traced(parts), running).await;
             if let Err(problem) = &done {
                 self.note(entry, caller, on, problem.known()).await;
             }
@@ -239,6 +241,20 @@ impl Front {
             Failed(problem)
         })
     }
+}
+
+/// The trace that a request came in.
+fn traced(parts: &Parts) -> Option<Ambient> {
+    let header = |name: &str| {
+        let mut all = parts.headers.get_all(name).iter();
+        let mut joined = all.next()?.to_str().ok()?.to_owned();
+        // Lists may come in several headers; two contexts joined are none.
+        for more in all {
+            joined = format!("{joined},{}", more.to_str().ok()?);
+        }
+        Some(joined)
+    };
+    parts.headers.contains_key("traceparent").then(|| Ambient::read(header)).flatten()
 }
 
 /// A wait that counts.

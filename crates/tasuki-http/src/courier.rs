@@ -24,8 +24,9 @@ use serde_json::Value;
 use tasuki_core::address::{Endpoint, Guard, Host};
 use tasuki_core::canonical;
 use tasuki_core::identity::{self, SecretKey, digest, message};
+use tasuki_core::trace::MEMBERS;
 use tasuki_engine::operations::{self, Facts, Given, Operation, claims};
-use tasuki_engine::{Answer, Courier, Message, Messenger, Parcel};
+use tasuki_engine::{Answer, Courier, Granted, Message, Messenger, Parcel, TRACE_BYTES_MAX};
 use tasuki_protocol::Problem;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -122,7 +123,7 @@ impl Poster {
         let claimed = to_wire::claimed(&parcel.granted).map_err(|problem| problem.message)?;
         let body = serde_json::to_vec(&claimed).map_err(|error| error.to_string())?;
         let (url, now, nonce) = (parcel.url.clone(), parcel.now, parcel.nonce.clone());
-        let (content_type, headers) = ("application/json", Vec::new());
+        let (content_type, headers) = ("application/json", trace(&parcel.granted));
         let said = self.post(Message { url, content_type, headers, body, now, nonce }).await?;
         Ok(answer(said.status, said.retry_after_ms, &said.body, parcel))
     }
@@ -207,6 +208,27 @@ impl Courier for Poster {
             Err(problem) => Answer::Unclear { problem, retry_after_ms: None },
         }
     }
+}
+
+/// The trace that an envelope was made in, as headers: whoever gets it goes on with that trace.
+fn trace(granted: &Granted) -> Vec<(String, String)> {
+    #[derive(Deserialize)]
+    struct Head {
+        #[serde(default)]
+        metadata: serde_json::Map<String, Value>,
+    }
+    if granted.handoff.contract.trace.is_none() {
+        return Vec::new();
+    }
+    let text = granted.envelope.as_ref().map(|envelope| envelope.text());
+    let head = text.and_then(|text| serde_json::from_str::<Head>(text).ok());
+    let Some(Head { metadata }) = head else { return Vec::new() };
+    let member = |name: &str| Some((name.to_owned(), metadata.get(name)?.as_str()?.to_owned()));
+    // What came as text in an envelope need not do as a header.
+    let does = |(_, value): &(String, String)| {
+        value.len() <= TRACE_BYTES_MAX && HeaderValue::from_str(value).is_ok()
+    };
+    MEMBERS.into_iter().filter_map(member).filter(does).collect()
 }
 
 /// How long a notice may take.

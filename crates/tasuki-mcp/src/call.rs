@@ -9,6 +9,7 @@ use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext};
 use serde_json::{Map, Value, json};
+use tasuki_engine::Ambient;
 use tasuki_engine::operations::{Operation, claims};
 use tasuki_protocol::{Code, Problem};
 
@@ -92,8 +93,10 @@ impl Call {
         on: &[String],
         asked: Arguments,
     ) -> Result<Value, Problem> {
-        let text = broker::ask::<O>(&*self.broker, on, &Value::Object(asked)).await?;
-        read(&text)
+        let asked = Value::Object(asked);
+        let member = |name: &str| Some(self.trace.get(name)?.as_str()?.to_owned());
+        let asking = broker::ask::<O>(&*self.broker, on, &asked);
+        read(&Ambient::around(Ambient::read(member), asking).await?)
     }
 
     /// Puts where a trace comes from into what a hop says of itself, unless it says so already.

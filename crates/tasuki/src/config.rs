@@ -11,13 +11,15 @@ use serde::{Deserialize, Serialize};
 use tasuki_core::address::Guard;
 use tasuki_core::assembly::Profiles;
 use tasuki_core::breaker::Limits as Breakers;
+use tasuki_core::trace::{Mode, Share};
 use tasuki_core::{Terms, secrets};
-use tasuki_engine::{ProjectDecisions, Settings, WEBHOOKS_MAX, Webhooks};
+use tasuki_engine::{ProjectDecisions, Settings, Tracing, WEBHOOKS_MAX, Webhooks};
 use tasuki_http::{Limits, Places, WaitLimits};
 use tasuki_store::Sync;
 use tasuki_store::postgres::{password_in, with_password};
 
 use crate::exit::Failure;
+use crate::otlp::Receiver;
 use crate::tls;
 
 /// Read where no other file is named.
@@ -185,6 +187,22 @@ keys! {
         /// Where people find this broker, for the links in notices [default: none]
         #[arg(long, env = "TASUKI_EXTERNAL_URL", hide_env_values = true, value_name = "URL")]
         external_url: String = String::new(),
+        /// Where traces go: a receiver of OpenTelemetry's protocol over HTTP, such as
+        /// http://127.0.0.1:4318; without it nothing is recorded [default: none]
+        #[arg(long, env = "TASUKI_OTLP_URL", hide_env_values = true, value_name = "URL")]
+        otlp_url: String,
+        /// A file of headers for that receiver, one `name: value` in each line, which others cannot read
+        /// [default: none]
+        #[arg(long, env = "TASUKI_OTLP_HEADERS_FILE", hide_env_values = true, value_name = "FILE")]
+        otlp_headers_file: PathBuf,
+        /// Which part of the tasks is recorded, from 0 to 1, where a sender does not say by its own
+        /// `traceparent` [default: 1.0]
+        #[arg(long, env = "TASUKI_TRACE_RATIO", hide_env_values = true, value_name = "RATIO")]
+        trace_ratio: f64 = 1.0,
+        /// What one trace is: a `task`, or with `links` each hop, linked with the one before, for tasks that
+        /// take days [default: task]
+        #[arg(long, env = "TASUKI_TRACE_MODE", hide_env_values = true, value_name = "MODE")]
+        trace_mode: TraceMode = TraceMode::Task,
         /// A JSON file that says what receivers want to see, by their role; the built-in profiles hold for
         /// roles that it does not name [default: none]
         #[arg(long, env = "TASUKI_PROFILES", hide_env_values = true, value_name = "FILE")]
@@ -195,6 +213,10 @@ keys! {
         /// The form of log lines [default: human]
         #[arg(long, env = "TASUKI_LOG_FORMAT", hide_env_values = true, value_name = "FORMAT")]
         log_format: LogFormat = LogFormat::Human,
+        /// Whether what follows from the log is measured. For measuring the broker only: with `off` there are
+        /// no metrics of work and no alerts [default: on]
+        #[arg(long, env = "TASUKI_METERING", hide_env_values = true, value_name = "MODE")]
+        metering: Switch = Switch::On,
         /// Whether a commit waits for the disk. For measuring only: `off` loses acknowledged work in a
         /// power cut [default: full]
         #[arg(long, env = "TASUKI_SYNC", hide_env_values = true, value_name = "MODE")]
@@ -378,6 +400,13 @@ pub(crate) enum LogFormat {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+pub(crate) enum Switch {
+    On,
+    Off,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum SyncMode {
     Full,
     Off,
@@ -403,6 +432,13 @@ pub(crate) enum SecretsPolicy {
     Block,
     Warn,
     Off,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum TraceMode {
+    Task,
+    Links,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -454,6 +490,8 @@ pub(crate) struct Config {
     pub(crate) a2a_credentials: Option<PathBuf>,
     pub(crate) pipelines: Option<PathBuf>,
     pub(crate) settings: Settings,
+    /// Where traces go.
+    pub(crate) otlp: Option<Receiver>,
     pub(crate) limits: Limits,
 }
 
@@ -481,10 +519,15 @@ impl Keys {
         let profiles = keys.profiles.clone();
         let tls_files = tls_files(keys.tls_cert.clone(), keys.tls_key.clone())?;
         let store_password = store_password(keys.store_password_file.as_deref())?;
+        let traces = traces(&keys)?;
         let mut config = keys.complete().expect("the defaults have every key");
         config.settings.guard = guard;
         config.store_password = store_password;
         config.tls_files = tls_files;
+        if let Some((receiver, tracing)) = traces {
+            config.settings.tracing = Some(tracing);
+            config.otlp = Some(receiver);
+        }
         if let Some(path) = profiles {
             config.settings.profiles = Arc::new(read_profiles(&path)?);
         }
@@ -561,8 +604,10 @@ impl Keys {
                     urls: self.alert_webhooks?,
                     external_url: self.external_url?.trim_end_matches('/').to_owned(),
                 },
+                metering: self.metering? == Switch::On,
                 ..Settings::default()
             },
+            otlp: None,
             limits: Limits {
                 body_bytes_max: self.limits.body_bytes_max?,
                 requests_per_second: self.limits.requests_per_second?,
@@ -581,6 +626,34 @@ impl Keys {
             },
         })
     }
+}
+
+/// Where traces go and how they are recorded, if they are.
+fn traces(keys: &Keys) -> Result<Option<(Receiver, Tracing)>, Failure> {
+    let ratio = keys.trace_ratio.unwrap_or(1.0);
+    if !(0.0..=1.0).contains(&ratio) {
+        let problem = format!("trace_ratio is {ratio}, expected 0 to 1");
+        return Err(Failure::usage(problem, "correct it and start again"));
+    }
+    let headers = keys.otlp_headers_file.as_deref();
+    let Some(url) = keys.otlp_url.as_deref().filter(|url| !url.is_empty()) else {
+        return match headers {
+            Some(_) => Err(Failure::usage(
+                "otlp_headers_file is there and otlp_url is not",
+                "name the receiver with --otlp-url, or leave both out",
+            )),
+            None => Ok(None),
+        };
+    };
+    if let Some(headers) = headers {
+        check_secret(headers)?;
+    }
+    let mode = match keys.trace_mode.unwrap_or(TraceMode::Task) {
+        TraceMode::Task => Mode::Task,
+        TraceMode::Links => Mode::Links,
+    };
+    let share = Share((ratio * f64::from(Share::ALL.0)).round() as u32);
+    Ok(Some((Receiver::new(url, headers)?, Tracing { mode, share })))
 }
 
 /// A certificate and its key come together.

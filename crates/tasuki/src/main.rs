@@ -5,6 +5,7 @@ mod cli;
 mod commands;
 mod config;
 mod hidden;
+mod otlp;
 mod rules;
 mod scratch;
 mod store_failed;

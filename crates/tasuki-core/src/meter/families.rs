@@ -122,6 +122,8 @@ pub const REASONS: &[&str] = &[
 ];
 pub const OUTCOMES: &[&str] = &["done", "refused", "failed"];
 pub const NOTICES: &[&str] = &["sent", "failed"];
+/// Why spans of traces were not sent.
+pub const DROPS: &[&str] = &["buffer_full", "not_sent", "refused", "not_followed"];
 /// What is passed instead of all: a summary, a line, or no more than the id in the receipt.
 pub const RUNGS: &[&str] = &["summary", "stub", "listed"];
 
@@ -226,6 +228,10 @@ families! {
         "Items of which an assembly by this broker passed less than there was";
     Notices "tasuki_alert_notices_total" Counter, [Word("result", NOTICES)],
         "Notices of alerts that this broker tried to send";
+    SpansSent "tasuki_spans_sent_total" Counter, [], "Spans of traces that this broker sent";
+    SpansDropped "tasuki_spans_dropped_total" Counter, [Word("reason", DROPS)],
+        "Spans of traces that were dropped: the buffer was full, the receiver was not there or did not \
+         want them, or too much was under way to follow a task";
     Memory "process_resident_memory_bytes" Gauge, [], "Resident memory of this broker";
     Cpu "process_cpu_seconds_total" Counter, [], "Processor time that this broker has used";
     Files "process_open_fds" Gauge, [], "File descriptors that this broker has open";

@@ -29,4 +29,5 @@ mod stale;
 mod support;
 mod tenants;
 mod together;
+mod traces;
 mod wider;

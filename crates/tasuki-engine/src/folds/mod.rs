@@ -9,6 +9,7 @@ pub(crate) mod follower;
 pub(crate) mod metering;
 pub(crate) mod observer;
 pub(crate) mod presence;
+pub(crate) mod traces;
 pub(crate) mod waiters;
 pub(crate) mod waking;
 

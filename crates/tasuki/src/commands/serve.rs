@@ -25,6 +25,7 @@ use tracing_subscriber::EnvFilter;
 use super::pipeline;
 use crate::config::{Config, Keys, LogFormat};
 use crate::exit::{Exit, Failure};
+use crate::otlp::Exporter;
 use crate::output::{Facts, Output, tell};
 use crate::tls::{self, Secured};
 
@@ -86,7 +87,7 @@ pub(super) async fn run(
     let engine = Engine::start(store, Arc::new(SystemIds), config.settings.clone());
     engine.introduce().await?;
     let guard = config.settings.guard.clone();
-    let poster = Arc::new(Poster::new(guard, Some(key), Arc::new(SystemResolver)));
+    let poster = Arc::new(Poster::new(guard, Some(key.clone()), Arc::new(SystemResolver)));
     let external = config.settings.webhooks.external_url.clone();
     let external = Some(external).filter(|url| !url.is_empty());
     let (lobby, outside) = (Lobby::from(engine.clone()), poster.clone());
@@ -94,6 +95,11 @@ pub(super) async fn run(
     engine.start_deliveries_with(poster.clone(), Some(client.clone()));
     engine.start_alerts(poster.clone());
     tasuki_a2a::start_pushes(&Pusher::new(engine.clone(), poster));
+    if let Some(receiver) = config.otlp.take() {
+        tracing::info!(receiver = %host(&receiver.url), "traces are recorded");
+        let instance = key.public().id().to_string();
+        engine.start_traces(Arc::new(Exporter::new(receiver, instance)?));
+    }
     if let (Some(file), Some(pipelines)) = (config.pipelines.clone(), pipelines) {
         engine.declare_pipelines(pipelines).await?;
         let following = follow(Arc::downgrade(&engine), file);
@@ -118,6 +124,12 @@ pub(super) async fn run(
     }
     tracing::info!("ended");
     Ok(Exit::Done)
+}
+
+/// A URL without what may be secret in it.
+fn host(url: &reqwest::Url) -> String {
+    let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
+    format!("{}://{}{port}", url.scheme(), url.host_str().unwrap_or_default())
 }
 
 /// Opens the store that the configuration names.
