@@ -67,7 +67,7 @@ fn heard_of(handoff: &Handoff) -> impl Iterator<Item = &Message> {
     handoff.talk.messages().iter().filter(move |message| {
         let known = message.acknowledged.as_ref();
         !known.is_some_and(|(by, at)| {
-            now.is_some_and(|now| now.agent == *by) && began.is_some_and(|began| *at >= began)
+            now.is_some_and(|now| now.agent == *by) && began.is_some_and(|began| *at > began)
         })
     })
 }
