@@ -46,7 +46,9 @@ pub fn remember(client: &Client, agent: &AgentId, granted: &[&wire::Claimed]) ->
     }
     let changed = state::change(FILE, |all: &mut Claims| {
         for one in granted {
-            all.claims.retain(|claim| !claim.is_about(client.url(), one.handoff_id));
+            all.claims.retain(|claim| {
+                !claim.is_about(client.url(), one.handoff_id) || claim.agent != *agent
+            });
             all.claims.push(Claim {
                 url: client.url().to_owned(),
                 agent: agent.clone(),
@@ -64,12 +66,12 @@ pub fn remember(client: &Client, agent: &AgentId, granted: &[&wire::Claimed]) ->
         .is_ok()
 }
 
-pub fn forget(client: &Client, handoff: HandoffId) {
-    let is_there = |all: &Claims| all.claims.iter().any(|it| it.is_about(client.url(), handoff));
+pub fn forget(claim: ClaimId) {
+    let is_there = |all: &Claims| all.claims.iter().any(|it| it.claim_id == claim);
     if state::read::<Claims>(FILE).is_ok_and(|all| is_there(&all)) {
-        // Whoever asks with it later hears that it is stale.
+        // Whoever asks with it later is told that it is stale.
         let _ = state::change(FILE, |all: &mut Claims| {
-            all.claims.retain(|claim| !claim.is_about(client.url(), handoff));
+            all.claims.retain(|one| one.claim_id != claim);
         });
     }
 }
@@ -121,15 +123,15 @@ async fn still_held(client: &Client, claims: Vec<Claim>) -> anyhow::Result<Vec<C
         if holds {
             held.push(claim);
         } else {
-            gone(client, &claim);
+            gone(&claim);
         }
     }
     Ok(held)
 }
 
 /// Forgets a claim that no longer holds, and says so.
-pub fn gone(client: &Client, claim: &Claim) {
-    forget(client, claim.handoff_id);
+pub fn gone(claim: &Claim) {
+    forget(claim.claim_id);
     let (agent, id) = (&claim.agent, claim.handoff_id);
     tell(&format!("note:  {agent}'s claim on {id} no longer holds, and is forgotten"));
 }

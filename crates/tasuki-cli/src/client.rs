@@ -6,6 +6,7 @@ mod key_file;
 mod proof;
 mod tls;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -216,6 +217,16 @@ impl Client {
             Proof::Key(file) => Some(file),
             Proof::Token(_) | Proof::Nothing => None,
         }
+    }
+
+    /// What a program that this one starts finds in its environment, so that it talks to the same
+    /// broker. A token is left out: whoever wants to pass one on puts it there.
+    pub fn environment(&self) -> Vec<(&'static str, OsString)> {
+        let mut environment = vec![("TASUKI_URL", self.url.clone().into())];
+        let key = self.key().and_then(|file| std::path::absolute(&file.path).ok());
+        environment.extend(key.map(|path| ("TASUKI_KEY", path.into())));
+        environment.extend(self.pin.map(|pin| ("TASUKI_TLS_PIN", pin.to_string().into())));
+        environment
     }
 
     /// A command that continues with the same broker and as the same agent. A token is left out:

@@ -136,6 +136,18 @@ impl Failure {
         self.answer.as_ref().map_or(self.exit.word(), |answer| &answer.code)
     }
 
+    /// Whether the same request may succeed later.
+    pub fn is_retryable(&self) -> bool {
+        let answered = self.answer.as_ref().and_then(|it| serde_json::from_str(&it.text).ok());
+        let answered = answered.map(|problem: Problem| problem.retryable);
+        answered.unwrap_or(matches!(self.exit, Exit::Unavailable | Exit::InUse))
+    }
+
+    /// What may help, in words.
+    pub fn advice(&self) -> &str {
+        &self.hint
+    }
+
     /// The same shape as the broker's errors.
     pub fn json(&self) -> String {
         #[derive(Serialize)]

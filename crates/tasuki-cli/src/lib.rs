@@ -12,6 +12,7 @@ pub mod profile;
 pub mod reference;
 pub mod short;
 pub mod state;
+mod terminal;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

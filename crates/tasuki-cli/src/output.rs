@@ -5,13 +5,16 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use comfy_table::{Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tasuki_core::Timestamp;
 
 use crate::exit::Failure;
+use crate::terminal;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Output {
@@ -28,7 +31,7 @@ impl Output {
         if self.json {
             return print(reply);
         }
-        print(&for_people(serde_json::from_str(reply)?))
+        print_dressed(&for_people(serde_json::from_str(reply)?))
     }
 
     /// Shows what the command line itself found out.
@@ -37,13 +40,42 @@ impl Output {
         found: &T,
         for_people: impl FnOnce(&T) -> String,
     ) -> anyhow::Result<()> {
-        if self.json { print(&serde_json::to_string(found)?) } else { print(&for_people(found)) }
+        match self.json {
+            true => print(&serde_json::to_string(found)?),
+            false => print_dressed(&for_people(found)),
+        }
     }
 
     pub fn failure(self, failure: &Failure) {
-        let text = if self.json { failure.json() } else { failure.to_string() };
-        tell(&text);
+        if self.json {
+            return tell(&failure.json());
+        }
+        let text = failure.to_string();
+        let mut out = io::stderr().lock();
+        let text = if out.is_terminal() { dressed(&shown(&text)) } else { text };
+        // With stderr gone there is nobody to tell.
+        let _ = writeln!(out, "{}", text.trim_end());
     }
+}
+
+/// Writes a text for people; a terminal gets colours, and times as how long ago they were.
+pub fn print_dressed(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    if !out.is_terminal() {
+        drop(out);
+        return print(text);
+    }
+    out.write_all(dressed(&shown(text)).as_bytes())?;
+    Ok(out.flush()?)
+}
+
+fn dressed(text: &str) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = Timestamp(i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
+    // By the convention of no-color.org, and for terminals that know none.
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    terminal::dressed(text, now, !is_set("NO_COLOR") && !is_dumb)
 }
 
 /// Writes a text to stdout, with its last line ended. A terminal gets nothing that it would obey; what

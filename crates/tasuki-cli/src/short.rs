@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ids that are given in part. A command line is read once with ids as plain texts; those that are
+//! Ids that are given in part, or as `last`, the newest one. A command line is read once with ids as plain texts; those that are
 //! not whole are looked up at the broker, with the rights of whoever asks; then it is read again.
 
 use std::any::TypeId;
@@ -18,6 +18,8 @@ use crate::exit::{Exit, Failure};
 /// What begins an id of each kind.
 const HANDOFF: &str = "handoff_";
 const TASK: &str = "task_";
+/// Stands for the newest one.
+const LAST: &str = "last";
 /// A part of fewer characters is met by chance.
 const PART_CHARS_MIN: usize = 3;
 /// How many of the newest are looked through, a page at a time.
@@ -124,7 +126,8 @@ fn parts(command: &Command, matches: &ArgMatches) -> Vec<(Kind, String)> {
         let Ok(Some(values)) = matches.try_get_many::<String>(arg.get_id().as_str()) else {
             continue;
         };
-        let may_be = |value: &&String| !kind.is_whole(value) && may_be_part(value);
+        let may_be =
+            |value: &&String| !kind.is_whole(value) && (*value == LAST || may_be_part(value));
         parts.extend(values.filter(may_be).map(|value| (kind, value.clone())));
     }
     parts
@@ -176,6 +179,9 @@ async fn whole(
     part: &str,
     looks: bool,
 ) -> Result<Option<String>, Failure> {
+    if part == LAST {
+        return newest(client, kind).await.map(Some);
+    }
     if kind == Kind::Task && part.starts_with(HANDOFF) {
         return task_of(client, part, looks).await;
     }
@@ -214,6 +220,26 @@ fn one_of(
             Err(Failure::usage(message, "give more of the id"))
         }
     }
+}
+
+/// The newest one that the caller may see; where either may be meant, the newest handoff.
+async fn newest(client: &Client, kind: Kind) -> Result<String, Failure> {
+    let query = [("limit", Some("1".to_owned()))];
+    let found = match kind {
+        Kind::Handoff | Kind::Either => {
+            let page: wire::Handoffs = got(client, "/v1/handoffs", &query).await?;
+            page.handoffs.first().map(|one| one.handoff_id.to_string())
+        }
+        Kind::Task => {
+            let page: wire::Tasks = got(client, "/v1/tasks", &query).await?;
+            page.tasks.first().map(|one| one.task_id.to_string())
+        }
+    };
+    found.ok_or_else(|| {
+        let message = format!("there is no {} that you may see", kind.noun());
+        Failure::new(Exit::NotFound, message, "offer some work first")
+            .next("tasuki handoff offer --help")
+    })
 }
 
 fn client_list(noun: &str) -> String {

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use tasuki_core::address::{Endpoint, Guard};
 use tasuki_core::canonical::Body;
 use tasuki_core::commands::{Command, RegistryWish};
@@ -11,6 +12,7 @@ use tasuki_core::event::Actor;
 use tasuki_core::identity::{PublicKey, Signature, statement};
 use tasuki_core::ids::{KeyId, TENANT_DEFAULT, TenantId, TokenId};
 use tasuki_core::manifest::{Delivery, Manifest, Problem};
+use tasuki_core::registry::names::ADMINISTRATOR;
 use tasuki_core::registry::rules::{Permission, Rule};
 use tasuki_core::registry::{Agent, Purpose, Quotas, Signed, Standing, Tenant, Token};
 use tasuki_core::{AgentId, Refusal};
@@ -34,7 +36,6 @@ const GRACE_MS_MAX: u64 = 7 * 24 * 60 * 60 * 1000;
 /// How long the first administrator's token counts: long enough to enroll a key with it.
 const ADMINISTRATOR_MS: u64 = 30 * 24 * 60 * 60 * 1000;
 /// The agent that the first administrator's token speaks for.
-const ADMINISTRATOR: &str = "admin";
 /// Stands for whoever asks where nobody is asked who it is.
 const ANYONE: &str = "anyone";
 
@@ -102,7 +103,8 @@ impl Engine {
         let breaches = [Code::ConstraintDropped, Code::ConstraintAltered, Code::IntentAltered];
         let nobody = breaches.contains(&code).then(|| ANYONE.parse::<AgentId>().ok()).flatten();
         let Some(agent) = caller.agent().or(nobody.as_ref()) else { return };
-        // What may not be seen is not there, so looking for it tells as much as being forbidden.
+        // What may not be seen is not there, so looking for it tells as much as being forbidden. The rest
+        // ran into a wall that is none of rights.
         let telling = [
             Code::OtherTenant,
             Code::HandoffNotFound,
@@ -111,16 +113,28 @@ impl Engine {
             Code::TokenNotFound,
             Code::NotTarget,
             Code::NotOwner,
+            Code::InvalidManifest,
+            Code::KeyTaken,
+            Code::NameTaken,
+            Code::QuotaExceeded,
+            Code::SecretFound,
+            Code::TokenTooDeep,
+            Code::TrustRaised,
         ];
         let is_telling =
             code.status() == 403 || telling.contains(&code) || breaches.contains(&code);
         if !is_telling || !self.denials.first(agent, code.as_str(), self.now()) {
             return;
         }
+        // A name in a path may be a secret, too.
+        let operation = match self.settings.secrets.check(&Value::from(operation)) {
+            Ok(_) => operation.chars().take(200).collect(),
+            Err(_) => operation.split(' ').take(1).chain(["…"]).collect::<Vec<_>>().join(" "),
+        };
         let wish = RegistryWish::NoteDenied {
             agent: agent.clone(),
             code: code.as_str().to_owned(),
-            operation: operation.chars().take(200).collect(),
+            operation,
         };
         if let Err(error) = self.change(caller, vec![wish]).await {
             tracing::warn!(%agent, %code, %error, "a refusal could not be recorded");

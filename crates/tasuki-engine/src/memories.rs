@@ -16,7 +16,7 @@ use tasuki_core::ids::TENANT_DEFAULT;
 use tasuki_core::redact::redact;
 use tasuki_core::registry::rules::Permission;
 use tasuki_core::report::Note;
-use tasuki_core::secrets::{Finding, Policy};
+use tasuki_core::secrets::{self, Finding, Policy};
 use tasuki_core::{AgentId, DocumentId, HandoffId, Position, Refusal, TaskState};
 use tasuki_protocol::EditMemory;
 use tasuki_store::{COMMANDS_MAX, DocumentFilter, Done, KeptDocument, Needs, TaskFilter};
@@ -116,6 +116,28 @@ impl Engine {
         }
         for finding in self.settings.secrets.check(asked)? {
             tracing::warn!(path = %finding.path, kind = %finding.kind, "this looks like a secret");
+        }
+        Ok(())
+    }
+
+    /// The same for what a request is about: a name that somebody chooses is stored like any text.
+    pub(crate) fn no_secrets_in_names(
+        &self,
+        facts: &Facts,
+        names: &[&'static str],
+        said: &[String],
+    ) -> Result<(), Error> {
+        if matches!(facts.kind, operations::Kind::Reads) || self.settings.secrets == Policy::Off {
+            return Ok(());
+        }
+        for (name, said) in names.iter().zip(said) {
+            for finding in secrets::scan(&Value::from(said.as_str())) {
+                if self.settings.secrets == Policy::Block && finding.kind.is_certain() {
+                    let path = format!("/{name}");
+                    return Err(Refusal::SecretFound { path, kind: finding.kind }.into());
+                }
+                tracing::warn!(path = %name, kind = %finding.kind, "this looks like a secret");
+            }
         }
         Ok(())
     }

@@ -19,9 +19,11 @@ use crate::error::Failed;
 use crate::seats::network;
 use crate::serve::CameBy;
 use crate::{Front, Limits, auth, body};
+use tasuki_engine::Lobby;
 use tasuki_protocol::{Code, Problem};
 
 struct Gate {
+    lobby: Lobby,
     limits: Arc<Limits>,
     rate: Option<DefaultKeyedRateLimiter<IpAddr>>,
     requests: AtomicU64,
@@ -41,6 +43,7 @@ pub fn around(router: Router<Front>, front: &Front) -> Router<Front> {
     let per_second = std::num::NonZeroU32::new(front.limits.requests_per_second);
     let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let gate = Arc::new(Gate {
+        lobby: front.lobby.clone(),
         limits: front.limits.clone(),
         rate: per_second.map(|rate| RateLimiter::keyed(Quota::per_second(rate))),
         requests: AtomicU64::new(0),
@@ -63,7 +66,13 @@ async fn pass(State(gate): State<Arc<Gate>>, mut request: Request, next: Next) -
         .and_then(|()| check_site(&request))
         .and_then(|()| gate.check_rate(&request, number));
     let response = match checked {
-        Err(problem) => problem.into_response(),
+        Err(failed) => {
+            if let Some(code @ (Code::CrossSite | Code::HostNotAllowed)) = failed.0.known() {
+                let from = auth::from(request.extensions());
+                gate.lobby.note_stranger(&from, code, request.uri().path());
+            }
+            failed.into_response()
+        }
         Ok(()) => match AssertUnwindSafe(next.run(request)).catch_unwind().await {
             Ok(response) => response,
             Err(_) => Failed(Problem::new(
@@ -108,17 +117,20 @@ fn check_site(request: &Request) -> Result<(), Failed> {
     if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
         return Ok(());
     }
-    let header = |name: &str| request.headers().get(name).map(|value| value.to_str().unwrap_or(""));
-    let own = header("host").or_else(|| request.uri().authority().map(|it| it.as_str()));
-    let elsewhere = match (header("sec-fetch-site"), header("origin")) {
-        (Some(site), _) if !matches!(site, "same-origin" | "none") => Some(site),
-        (_, Some(origin)) => {
-            let named = origin.split_once("://").map(|(_, authority)| authority);
-            let same = named.zip(own).is_some_and(|(named, own)| named.eq_ignore_ascii_case(own));
-            (!same).then_some(origin)
-        }
-        (_, None) => None,
+    // Every value counts: a second one must not hide behind the first.
+    let headers = |name: &str| {
+        let values = request.headers().get_all(name).iter();
+        values.map(|value| value.to_str().unwrap_or_default())
     };
+    let own = headers("host").next().or_else(|| request.uri().authority().map(|it| it.as_str()));
+    let is_own = |origin: &&str| {
+        let named = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        named.zip(own).is_some_and(|(named, own)| named.eq_ignore_ascii_case(own))
+    };
+    let mut sites = headers("sec-fetch-site");
+    let elsewhere = sites
+        .find(|site| !matches!(*site, "same-origin" | "none"))
+        .or_else(|| headers("origin").find(|origin| !is_own(origin)));
     match elsewhere {
         None => Ok(()),
         Some(from) => Err(Problem::new(
@@ -162,7 +174,8 @@ impl Gate {
             (Some(_), Some(_)) => "",
         };
         // A request that names one in its target as well must not mean somebody else by it.
-        let asked = [Some(host), request.uri().host()].into_iter().flatten().map(host_name);
+        let uri = request.uri().authority().map(|authority| authority.as_str());
+        let asked = [Some(host), uri].into_iter().flatten().map(host_name);
         let is_ours = |name: &str| {
             let known = |known: &String| known == "*" || known.eq_ignore_ascii_case(name);
             is_this_machine(name) || self.limits.hosts.iter().any(known)
@@ -204,10 +217,17 @@ fn is_this_machine(name: &str) -> bool {
         || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// The host without its port; an IPv6 address without its brackets.
+/// The host without its port; an IPv6 address without its brackets. Whatever has more than that stays
+/// whole, and is nobody's host.
 fn host_name(host: &str) -> &str {
-    if let Some(rest) = host.strip_prefix('[') {
-        return rest.split(']').next().unwrap_or(rest);
+    let (name, rest) = match host.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+        Some(parts) => parts,
+        None => host.split_at(host.find(':').unwrap_or(host.len())),
+    };
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    match rest.strip_prefix(':') {
+        Some(port) if is_port(port) => name,
+        None if rest.is_empty() => name,
+        Some(_) | None => host,
     }
-    host.split(':').next().unwrap_or(host)
 }

@@ -63,6 +63,11 @@ fn of_alert(rule: Option<&String>, target: &Option<String>) -> String {
     format!("{}:{}", rule.unwrap_or(&all), target.as_ref().unwrap_or(&all))
 }
 
+/// Whether rows of a kind say who may do what.
+pub(crate) fn gives_rights(kind: &str) -> bool {
+    matches!(kind, "agent" | "token" | "tenant")
+}
+
 /// The hash that an agent's manifest must have.
 pub(crate) fn manifest_hash(entry: &Entry) -> Option<tasuki_core::Hash> {
     let Entry::Agent(agent) = entry else { return None };

@@ -5,10 +5,10 @@ use clap::{Parser, Subcommand};
 use tasuki_cli::{COMMON, Commands};
 
 use crate::commands::{
-    agent, alerts, audit, backup, chain, channel, completions, context, dead_letter, demo, doctor,
-    envelope, explain, handoff, health, keys, mcp, memory, migrate, moved, pipeline, profile,
-    question, ready, rebuild, reference, restore, serve, stats, status, target, task, tenant,
-    token,
+    agent, alerts, audit, backup, chain, channel, completions, context, dead_letter, demo, dev,
+    doctor, envelope, explain, handoff, health, keys, mcp, memory, migrate, moved, pipeline,
+    profile, question, ready, rebuild, reference, restore, serve, stats, status, target, task,
+    tenant, token, work,
 };
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -30,6 +30,10 @@ pub(crate) struct Cli {
 enum Command {
     /// Run the broker
     Serve(Box<serve::Serve>),
+    /// Run a broker for trying things out, whose data is gone when it ends
+    Dev(dev::Dev),
+    /// Let a command work as an agent: it runs once for each handoff that is claimed
+    Work(Box<work::Work>),
     /// Show what this broker is, what waits, what is wrong, and what to do next
     Status(status::Status),
     /// Watch three scripted agents hand a task over while things go wrong; no key is needed
@@ -107,8 +111,11 @@ enum Command {
 
 /// The commands by what one wants to do.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Start", &["demo", "serve", "status", "doctor", "ready"]),
-    ("Hand work over", &["handoff", "task", "question", "dead-letter", "channel", "pipeline"]),
+    ("Start", &["demo", "dev", "serve", "status", "doctor", "ready"]),
+    (
+        "Hand work over",
+        &["handoff", "work", "task", "question", "dead-letter", "channel", "pipeline"],
+    ),
     ("See what happened", &["explain", "envelope", "chain", "audit", "stats", "health", "alerts"]),
     ("Agents and access", &["agent", "mcp", "profile", "keys", "token", "tenant", "target"]),
     ("What agents share", &["memory", "context"]),
@@ -133,6 +140,8 @@ impl Commands for Cli {
         match self.command {
             Command::Serve(serve) => serve.run(output).await,
             Command::Status(status) => status.run(output).await,
+            Command::Dev(dev) => dev.run(output).await,
+            Command::Work(work) => work.run(output).await,
             Command::Profile(profile) => profile.run(output),
             Command::Demo(demo) => demo.run(output).await,
             Command::Task(task) => task.run(output).await,

@@ -460,7 +460,18 @@ impl Keys {
 
     /// Puts the sources together; `self` is flags and environment.
     pub(crate) fn resolve(self, file: Option<&Path>) -> Result<Config, Failure> {
-        let keys = self.or(Self::read(file)?).or(Self::defaults());
+        self.or(Self::read(file)?).alone()
+    }
+
+    /// What a broker for trying things out says by itself.
+    pub(crate) fn for_trying(data: PathBuf, port: u16, log: String) -> Self {
+        let listen = Some(SocketAddr::from(([127, 0, 0, 1], port)));
+        Self { data: Some(data), listen, log: Some(log), ..Self::default() }
+    }
+
+    /// What holds with these settings and the defaults, whatever files there are.
+    pub(crate) fn alone(self) -> Result<Config, Failure> {
+        let keys = self.or(Self::defaults());
         let guard = guard(keys.webhook_allow.as_deref().unwrap_or_default())?;
         let profiles = keys.profiles.clone();
         let tls_files = tls_files(keys.tls_cert.clone(), keys.tls_key.clone())?;

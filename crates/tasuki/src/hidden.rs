@@ -17,7 +17,13 @@ pub(crate) fn hide_passwords() -> Result<(), Failure> {
     let name = arguments.next().unwrap_or_else(|| "tasuki".into());
     let mut found = None;
     let mut hidden = Vec::new();
-    for argument in arguments {
+    while let Some(argument) = arguments.next() {
+        if argument == "--" {
+            // What follows is another program's.
+            hidden.push(argument);
+            hidden.extend(arguments);
+            break;
+        }
         hidden.push(match parted(&argument)? {
             Some((kept, password)) => {
                 found = Some(password);

@@ -6,6 +6,7 @@ mod commands;
 mod config;
 mod hidden;
 mod rules;
+mod scratch;
 mod store_failed;
 mod tls;
 

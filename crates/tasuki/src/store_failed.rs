@@ -24,6 +24,7 @@ fn of_postgres(cause: &PostgresError) -> Failure {
         | PostgresError::Newer { .. }
         | PostgresError::Damaged(_)
         | PostgresError::Rows(_)
+        | PostgresError::Foreign { .. }
         | PostgresError::RowKey
         | PostgresError::NotEmpty => Exit::Refused,
     };

@@ -6,6 +6,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { findServer } from "./server.js";
 
 const LOG_LINES_MAX = 200;
 
@@ -38,7 +39,7 @@ export class Broker {
   /** Starts it, on the port it had before, and returns when it takes work. */
   async start(): Promise<void> {
     const listen = this.url ? this.url.replace(/^\w+:\/\//, "") : "127.0.0.1:0";
-    const binary = process.env.TASUKI_BIN ?? "tasuki";
+    const binary = findServer() ?? "tasuki";
     const given = ["serve", "--data", this.data, "--listen", listen, ...this.options];
     // What is configured for the user's own broker is not for this one.
     const env = Object.fromEntries(

@@ -113,6 +113,8 @@ impl Shell {
         let mut bash = command("bash", binaries)
             .args(["--noprofile", "--norc"])
             .current_dir(folder)
+            // What is remembered from command to command is not mixed with the user's own.
+            .env("TASUKI_STATE", folder.join(".state"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

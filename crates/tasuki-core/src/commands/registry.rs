@@ -13,6 +13,7 @@ use crate::handoff::State;
 use crate::identity::PublicKey;
 use crate::ids::{AgentId, ChannelId, Hash, KeyId, Timestamp, TokenId};
 use crate::pipeline::Pipeline;
+use crate::quota;
 use crate::refusal::Refusal;
 use crate::registry::alerts::AlertWish;
 use crate::registry::grant::{DEPTH_MAX, Granter, ShownBy};
@@ -175,6 +176,8 @@ impl Stated for ChangeRegistry {
                     return Err(Refusal::ManifestMoved { agent: agent.clone(), version: last });
                 }
                 may_bring_back(known, granter.as_ref(), agent)?;
+                // Every version is kept, and its tenant pays for it.
+                quota::check(view, agent.tenant(), 0, manifest.text().len())?;
                 let hash = manifest.hash;
                 body = Some(manifest);
                 vec![Change::ManifestPublished {

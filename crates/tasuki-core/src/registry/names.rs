@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Names that could be taken for others. The broker's own name and what looks like it are nobody's, nor
-//! are those in which projects speak, and no new agent has a name that differs from a known one in capitals only. Names that are there go on.
+//! are those in which projects speak, and no new agent has a name that differs from a known one, or from
+//! the first administrator's, in capitals only. Names that are there go on.
 
 use super::Registry;
 use crate::envelope::project::ISSUER;
@@ -9,6 +10,8 @@ use crate::refusal::Refusal;
 
 /// The agent in whose name the broker writes.
 pub const BROKER: &str = "broker";
+/// The first administrator, whom the broker makes itself.
+pub const ADMINISTRATOR: &str = "admin";
 
 /// Whether a name, without its tenant, is the broker's or looks like it, or is a project's.
 #[must_use]
@@ -38,11 +41,17 @@ pub fn differ_in_case(one: &AgentId, other: &AgentId) -> bool {
 /// # Errors
 /// With the name that it looks like.
 pub fn check(known: &Registry, agent: &AgentId) -> Result<(), Refusal> {
-    if known.agents.contains_key(agent) {
+    // Whoever took a name like it before must not keep the broker from having an administrator.
+    if known.agents.contains_key(agent) || agent.as_str() == ADMINISTRATOR {
         return Ok(());
     }
-    if is_brokers(agent.name()) {
+    if is_brokers(agent.name()) || is_brokers(agent.tenant()) {
         return Err(Refusal::NameReserved(agent.clone()));
+    }
+    if agent.as_str().eq_ignore_ascii_case(ADMINISTRATOR)
+        && let Ok(there) = ADMINISTRATOR.parse()
+    {
+        return Err(Refusal::NameTaken { agent: agent.clone(), there });
     }
     match known.agents.keys().find(|there| differ_in_case(there, agent)) {
         Some(there) => Err(Refusal::NameTaken { agent: agent.clone(), there: there.clone() }),
@@ -53,6 +62,20 @@ pub fn check(known: &Registry, agent: &AgentId) -> Result<(), Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whoever_is_called_like_the_administrator_from_before_keeps_nobody_out() {
+        let there: AgentId = "Admin".parse().unwrap();
+        let mut known = Registry::default();
+        let agents = &mut std::sync::Arc::make_mut(&mut known.identity).agents;
+        let since = crate::ids::Timestamp(0);
+        agents.insert(there.clone(), super::super::Agent::new(&there, since).into());
+        assert_eq!(check(&known, &ADMINISTRATOR.parse().unwrap()), Ok(()));
+        assert_eq!(check(&known, &there), Ok(()));
+        assert!(check(&known, &"ADMIN".parse().unwrap()).is_err());
+        assert!(check(&Registry::default(), &there).is_err());
+        assert!(check(&Registry::default(), &"acme/Admin".parse().unwrap()).is_ok());
+    }
 
     #[test]
     fn the_brokers_name_is_seen_through() {

@@ -196,9 +196,13 @@ fn at_a_desk<O: Operation>(
     on: &[String],
     given: Given<'_>,
 ) -> Result<Running, Problem> {
-    let on = O::On::read(on)?;
+    let names = on;
+    let on = O::On::read(names)?;
+    // Every text that may be stored comes by here, whatever it is for. The id of some work is no text.
+    if on.subject().is_none() {
+        desk.engine.no_secrets_in_names(&entry.facts, O::On::NAMES, names)?;
+    }
     let asked: O::In = entry.asked(given, |asked| {
-        // Every text that may be stored comes by here, whatever it is for.
         desk.engine.no_secrets(&entry.facts, asked)?;
         Ok(O::first(&desk, asked)?)
     })?;

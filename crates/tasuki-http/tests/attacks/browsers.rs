@@ -12,6 +12,7 @@ on_durable_stores! {
     a_page_of_another_site_changes_nothing
     a_reply_says_what_browsers_may_do_with_it
     a_request_that_names_no_host_is_malformed
+    what_only_begins_like_one_of_our_hosts_is_not_ours
 }
 
 async fn a_page_of_another_site_changes_nothing(stage: Stage) {
@@ -22,6 +23,8 @@ async fn a_page_of_another_site_changes_nothing(stage: Stage) {
         ("origin", "null"),
         ("origin", "http://localhost.evil.example"),
         ("origin", "http://localhost:8080"),
+        ("origin", "http://evil@localhost"),
+        ("origin", "chrome-extension://localhost"),
         ("sec-fetch-site", "cross-site"),
         ("sec-fetch-site", "same-site"),
         ("sec-fetch-site", "\u{7f}"),
@@ -30,7 +33,20 @@ async fn a_page_of_another_site_changes_nothing(stage: Stage) {
         let Ok(request) = std::panic::catch_unwind(|| draft.request()) else { continue };
         stage.call(request).await.refused(403, "cross_site");
     }
+    // What is said twice is not believed by its first word.
+    for (name, own, other) in [
+        ("origin", "http://localhost", "http://evil.example"),
+        ("sec-fetch-site", "same-origin", "cross-site"),
+    ] {
+        for (first, second) in [(own, other), (other, own)] {
+            let draft = Draft::post("/v1/handoffs", &body).and(name, first).and(name, second);
+            stage.call(draft.request()).await.refused(403, "cross_site");
+        }
+    }
     assert_eq!(stage.store.head(), head);
+    let refused = stage.get("/v1/security").await.done();
+    let last = refused["refusals"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["code"], "cross_site", "it is told who tried");
     // Reading is left to the browser's own rules; it is told nothing that opens them.
     let read = Draft::get("/v1/stats").with("origin", "http://evil.example");
     let reply = stage.call(read.request()).await;
@@ -68,5 +84,27 @@ async fn a_request_that_names_no_host_is_malformed(stage: Stage) {
     in_time(stream.read_to_string(&mut answer)).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
     assert!(answer.contains("invalid_request"), "{answer}");
+    served.end().await;
+}
+
+async fn what_only_begins_like_one_of_our_hosts_is_not_ours(stage: Stage) {
+    let served = Served::start(stage).await;
+    for (host, status) in [
+        ("localhost", "200"),
+        ("LOCALHOST:8788", "200"),
+        ("[::1]:8788", "200"),
+        ("localhost:8788@evil.example", "421"),
+        ("localhost:evil.example", "421"),
+        ("[::1]evil.example", "421"),
+        ("[::1", "421"),
+        ("localhost.", "421"),
+    ] {
+        let mut stream = TcpStream::connect(served.address).await.unwrap();
+        let request = format!("GET /healthz HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        in_time(stream.read_to_string(&mut answer)).await.unwrap();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{host}: {answer}");
+    }
     served.end().await;
 }

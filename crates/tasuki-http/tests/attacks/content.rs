@@ -10,6 +10,7 @@ use crate::support::{Stage, may, merged, offer, on_durable_stores, text};
 
 on_durable_stores! {
     no_text_of_any_request_may_hold_a_secret
+    no_name_in_a_path_may_be_a_secret
     a_failure_is_reported_without_the_secrets_in_it
 }
 
@@ -19,6 +20,21 @@ mod labels {
     on_durable_stores! { closed:
         only_who_has_the_right_speaks_as_an_operator_or_instructs
         notes_messages_and_artifacts_count_against_a_tenants_bytes
+        a_secret_in_a_refused_path_does_not_come_into_the_log
+    }
+
+    async fn a_secret_in_a_refused_path_does_not_come_into_the_log(stage: Stage) {
+        let admin = stage.administrator().await;
+        let worker = admin.enroll("coder", may(&["send", "claim", "complete"])).await;
+        let head = stage.store.head();
+        let (_, secret) = secrets().remove(1);
+        worker.get(&format!("/v1/channels/{secret}")).await.refused(403, "not_permitted");
+        let path = format!("/v1/channels/{secret}/subscribe");
+        worker.post(&path, json!({ "agent": "coder" })).await.refused(422, "secret_found");
+        let log = stage.log_after(head).await;
+        let codes: Vec<_> = log.iter().map(|record| text(&record["code"])).collect();
+        assert_eq!(codes, ["not_permitted", "secret_found"], "that it was tried is told");
+        assert!(!json!(log).to_string().contains(&secret), "{log:?}");
     }
 
     async fn only_who_has_the_right_speaks_as_an_operator_or_instructs(stage: Stage) {
@@ -104,6 +120,34 @@ async fn no_text_of_any_request_may_hold_a_secret(stage: Stage) {
     assert_eq!(stage.store.head(), head, "nothing was stored");
 }
 
+async fn no_name_in_a_path_may_be_a_secret(stage: Stage) {
+    let head = stage.store.head();
+    let key = crate::support::new_key().public();
+    for (kind, secret) in secrets() {
+        if secret.contains('.') {
+            continue;
+        }
+        for (path, name, body) in [
+            ("channels/{}/subscribe", "channel", json!({ "agent": "coder" })),
+            ("agents/{}/keys", "agent_id", json!({ "key": key })),
+            ("agents/{}/drain", "agent_id", json!({})),
+            (
+                "projects/{}/decisions",
+                "project",
+                json!({ "by": "person", "key": "k", "decision": "d", "why": "w" }),
+            ),
+        ] {
+            let path = format!("/v1/{}", path.replace("{}", &secret));
+            let reply = stage.post(&path, body).await;
+            assert!(!reply.text().contains(secret.as_str()), "{path} repeats it");
+            let problem = reply.refused(422, "secret_found");
+            let found = json!({ "path": format!("/{name}"), "kind": kind });
+            assert_eq!(problem["details"], found, "{path}");
+        }
+    }
+    assert_eq!(stage.store.head(), head, "nothing was stored");
+}
+
 async fn a_failure_is_reported_without_the_secrets_in_it(stage: Stage) {
     let id = stage.offer("coder", json!({})).await;
     let held = stage.claimed(&id, "coder").await;
@@ -142,6 +186,8 @@ async fn labels(stage: Stage) {
         worker.post("/v1/handoffs", offering).await.refused(422, "trust_raised");
     }
     stage.unmoved_since(head).await;
+    let log = stage.log_after(head).await;
+    assert!(log.iter().any(|record| record["code"] == "trust_raised"), "that it was tried is told");
     worker.offer("coder", parts("data", "agent")).await;
     let given = operator.offer("planner", parts("instruction", "operator")).await;
     // What somebody with the right said is passed on with its labels.
@@ -171,6 +217,10 @@ async fn bytes(stage: Stage) {
     let word = json!({ "by": "planner", "text": long });
     let path = format!("/v1/handoffs/{handoff}/messages");
     planner.post(&path, word).await.refused(429, "quota_exceeded");
+    // Every version of a manifest is kept.
+    let capability = json!({ "name": "review", "description": long });
+    let manifest = json!({ "agent_id": "acme/coder", "capabilities": [capability] });
+    acme.publish(manifest).await.refused(429, "quota_exceeded");
     // Work under way goes on to its end.
     act("progress", json!({ "percent": 5 })).await.done();
     let done = act("complete", json!({ "payload": { "type": "d", "text": long } })).await.done();

@@ -24,6 +24,8 @@ async fn nobody_has_a_name_that_looks_like_the_brokers(stage: Stage) {
         let manifest = json!({ "manifest": { "agent_id": name, "capabilities": [] } });
         admin.post("/v1/agents", manifest).await.refused(403, "name_reserved");
     }
+    let body = json!({ "key": new_key().public(), "rules": may(&["read"]) });
+    admin.post("/v1/agents/br0ker%2Fcoder/keys", body).await.refused(403, "name_reserved");
     stage.unmoved_since(head).await;
     admin.enroll("brokers", may(&["read"])).await;
 }
@@ -39,6 +41,8 @@ async fn nobody_new_differs_from_somebody_known_in_capitals_only(stage: Stage) {
         admin.post("/v1/tokens", body).await.refused(409, "name_taken");
     }
     stage.unmoved_since(head).await;
+    let log = stage.log_after(head).await;
+    assert!(log.iter().any(|record| record["code"] == "name_taken"), "that it was tried is told");
     // Two who are invited at once: the second finds the first.
     let (_, first) = admin.token("join", "late", may(&["read"])).await;
     let (_, second) = admin.token("join", "Late", may(&["read"])).await;
@@ -64,4 +68,16 @@ async fn the_first_administrators_token_ends_and_is_made_anew(stage: Stage) {
     stage.call(stats(&new)).await.done();
     let stranger = Draft::post("/v1/handoffs", &offer("coder", json!({})));
     stage.call(stranger.request()).await.refused(401, "unauthenticated");
+}
+
+mod open {
+    use super::*;
+
+    on_durable_stores! { nobody_keeps_the_administrators_name_from_the_broker }
+
+    async fn nobody_keeps_the_administrators_name_from_the_broker(stage: Stage) {
+        let manifest = json!({ "manifest": { "agent_id": "Admin", "capabilities": [] } });
+        stage.post("/v1/agents", manifest).await.refused(409, "name_taken");
+        assert!(stage.engine.first_administrator().await.unwrap().is_some());
+    }
 }

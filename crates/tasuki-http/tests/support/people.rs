@@ -306,12 +306,15 @@ impl Client {
     /// Publishes a manifest of its own with these capabilities.
     pub(crate) async fn declares(&self, capabilities: &[&str]) {
         let named: Vec<_> = capabilities.iter().map(|name| json!({ "name": name })).collect();
-        let manifest = json!({ "agent_id": self.name, "capabilities": named });
+        self.publish(json!({ "agent_id": self.name, "capabilities": named })).await.done();
+    }
+
+    /// Publishes a manifest with its own signature.
+    pub(crate) async fn publish(&self, manifest: Value) -> Reply {
         let hash = tasuki_core::Body::of(&manifest).hash;
         let signature = self.key().sign(&statement::manifest(hash));
         let signed = json!({ "key_id": self.key_id(), "signature": signature });
-        let body = json!({ "manifest": manifest, "signed": signed });
-        self.post("/v1/agents", body).await.done();
+        self.post("/v1/agents", json!({ "manifest": manifest, "signed": signed })).await
     }
 
     pub(crate) async fn set_rules(&self, name: &str, rules: Value) {

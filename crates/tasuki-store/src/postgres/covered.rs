@@ -26,6 +26,8 @@ use crate::{codec, registry};
 const AT_ONCE: usize = 1000;
 /// How long a broker waits before it sums the rows up once more.
 const AGAIN: Duration = Duration::from_secs(5 * 60);
+/// The same where who is known was read from the rows meanwhile: a row of those gives rights.
+const SOON: Duration = Duration::from_secs(10);
 /// Where the rows are made anew to find out which differ, in the data directory.
 const BESIDE: &str = "compare";
 
@@ -216,6 +218,26 @@ async fn fits(db: &mut Client, key: &RowKey) -> Result<bool, Fault> {
     Ok(seal.is_ok_and(|seal| seal.sums == sums))
 }
 
+/// What acts by itself on our tables or stands in for one: it would change rows as we write them, or
+/// show others to who serves than to who sums up.
+async fn foreign(db: &Client) -> Result<Vec<String>, Fault> {
+    let sql = "WITH named AS (SELECT to_regclass(name)::oid AS id FROM unnest($1::text[]) AS t (name)), \
+               ours AS (SELECT id FROM named UNION SELECT i.inhrelid FROM pg_inherits i, named \
+                        WHERE i.inhparent = named.id) \
+               SELECT 'trigger ' || tgname FROM pg_trigger t, ours \
+                   WHERE t.tgrelid = ours.id AND NOT t.tgisinternal \
+               UNION ALL SELECT 'rule ' || rulename FROM pg_rewrite r, ours \
+                   WHERE r.ev_class = ours.id \
+               UNION ALL SELECT 'row security of ' || relname FROM pg_class c, ours \
+                   WHERE c.oid = ours.id AND c.relrowsecurity \
+               UNION ALL SELECT relname || ', which is no table' FROM pg_class c, ours \
+                   WHERE c.oid = ours.id AND c.relkind NOT IN ('r', 'p')";
+    let tables = ["log_head", "log_start", "event", "checkpoint", "task", "handoff", "registry"];
+    let tables: &[&str] = &tables;
+    let found = query(db, sql, &[(&tables, Type::TEXT_ARRAY)]).await?;
+    found.iter().map(|row| Ok(row.try_get(0)?)).collect()
+}
+
 fn failed(fault: &Fault) -> PostgresError {
     PostgresError::Failed { step: "sum the rows up", reason: fault.to_string() }
 }
@@ -237,6 +259,10 @@ pub(super) async fn check(
     let Some(secret) = &options.row_key else {
         return if is_sealed { Err(PostgresError::RowKey) } else { Ok(None) };
     };
+    let names = foreign(db).await.map_err(|fault| failed(&fault))?;
+    if !names.is_empty() {
+        return Err(PostgresError::Foreign { names: names.join(", ") });
+    }
     let key = RowKey::from_secret(secret);
     let was_sealed = match &options.dir {
         Some(dir) => seen::read(dir).ok().flatten().is_some_and(|seen| seen.rows),
@@ -309,21 +335,30 @@ async fn differences(
 /// Sums the rows up again and again, and ends the broker where they are not what they should be.
 pub(super) async fn watch(node: Arc<Node>, key: RowKey, workers: Workers) {
     loop {
-        clock::pause(AGAIN).await;
+        tokio::select! {
+            () = clock::pause(AGAIN) => {}
+            () = node.identity_read.notified() => {}
+        }
         let looked = async {
             let mut db = node.pool.get().await?;
             // A snapshot of a moment in which a primary is replaced may be of no moment at all.
-            Ok::<_, Fault>(fits(&mut db, &key).await? || fits(&mut db, &key).await?)
+            let fit = fits(&mut db, &key).await? || fits(&mut db, &key).await?;
+            Ok::<_, Fault>(fit && foreign(&db).await?.is_empty())
         };
         match looked.await {
-            Ok(true) => {}
+            Ok(true) => clock::pause(SOON).await,
             Ok(false) => {
                 let problem = "the rows of the database are not what brokers wrote; `tasuki doctor \
                                --full --store URL` names those that differ";
                 tracing::error!("{problem}");
                 return workers.fail(Failure::Store(problem.into()));
             }
-            Err(fault) => tracing::debug!(error = %fault, "the rows could not be summed up"),
+            Err(fault) => {
+                tracing::debug!(error = %fault, "the rows could not be summed up");
+                // They are looked at as soon as it can be done.
+                clock::pause(SOON).await;
+                node.identity_read.notify_one();
+            }
         }
     }
 }

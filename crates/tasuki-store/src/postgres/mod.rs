@@ -149,6 +149,8 @@ pub(crate) struct Node {
     commits: Notify,
     /// Rings when there may be something new in the log.
     news: Notify,
+    /// Rings when rows that give rights were read that this broker did not write.
+    identity_read: Notify,
     told: Mutex<Told>,
 }
 
@@ -319,6 +321,7 @@ impl Postgres {
             }),
             commits: Notify::new(),
             news: Notify::new(),
+            identity_read: Notify::new(),
             told: Mutex::new(Told { last: end.position, failovers: 0 }),
         });
         let mut registry = Arc::default();

@@ -125,6 +125,11 @@ pub enum PostgresError {
     )]
     Rows(Vec<Difference>),
     #[error(
+        "somebody put into the database what acts by itself: {names}; find out who, drop it, and compare \
+         the rows with `tasuki doctor --full --store URL`"
+    )]
+    Foreign { names: String },
+    #[error(
         "the rows of the database are covered by a row key, which this broker does not have; give it \
          the file of the others with --row-key"
     )]
@@ -168,8 +173,13 @@ pub fn without_password(url: &str) -> String {
 /// The password in a URL, if there is one.
 #[must_use]
 pub fn password_in(url: &str) -> Option<&str> {
-    let (user, _) = url.split_once("://")?.1.rsplit_once('@')?;
-    Some(user.split_once(':')?.1).filter(|password| !password.is_empty())
+    let rest = url.split_once("://")?.1;
+    let of_user = rest.rsplit_once('@').and_then(|(user, _)| Some(user.split_once(':')?.1));
+    let of_query = || {
+        let (_, query) = rest.split_once('?')?;
+        query.split('&').find_map(|part| part.strip_prefix("password="))
+    };
+    of_user.or_else(of_query).filter(|password| !password.is_empty())
 }
 
 /// A URL with a password, which may hold any characters, where it had none.
@@ -185,6 +195,10 @@ pub fn with_password(url: &str, password: &str) -> String {
 }
 
 fn config(url: &str) -> Result<Config, PostgresError> {
+    // In libpq's other form, `host=… password=…`, nothing would find a password to keep to itself.
+    if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) {
+        return Err(PostgresError::Url("it is no URL".into()));
+    }
     let mut config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
         // The text of the URL may hold a password.
         PostgresError::Url(

@@ -170,8 +170,12 @@ impl Node {
     ) -> Result<(), Fault> {
         let sql = "SELECT kind, at, data FROM registry WHERE at > $1";
         let found = query(db, sql, &[(&sql_position(registry.last_pos), Type::INT8)]).await?;
+        let is_news = registry.last_pos > Position(0);
         for row in &found {
             let (kind, data): (&str, &str) = (row.try_get(0)?, row.try_get(2)?);
+            if is_news && crate::registry::gives_rights(kind) {
+                self.identity_read.notify_one();
+            }
             let at = rows::position(row.try_get(1)?);
             crate::registry::put(Arc::make_mut(registry), kind, data, at)
                 .map_err(|error| Fault::Damaged(format!("the registry holds {error}")))?;

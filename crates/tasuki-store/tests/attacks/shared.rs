@@ -179,3 +179,42 @@ async fn rows_from_before_are_compared_with_the_log_once_and_covered_from_then_o
     stage.store.close().await;
     assert!(matches!(refusal(bare()).await, PostgresError::RowKey));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_acts_by_itself_in_the_database_is_refused() {
+    for foreign in [
+        "CREATE FUNCTION helper() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+         UPDATE task SET owner = 'mallory'; RETURN NULL; END $$; \
+         CREATE TRIGGER helper AFTER INSERT ON event FOR EACH STATEMENT EXECUTE FUNCTION helper()",
+        "CREATE RULE helper AS ON UPDATE TO registry DO INSTEAD NOTHING",
+        "ALTER TABLE registry ENABLE ROW LEVEL SECURITY",
+        "ALTER TABLE registry RENAME TO other; CREATE VIEW registry AS SELECT * FROM other",
+    ] {
+        let url = scratch_postgres::shared().database().await;
+        let stage = broker(options(&url, None), None).await;
+        played(&stage).await;
+        stage.store.close().await;
+        changed(&url, foreign).await;
+        let refused = refusal(options(&url, None)).await;
+        assert!(matches!(refused, PostgresError::Foreign { .. }), "{foreign}: {refused}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_that_gives_rights_while_a_broker_runs_ends_it_as_soon_as_it_was_read() {
+    let url = scratch_postgres::shared().database().await;
+    let stage = broker(options(&url, None), None).await;
+    played(&stage).await;
+    let rule = serde_json::to_string(&Rule::everything()).unwrap();
+    let promoted = format!(
+        "UPDATE registry SET data = jsonb_set(data::jsonb, '{{rules}}', '[{rule}]')::text, \
+         at = (SELECT position + 1 FROM log_head) WHERE name = 'mallory'"
+    );
+    changed(&url, &promoted).await;
+    // Whatever makes it look at who is known.
+    let _ = stage.run(Command::offer(stage.offer(to("coder")))).await;
+    let failed = stage.store.workers().failed();
+    let failed = tokio::time::timeout(std::time::Duration::from_secs(60), failed).await;
+    let why = failed.expect("it ends").to_string();
+    assert!(why.contains("doctor --full"), "{why}");
+}

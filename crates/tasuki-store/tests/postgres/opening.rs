@@ -2,7 +2,7 @@
 //! Which servers a broker trusts.
 
 use scratch_postgres::{Server, shared};
-use tasuki_store::postgres::{inspect, without_password};
+use tasuki_store::postgres::{inspect, password_in, without_password};
 use tasuki_store::{ManualClock, Postgres, PostgresError, PostgresOptions, Store};
 
 use crate::stage::BEGIN;
@@ -65,6 +65,12 @@ async fn what_cannot_be_reached_or_read_is_said_without_the_password() {
     assert!(gone.contains("cannot be reached") && !gone.contains("secret"), "{gone}");
     let bad = open("postgres://u:secret@h/db?mood=good").await.err().unwrap().to_string();
     assert!(bad.contains("postgres://user@host") && !bad.contains("secret"), "{bad}");
+    let refused = inspect("host=127.0.0.1 user=u password=secret", None).await.unwrap_err();
+    assert!(matches!(refused, PostgresError::Url(_)), "{refused}");
+    assert!(!refused.to_string().contains("secret"), "{refused}");
+    for url in ["postgres://u:secret@h/db", "postgres://h/db?user=u&password=secret"] {
+        assert_eq!(password_in(url), Some("secret"), "{url}");
+    }
     let shown = without_password("postgres://u:secret@h:5432/db?password=secret");
     assert_eq!(shown, "postgres://u@h:5432/db");
     assert_eq!(without_password("postgres://u:se?cr@t@h/db"), "postgres://u@h/db");

@@ -57,50 +57,59 @@ impl Serve {
                  was acknowledged as stored.",
             );
         }
-        let secured = tls::open(&config)?;
-        let mut signals = Signals::listen(self.until_stdin_closes)?;
-        let store = tokio::select! {
-            opened = open(&config) => opened?,
-            // Nothing was promised to anybody yet.
-            name = signals.next() => end_at_once(name),
-        };
-        let key = Arc::new(SecretKey::from_seed(own_key(&config.data)?.to_bytes()));
-        if !config.settings.open {
-            config.settings.signer = Some(key.clone());
-        }
-        let pipelines = config.pipelines.as_deref().map(pipeline::read).transpose()?;
-        config.settings.key = Some(key.public());
-        let engine = Engine::start(store, Arc::new(SystemIds), config.settings.clone());
-        engine.introduce().await?;
-        let guard = config.settings.guard.clone();
-        let poster = Arc::new(Poster::new(guard, Some(key), Arc::new(SystemResolver)));
-        engine.start_deliveries(poster.clone());
-        engine.start_alerts(poster);
-        if let (Some(file), Some(pipelines)) = (config.pipelines.clone(), pipelines) {
-            engine.declare_pipelines(pipelines).await?;
-            let following = follow(Arc::downgrade(&engine), file);
-            engine.start_worker("reader of pipelines", following);
-        }
-        let listener = match listen(config.listen).await {
-            Ok(listener) => listener,
-            Err(failure) => {
-                engine.close().await;
-                return Err(failure.into());
-            }
-        };
-        if let Some(secured) = &secured {
-            engine.start_worker("reader of the certificate", secured.follow());
-        }
-        let first = if config.settings.open { None } else { identify(&engine, &config).await? };
-        greet(output, &Greeting::new(&config, listener.local_addr()?, first, secured.as_ref()));
-        tokio::select! {
-            biased;
-            failure = engine.failed() => die(&failure),
-            () = serve(&engine, listener, &config, secured.as_ref(), &mut signals) => {}
-        }
-        tracing::info!("ended");
-        Ok(Exit::Done)
+        let input = self.until_stdin_closes.then(end_of_input);
+        run(config, Signals::listen(input)?, |greeting| greet(output, greeting)).await
     }
+}
+
+/// Runs a broker until a signal, and says when it is ready.
+pub(super) async fn run(
+    mut config: Config,
+    mut signals: Signals,
+    greet: impl FnOnce(&Greeting),
+) -> anyhow::Result<Exit> {
+    let secured = tls::open(&config)?;
+    let store = tokio::select! {
+        opened = open(&config) => opened?,
+        // Nothing was promised to anybody yet.
+        name = signals.next() => end_at_once(name),
+    };
+    let key = Arc::new(SecretKey::from_seed(own_key(&config.data)?.to_bytes()));
+    if !config.settings.open {
+        config.settings.signer = Some(key.clone());
+    }
+    let pipelines = config.pipelines.as_deref().map(pipeline::read).transpose()?;
+    config.settings.key = Some(key.public());
+    let engine = Engine::start(store, Arc::new(SystemIds), config.settings.clone());
+    engine.introduce().await?;
+    let guard = config.settings.guard.clone();
+    let poster = Arc::new(Poster::new(guard, Some(key), Arc::new(SystemResolver)));
+    engine.start_deliveries(poster.clone());
+    engine.start_alerts(poster);
+    if let (Some(file), Some(pipelines)) = (config.pipelines.clone(), pipelines) {
+        engine.declare_pipelines(pipelines).await?;
+        let following = follow(Arc::downgrade(&engine), file);
+        engine.start_worker("reader of pipelines", following);
+    }
+    let listener = match listen(config.listen).await {
+        Ok(listener) => listener,
+        Err(failure) => {
+            engine.close().await;
+            return Err(failure.into());
+        }
+    };
+    if let Some(secured) = &secured {
+        engine.start_worker("reader of the certificate", secured.follow());
+    }
+    let first = if config.settings.open { None } else { identify(&engine, &config).await? };
+    greet(&Greeting::new(&config, listener.local_addr()?, first, secured.as_ref()));
+    tokio::select! {
+        biased;
+        failure = engine.failed() => die(&failure),
+        () = serve(&engine, listener, &config, secured.as_ref(), &mut signals) => {}
+    }
+    tracing::info!("ended");
+    Ok(Exit::Done)
 }
 
 /// Opens the store that the configuration names.
@@ -205,6 +214,7 @@ async fn serve(
 
 fn end_at_once(signal: &str) -> ! {
     tracing::warn!("{signal}: ending at once");
+    crate::scratch::sweep();
     // What a shell says of a process that such a signal ended.
     std::process::exit(if signal == "SIGINT" { 130 } else { 143 })
 }
@@ -223,10 +233,11 @@ fn die(failure: &tasuki_engine::Failure) -> ! {
     };
     let failure = Failure::new(Exit::Io, failure.to_string(), hint).next("tasuki doctor");
     tell(&failure.to_string());
+    crate::scratch::sweep();
     std::process::exit(Exit::Io as i32)
 }
 
-fn start_log(config: &Config) -> Result<(), Failure> {
+pub(super) fn start_log(config: &Config) -> Result<(), Failure> {
     let filter = EnvFilter::try_new(&config.log).map_err(|error| {
         let hint = "give a level such as info, or levels by module: info,tasuki_store=debug";
         Failure::usage(format!("the log filter {:?} does not fit: {error}", config.log), hint)
@@ -323,12 +334,12 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
 }
 
 #[derive(Serialize)]
-struct Greeting {
-    version: &'static str,
+pub(super) struct Greeting {
+    pub(super) version: &'static str,
     data: String,
-    api: String,
-    mcp: String,
-    docs: String,
+    pub(super) api: String,
+    pub(super) mcp: String,
+    pub(super) docs: String,
     health: String,
     auth: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -396,19 +407,20 @@ fn greet(output: Output, greeting: &Greeting) {
     let _ = output.found(greeting, for_people);
 }
 
-struct Signals {
+pub(super) struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    /// Where standard input counts, until it has ended.
+    /// Where the end of something else counts, such as standard input, until it has ended.
     input: Option<oneshot::Receiver<()>>,
 }
 
 impl Signals {
-    fn listen(until_stdin_closes: bool) -> std::io::Result<Self> {
+    /// `input` ends the broker as a signal does.
+    pub(super) fn listen(input: Option<oneshot::Receiver<()>>) -> std::io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
-            input: until_stdin_closes.then(end_of_input),
+            input,
         })
     }
 
@@ -416,7 +428,7 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => "SIGINT",
             _ = self.terminate.recv() => "SIGTERM",
-            () = closed(&mut self.input) => "the end of standard input",
+            () = closed(&mut self.input) => "the end of what it was started for",
         }
     }
 }

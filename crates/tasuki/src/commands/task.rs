@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `tasuki task`: pieces of work from the user's intent to their end.
 
+mod tree;
+
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
@@ -17,7 +19,7 @@ use super::{audit, chain, envelope, handoff};
 use crate::args::{AGENT, json, millis, words};
 use crate::client::{Client, Connect};
 use crate::exit::Exit;
-use crate::output::{Facts, Output, print, table};
+use crate::output::{Facts, Output, print, print_dressed, table};
 
 #[derive(Args)]
 pub(crate) struct Task {
@@ -33,6 +35,8 @@ enum Verb {
     Open(Open),
     /// Show a task, its owner, its handoffs and the tasks below it
     Show(Show),
+    /// Show a task with everything below it as a tree: who did what, how long it took, what it cost
+    Tree(Named),
     /// List tasks, newest first
     List(List),
     /// Cancel a task and the handoff under way
@@ -131,6 +135,9 @@ struct Open {
     /// Who opens the task and owns it until somebody claims it
     #[arg(long, env = AGENT, hide_env_values = true, value_name = "AGENT")]
     from: AgentId,
+    /// Print the task's id and nothing else
+    #[arg(long, short)]
+    quiet: bool,
     /// The user's own words; below another task they are that one's
     #[arg(long, value_name = "TEXT", required_unless_present = "parent")]
     intent: Option<String>,
@@ -320,6 +327,7 @@ impl Task {
             Verb::Open(open) => open.run(client, output).await,
             Verb::Show(wish) if wish.chain => envelope::show_chain(client, output, wish.task).await,
             Verb::Show(wish) => show(client, output, wish.task).await,
+            Verb::Tree(named) => tree::show(client, output, named.task).await,
             Verb::List(list) => list.run(client, output).await,
             Verb::Cancel(cancel) => cancel.run(client, output).await,
             Verb::Complete(complete) => complete.run(client, output).await,
@@ -369,6 +377,9 @@ impl Open {
         };
         let reply = client.post("/v1/tasks", &body).await?;
         output.reply(&reply, |task: wire::Task| {
+            if self.quiet {
+                return task.task_id.to_string();
+            }
             let offer = format!(
                 r#"handoff offer --from {} --task {} --to AGENT --payload '{{"type":"…"}}'"#,
                 task.owner, task.task_id
@@ -394,7 +405,7 @@ async fn show(client: &Client, output: Output, task: TaskId) -> anyhow::Result<E
     if !shown.children.is_empty() {
         text += &format!("\n{}", listed(&shown.children));
     }
-    print(&text)?;
+    print_dressed(&text)?;
     Ok(Exit::Done)
 }
 

@@ -191,3 +191,26 @@ fn the_usage_of_a_command_does_not_ask_for_what_was_given_or_is_known() {
     let ran = Ran::of(command).ends(2, &["<TASK>", "Usage: tasuki task show [OPTIONS] <TASK>"]);
     assert!(!ran.err.contains("--url <URL>"), "{}", ran.err);
 }
+
+#[test]
+fn a_terminal_shows_colours_and_how_long_ago_and_a_pipe_neither() {
+    let stage = Stage::new();
+    let broker = stage.broker("data");
+    let talk = Talk { stage: &stage, broker: &broker };
+    talk.offer("");
+    talk.claim();
+    talk.run("handoff complete --payload '{\"type\":\"x\"}'").ok();
+    let tasuki = env!("CARGO_BIN_EXE_tasuki");
+    let on_terminal = |more: &str| {
+        let mut command = std::process::Command::new("script");
+        let line = format!("{tasuki} handoff list --url {} {more}", broker.url);
+        command.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
+        command.env("TERM", "xterm").env_remove("NO_COLOR");
+        Ran::of(command).ok()
+    };
+    let seen = on_terminal("");
+    assert!(seen.contains("\u{1b}[32mcompleted\u{1b}[0m") && seen.contains(" ago"), "{seen}");
+    assert!(!on_terminal("--json").contains("\u{1b}["));
+    let piped = talk.run("handoff list").ok();
+    assert!(!piped.contains('\u{1b}') && !piped.contains(" ago"), "{piped}");
+}

@@ -84,7 +84,8 @@ fn an_offer_can_wait_until_it_is_claimed() {
     let broker = stage.broker("data");
     let talk = Talk { stage: &stage, broker: &broker };
     let line = "handoff offer --from a --to reviewer --intent x --payload '{\"type\":\"x\"}'";
-    talk.run(&format!("{line} --wait 50ms")).ends(5, &["pending"]);
+    // What nobody claims while its sender waits would go to the dead letters.
+    talk.run(&format!("{line} --wait 50ms --ack 60s")).ends(5, &["pending"]);
     talk.claim();
     let offer = talk.command(&format!("{line} --wait 60s"));
     let waiting = std::thread::spawn(move || tasuki_testing::stage::Ran::of(offer));

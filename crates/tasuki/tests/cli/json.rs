@@ -62,7 +62,13 @@ fn every_command_prints_one_document() {
     checked.run("alerts unsilence --rule HandoffFailed --reason over");
     checked.run("alerts test");
     checked.run("ready");
+    checked.run("status");
     checked.run("stats");
+    checked.run("task tree last");
+    checked.run("profile add local --url http://127.0.0.1:1");
+    checked.run("profile use local");
+    checked.run("profile list");
+    checked.run("profile remove local");
     checked.run("audit denials");
     checked.run("audit verify");
     checked.run("audit export --to log.jsonl");
@@ -76,7 +82,7 @@ fn every_command_prints_one_document() {
     checked.run(&format!("migrate --from restored --to {}", tasuki_testing::database()));
 
     // These print a greeting, a play and a script, or speak a protocol; they have tests of their own.
-    let elsewhere = ["serve", "demo", "completions", "mcp"].map(String::from);
+    let elsewhere = ["serve", "dev", "demo", "work", "completions", "mcp"].map(String::from);
     checked.1.extend(elsewhere);
     let missing: Vec<_> = commands().difference(&checked.1).cloned().collect();
     assert!(missing.is_empty(), "not checked: {missing:?}");

@@ -64,13 +64,20 @@ fn a_key_or_a_password_that_others_can_read_is_refused_with_the_command_that_clo
     assert_ne!(said.code, 0);
     assert!(said.err.contains("chmod 600"), "{}", said.err);
 
-    stage.write("tasuki.toml", "store = \"postgres://a:geheim@127.0.0.1:1/x\"\n");
-    set_mode(&stage.path("tasuki.toml"), 0o644);
-    let said = stage.run(&["serve", "--data", "other"]);
-    assert!(said.err.contains("chmod 600"), "{}", said.err);
+    for url in ["postgres://a:geheim@127.0.0.1:1/x", "postgres://127.0.0.1:1/x?password=geheim"] {
+        stage.write("tasuki.toml", format!("store = \"{url}\"\n"));
+        set_mode(&stage.path("tasuki.toml"), 0o644);
+        let said = stage.run(&["serve", "--data", "other"]);
+        assert!(said.err.contains("chmod 600"), "{}", said.err);
+        assert!(!said.err.contains("geheim"), "{}", said.err);
+    }
+    stage.write("tasuki.toml", "");
+    // A form in which nobody would look for the password is refused.
+    let words = "host=127.0.0.1 port=1 user=a password=geheim dbname=x";
+    let said = stage.run(&["serve", "--data", "other", "--store", words]);
+    assert!(said.err.contains("expected postgres://"), "{}", said.err);
     assert!(!said.err.contains("geheim"), "{}", said.err);
 
-    stage.write("tasuki.toml", "");
     stage.write("password", "geheim\n");
     set_mode(&stage.path("password"), 0o604);
     let said = stage.run(&[

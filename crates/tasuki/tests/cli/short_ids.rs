@@ -53,3 +53,18 @@ fn what_is_part_of_no_id_says_so_and_what_cannot_be_one_is_refused_as_before() {
         .run(&["handoff", "show", "abcd", "--url", "http://127.0.0.1:1"])
         .ends(69, &["no broker answers"]);
 }
+
+#[test]
+fn the_newest_one_has_a_name() {
+    let stage = Stage::new();
+    let broker = stage.broker("data");
+    let talk = Talk { stage: &stage, broker: &broker };
+    talk.run("handoff show last").ends(3, &["there is no handoff that you may see"]);
+    let first = talk.run("handoff offer --from a --to b --intent x --quiet").ok();
+    let second = talk.offer("");
+    assert_eq!(talk.json("handoff show last")["handoff_id"], second.as_str());
+    assert_ne!(first.trim(), second);
+    let task = talk.run("task open --from a --intent y --quiet").ok();
+    assert_eq!(talk.json("task show last")["task_id"], task.trim());
+    talk.run("explain last").ends(0, &[&second]);
+}

@@ -20,7 +20,8 @@ use crate::output::{Facts, Output, span};
 /// Which claim is meant: the one that this machine remembers, or the one that is shown.
 #[derive(Args)]
 pub(super) struct Proof {
-    /// The claim's id; without it the claim that is remembered from `tasuki handoff claim`
+    /// The claim's id; without it the one that a command of `tasuki work` was started for, or the one
+    /// that is remembered from `tasuki handoff claim`
     #[arg(long, value_name = "CLAIM", requires = "fence")]
     claim: Option<ClaimId>,
     /// The claim's fence
@@ -52,6 +53,9 @@ async fn find(
     shown: Option<(ClaimId, Fence)>,
 ) -> anyhow::Result<Holding> {
     let Some((claim_id, fence)) = shown else {
+        if let Some(given) = given(agent, handoff) {
+            return Ok(given);
+        }
         let claim = claims::find(client, agent, handoff).await?;
         let (handoff, claim_id, fence) = (claim.handoff_id, claim.claim_id, claim.fence);
         return Ok(Holding { handoff, claim_id, fence, remembered: Some(claim) });
@@ -61,6 +65,19 @@ async fn find(
         return Err(Failure::usage("a claim is shown, and its handoff is not named", hint).into());
     };
     Ok(Holding { handoff, claim_id, fence, remembered: None })
+}
+
+/// The claim that a command of `tasuki work` was started for, if it is the one that is meant.
+fn given(agent: Option<&AgentId>, handoff: Option<HandoffId>) -> Option<Holding> {
+    fn named<T: std::str::FromStr>(name: &str) -> Option<T> {
+        std::env::var(name).ok()?.parse().ok()
+    }
+    let own = named::<HandoffId>("TASUKI_HANDOFF")?;
+    let is_ours = handoff.is_none_or(|handoff| handoff == own)
+        && agent.is_none_or(|agent| named::<AgentId>(AGENT).is_some_and(|own| own == *agent));
+    is_ours.then_some(())?;
+    let (claim_id, fence) = (named("TASUKI_CLAIM")?, named("TASUKI_FENCE").map(Fence)?);
+    Some(Holding { handoff: own, claim_id, fence, remembered: None })
 }
 
 /// A claim that somebody works with.
@@ -94,13 +111,13 @@ impl Holding {
         body: &T,
     ) -> anyhow::Result<Exit> {
         let reply = self.post(client, verb, body).await?;
-        self.ended(client);
+        self.ended();
         output.reply(&reply, moved)?;
         Ok(Exit::Done)
     }
 
-    pub(super) fn ended(&self, client: &Client) {
-        claims::forget(client, self.handoff);
+    pub(super) fn ended(&self) {
+        claims::forget(self.claim_id);
     }
 
     /// Posts something that the holder says. What no longer holds is forgotten.
@@ -115,7 +132,7 @@ impl Holding {
         if let (Err(error), Some(claim)) = (&reply, &self.remembered)
             && claims::is_gone(error)
         {
-            claims::gone(client, claim);
+            claims::gone(claim);
         }
         reply
     }
@@ -425,8 +442,10 @@ impl Decline {
             reason: self.reason,
         };
         let done = act(client, output, self.handoff, "decline", &body).await;
-        if done.as_ref().map_or_else(claims::is_gone, |_| true) {
-            claims::forget(client, self.handoff);
+        if let Some((claim, _)) = shown
+            && done.as_ref().map_or_else(claims::is_gone, |_| true)
+        {
+            claims::forget(claim);
         }
         done
     }

@@ -15,7 +15,7 @@ use super::{look, nearest, text};
 use crate::args::{AGENT, json, millis, words};
 use crate::client::Client;
 use crate::exit::Exit;
-use crate::output::{Facts, Output, print};
+use crate::output::{Facts, Output, print, print_dressed};
 
 const POLICIES: &[&str] = &["any", "least_loaded", "most_reliable", "round_robin", "sticky"];
 const ACTIONS: &[&str] =
@@ -43,6 +43,9 @@ pub(super) struct Offer {
     /// the ask say is enough without it
     #[arg(long, value_name = "JSON", default_value = NO_PAYLOAD, hide_default_value = true)]
     payload: String,
+    /// Print the handoff's id and nothing else
+    #[arg(long, short, conflicts_with = "wait")]
+    quiet: bool,
     /// The task to hand on, or to call somebody for; a new one without it
     #[arg(long, value_name = "TASK")]
     task: Option<TaskId>,
@@ -225,7 +228,7 @@ impl Terms {
 
 impl Offer {
     pub(super) async fn run(self, client: &Client, output: Output) -> anyhow::Result<Exit> {
-        let wait = self.wait;
+        let (wait, quiet) = (self.wait, self.quiet);
         let all = u32::try_from(self.after.len()).unwrap_or(u32::MAX);
         let need = self.after_need.unwrap_or(all);
         let to = match (self.to, self.to_capability) {
@@ -284,8 +287,12 @@ impl Offer {
         }
         if !output.json {
             let offered: wire::Offered = serde_json::from_str(&reply)?;
+            if quiet {
+                print(&offered.handoff_id.to_string())?;
+                return Ok(Exit::Done);
+            }
             let meant = nearest::of(client, &offered).await;
-            print(&for_people(&offered, &meant, client))?;
+            print_dressed(&for_people(&offered, &meant, client))?;
             return Ok(Exit::Done);
         }
         print(&reply)?;

@@ -58,7 +58,7 @@ impl Ask {
             by_id: false,
         };
         let reply = holding.post(client, "ask", &body).await?;
-        holding.ended(client);
+        holding.ended();
         output.reply(&reply, |asked: wire::AskReply| {
             Facts::default()
                 .with("handoff", asked.handoff_id)
