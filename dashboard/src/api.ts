@@ -44,13 +44,7 @@ export function whenSignedOut(then: () => void): void {
 
 const TIMEOUT_MS = 30_000;
 
-export async function call<T>(
-  method: string,
-  path: string,
-  query: Query = {},
-  body?: unknown,
-  signal?: AbortSignal,
-): Promise<T> {
+async function ask(method: string, path: string, query: Query, body: unknown, signal?: AbortSignal): Promise<Response> {
   const patience = AbortSignal.timeout(TIMEOUT_MS);
   let reply: Response;
   try {
@@ -70,23 +64,43 @@ export async function call<T>(
       retryable: true,
     });
   }
-  const text = await reply.text();
-  let read: unknown = null;
+  if (!reply.ok) throw await failure(reply);
+  return reply;
+}
+
+/** What the broker says about why it did not do it. */
+export async function failure(reply: Response): Promise<Failed> {
+  if (reply.status === 401) onSignedOut();
+  const problem = (json(await reply.text()) as Problem | null) ?? {
+    code: `http_${reply.status}`,
+    message: `the broker answered ${reply.status}`,
+    hint: "look at its log",
+  };
+  return new Failed(reply.status, problem);
+}
+
+function json(text: string): unknown {
   try {
-    read = text === "" ? null : JSON.parse(text);
+    return text === "" ? null : JSON.parse(text);
   } catch {
-    read = null;
+    return null;
   }
-  if (!reply.ok) {
-    if (reply.status === 401) onSignedOut();
-    const problem = (read as Problem | null) ?? {
-      code: `http_${reply.status}`,
-      message: `the broker answered ${reply.status}`,
-      hint: "look at its log",
-    };
-    throw new Failed(reply.status, problem);
-  }
-  return read as T;
+}
+
+export async function call<T>(
+  method: string,
+  path: string,
+  query: Query = {},
+  body?: unknown,
+  signal?: AbortSignal,
+): Promise<T> {
+  const reply = await ask(method, path, query, body, signal);
+  return json(await reply.text()) as T;
+}
+
+/** What is told as text and not as JSON. */
+export async function text(path: string, signal?: AbortSignal): Promise<string> {
+  return await (await ask("GET", path, {}, undefined, signal)).text();
 }
 
 export const get = <T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> =>

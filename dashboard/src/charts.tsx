@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pictures of a task: what happened when, and who handed to whom. Each has the same as a table or
 // text beside it for those who do not see it.
-import type { Handoff, TaskWithParts } from "./wire.ts";
+import type { Handoff, Pipeline, PipelineStage, TaskWithParts } from "./wire.ts";
 import { now, span, target } from "./words.ts";
 
 const LABEL_PX = 230;
@@ -166,5 +166,107 @@ export function Graph({ task, asItRan }: { task: TaskWithParts; asItRan: boolean
         })}
       </svg>
     </div>
+  );
+}
+
+/** Where a stage leads: the next ones, what it fans out to, and where those come together. */
+function leads(stage: PipelineStage): { to: string; name: string }[] {
+  return stage.next.flatMap((rule) => {
+    const it = rule as { to?: string; when?: unknown; fan?: { stages: string[]; join: string; need?: number | null } };
+    if (it.to) return [{ to: it.to, name: it.when ? "if" : "" }];
+    return it.fan ? it.fan.stages.map((to) => ({ to, name: "all" })) : [];
+  });
+}
+
+function joins(stage: PipelineStage): { from: string; to: string; name: string }[] {
+  return stage.next.flatMap((rule) => {
+    const { fan } = rule as { fan?: { stages: string[]; join: string; need?: number | null } };
+    return fan ? fan.stages.map((from) => ({ from, to: fan.join, name: fan.need ? `${fan.need} needed` : "join" })) : [];
+  });
+}
+
+const STAGE = { width: 170, height: 58, right: 80, down: 22 };
+
+/** A declared route with what is on it now. */
+export function Route({ pipeline, at }: { pipeline: Pipeline; at: (stage: string) => { busy: number; dead: number } }) {
+  const arrows = [
+    ...pipeline.stages.flatMap((one) => leads(one).map(({ to, name }) => ({ from: one.name, to, name }))),
+    ...pipeline.stages.flatMap(joins),
+  ];
+  // A stage stands right of the first that leads to it; ways back do not move anything.
+  const column = new Map<string, number>([[pipeline.first, 0]]);
+  const next = [pipeline.first];
+  for (let name = next.shift(); name !== undefined; name = next.shift()) {
+    for (const arrow of arrows.filter((one) => one.from === name && !column.has(one.to))) {
+      column.set(arrow.to, (column.get(name) ?? 0) + 1);
+      next.push(arrow.to);
+    }
+  }
+  const rows = new Map<number, number>();
+  const places = new Map<string, { x: number; y: number }>();
+  for (const one of pipeline.stages) {
+    const across = column.get(one.name) ?? 0;
+    const down = rows.get(across) ?? 0;
+    rows.set(across, down + 1);
+    places.set(one.name, { x: 12 + across * (STAGE.width + STAGE.right), y: 12 + down * (STAGE.height + STAGE.down) });
+  }
+  const width = Math.max(...[...places.values()].map((one) => one.x)) + STAGE.width + 24;
+  const turns = arrows.some((one) => (places.get(one.to)?.x ?? 0) <= (places.get(one.from)?.x ?? 0));
+  const deepest = Math.max(...[...places.values()].map((one) => one.y)) + STAGE.height;
+  const height = deepest + (turns && rows.size > 0 && Math.max(...rows.values()) === 1 ? 46 : 16);
+  const told = arrows.map((one) => `${one.from} to ${one.to}`).join("; ");
+  return (
+    <div class="chart" role="region" aria-label={`Route of ${pipeline.name}`} tabIndex={0}>
+      <svg width={width} height={height} role="img" aria-label={told || `${pipeline.first} alone`}>
+        <defs>
+          <marker id={`tip-${pipeline.name}`} viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
+            <path class="tip" d="M0 0L8 4L0 8z" />
+          </marker>
+        </defs>
+        {arrows.map((one) => {
+          const [a, b] = [places.get(one.from), places.get(one.to)];
+          if (!a || !b) return null;
+          const back = b.x <= a.x;
+          const [x1, y1] = back ? [a.x + STAGE.width / 2, a.y + STAGE.height] : [a.x + STAGE.width, a.y + STAGE.height / 2];
+          const [x2, y2] = back ? [b.x + STAGE.width / 2 + 14, b.y + STAGE.height + 2] : [b.x - 1, b.y + STAGE.height / 2];
+          const path = back
+            ? `M${x1} ${y1}C${x1} ${y1 + 42} ${x2} ${y2 + 42} ${x2} ${y2}`
+            : `M${x1} ${y1}C${x1 + 40} ${y1} ${x2 - 40} ${y2} ${x2} ${y2}`;
+          return (
+            <g key={`${one.from} ${one.to}`}>
+              <path class="edge" d={path} marker-end={`url(#tip-${pipeline.name})`} />
+              {one.name ? <text class="tip" x={(x1 + x2) / 2} y={(y1 + y2) / 2 + (back ? 30 : -5)} text-anchor="middle">{one.name}</text> : null}
+            </g>
+          );
+        })}
+        {pipeline.stages.map((one) => {
+          const place = places.get(one.name) ?? { x: 0, y: 0 };
+          const { busy, dead } = at(one.name);
+          const name = one.name.length > 19 ? `${one.name.slice(0, 18)}…` : one.name;
+          const to = target(one.to);
+          return (
+            <g key={one.name}>
+              <rect class="node" x={place.x} y={place.y} width={STAGE.width} height={STAGE.height} rx={8} />
+              <rect class={dead ? "bad" : busy ? "busy" : "idle"} x={place.x} y={place.y} width={5} height={STAGE.height} rx={2} />
+              <text class="strong" x={place.x + 14} y={place.y + 19}>{name}</text>
+              <text class="tip" x={place.x + 14} y={place.y + 34}>{to.length > 22 ? `${to.slice(0, 21)}…` : to}</text>
+              <text class={dead ? "alarm" : "tip"} x={place.x + 14} y={place.y + 50}>{`${busy} under way${dead ? `, ${dead} dead` : ""}`}</text>
+              <title>{`${one.name}, to ${to}: ${busy} under way, ${dead} dead letters`}</title>
+            </g>
+          );
+        })}
+      </svg>
+    </div>
+  );
+}
+
+/** A share as a bar, beside the figure that says the same. */
+export function Bar({ share, tone }: { share: number; tone: string }) {
+  const width = Math.max(0, Math.min(1, share)) * 90;
+  return (
+    <svg class="bar" width={92} height={10} aria-hidden="true">
+      <rect class="idle" x={0} y={1} width={92} height={8} rx={4} />
+      <rect class={tone} x={1} y={2} width={width} height={6} rx={3} />
+    </svg>
   );
 }

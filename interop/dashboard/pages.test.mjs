@@ -1,7 +1,8 @@
 // Each page's story, as a person lives it.
 import assert from "node:assert/strict";
 import { createServer, request as ask } from "node:http";
-import { readFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Broker, Browser, findings } from "./stage.mjs";
@@ -371,4 +372,41 @@ test("who signs in gets a session of its rights, which no script reads, and whic
   assert.equal((await fetch(`${at.url}/v1/stats`, { headers: shown })).status, 401, "the session is over");
   assert.equal((await fetch(`${at.url}/v1/stats`, { headers: as })).status, 200, "the token is not");
   await page.close();
+});
+
+test("a pipeline is a graph with what is on it now, and the log is searched from its end", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "tasuki-routes-"));
+  const file = join(folder, "pipelines.json");
+  const stage = (name, next) => ({ name, to: { agent: `${name}-agent` }, next });
+  await writeFile(file, JSON.stringify({ pipelines: [{
+    name: "ship", version: 1, first: "code",
+    stages: [stage("code", [{ to: "review" }]), stage("review", [{ to: "end" }])],
+  }] }));
+  const own = await Broker.start(["--pipelines", file]);
+  open.push(own);
+  const page = await browser.page();
+  await go(page, "pipelines", own);
+  const route = page.getByRole("region", { name: "Route of ship" });
+  await route.getByRole("img", { name: "code to review" }).waitFor();
+  await own.post("/v1/pipelines/ship/start", { from_agent: "lead", intent: "Ship it", payload: { type: "feature" } });
+  await route.getByText("1 under way", { exact: true }).waitFor();
+  const claim = await own.claim("code-agent");
+  await own.post(`/v1/handoffs/${claim.handoff_id}/fail`, {
+    claim_id: claim.claim_id, fence: claim.fence, class: "permanent", type: "broken", message: "no", hint: "look",
+  });
+  await route.getByText("0 under way, 1 dead", { exact: true }).waitFor();
+  await go(page, "audit", own);
+  await page.getByLabel("What happened").fill("dead lettered");
+  await page.getByRole("button", { name: "Search the log" }).click();
+  const rows = page.getByRole("region", { name: "Entries" }).locator("tbody tr");
+  await rows.first().getByText("dead lettered").waitFor();
+  assert.equal(await rows.count(), 1);
+  await page.getByLabel("What happened").fill("");
+  await page.getByLabel("By whom").fill("code-agent");
+  await page.keyboard.press("Enter");
+  await rows.first().getByText("attempt failed").waitFor();
+  assert.deepEqual(await findings(page), []);
+  clean(page);
+  await page.close();
+  await rm(folder, { recursive: true });
 });

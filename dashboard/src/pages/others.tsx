@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Smaller pages: pipelines, fidelity, alerts, audit, population.
-import { useState } from "preact/hooks";
-import { address, get, post } from "../api.ts";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { address, Failed, get, post, text } from "../api.ts";
+import { Bar, Route } from "../charts.tsx";
 import { useLive } from "../live.ts";
 import { useMay } from "../me.ts";
-import { Act, Ask, Asked, Badge, Empty, Facts, Table, When } from "../parts.tsx";
+import { Act, Ask, Asked, Badge, Empty, Facts, Fault, Id, Table, When } from "../parts.tsx";
+import { events, type LogEvent } from "../log.ts";
+import { series } from "../series.ts";
 import { letter, link } from "../route.ts";
 import type { AlertRules, Alerts, Handoffs, Pipeline, Pipelines, ReadyView, TargetsHealth, Verdict } from "../wire.ts";
-import { count, span, target } from "../words.ts";
+import { count, pretty, short, span, target } from "../words.ts";
 import { why } from "./task.tsx";
 
 export function PipelinesPage() {
@@ -40,12 +43,19 @@ function PipelineCard({ one, handoffs }: { one: Pipeline; handoffs: Handoffs["ha
   return (
     <section aria-label={`Pipeline ${one.name}`}>
       <h2>{one.name} <span class="faint">version {one.version}</span></h2>
+      <Route pipeline={one} at={(stage) => {
+        const here = at(stage);
+        return {
+          busy: here.filter((it) => UNDER_WAY.includes(it.state)).length,
+          dead: here.filter((it) => it.state === "dead_lettered").length,
+        };
+      }} />
       <Table label={`Stages of ${one.name}`} head={["Stage", "To", "Then", { text: "Under way", num: true }, { text: "Dead letters", num: true }]}>
         {one.stages.map((stage) => {
           const here = at(stage.name);
           const next = stage.next.map((rule) => {
-            const it = rule as { to?: string; fan?: { members?: { to?: string }[]; join?: string } };
-            return it.to ?? `fan${it.fan?.join ? `, joined in ${it.fan.join}` : ""}`;
+            const it = rule as { to?: string; fan?: { stages: string[]; join: string } };
+            return it.to ?? (it.fan ? `${it.fan.stages.join(" and ")}, joined in ${it.fan.join}` : "");
           });
           return (
             <tr key={stage.name}>
@@ -63,36 +73,75 @@ function PipelineCard({ one, handoffs }: { one: Pipeline; handoffs: Handoffs["ha
   );
 }
 
+/** What of a metric belongs to a target, added up. */
+const of = (all: ReturnType<typeof series>, metric: string, labels: Record<string, string>) =>
+  all.filter((one) => one.name === metric && Object.entries(labels).every(([name, value]) => one.labels[name] === value))
+    .reduce((sum, one) => sum + one.value, 0);
+
 export function FidelityPage() {
-  const live = useLive<TargetsHealth>("fidelity", (signal) => get("/v1/health/targets", {}, signal));
+  const may = useMay();
+  const live = useLive("fidelity", async (signal) => {
+    const [health, metrics] = await Promise.all([
+      get<TargetsHealth>("/v1/health/targets", {}, signal),
+      may("metrics_show") ? text("/metrics", signal) : "",
+    ]);
+    return { targets: health.targets, metrics: series(metrics) };
+  });
   const percent = (value: number | null | undefined) => (value == null ? "–" : `${(value / 10).toFixed(1)} %`);
   return (
     <>
       <h1>Fidelity</h1>
-      <p class="faint">How much of what senders referred to reached receivers, and how well budgets fit.</p>
+      <p class="faint">How much of what senders referred to reached receivers, what was trimmed and fetched all the same, and how well budgets fit.</p>
       <Asked live={live}>
-        {({ targets }) => targets.length === 0 ? <Empty>Nobody has been offered anything yet.</Empty> : (
-          <Table label="Fidelity by target" head={["Target", { text: "Offers", num: true }, "Completeness", "Budget used", "Hops", "Advice"]}>
-            {targets.map((one) => {
-              const used = one.utilisation_per_mille;
-              const whole = one.completeness_per_mille;
-              const hops = one.hops.map((n, depth) => (n ? `${depth}: ${n}` : "")).filter(Boolean).join(", ");
-              return (
-                <tr key={target(one.target)}>
-                  <td><a href={link(["agents", target(one.target)])}>{target(one.target)}</a></td>
-                  <td class="num">{count(one.offers)}</td>
-                  <td>{percent(whole)} {whole != null ? <Badge word={whole < 800 ? "alert" : whole < 950 ? "investigate" : "good"} tone={whole < 800 ? "bad" : whole < 950 ? "warn" : "good"} /> : null}</td>
-                  <td>{percent(used)}</td>
-                  <td>{hops}</td>
-                  <td>{used == null ? "" : used < 300 ? "uses little of its budget: it could be lower" : used > 950 ? "is trimmed hard: a higher budget would pass more" : "fits"}</td>
-                </tr>
-              );
-            })}
-          </Table>
+        {({ targets, metrics }) => targets.length === 0 ? <Empty>Nobody has been offered anything yet.</Empty> : (
+          <>
+            <Table label="Fidelity by target" head={["Target", { text: "Offers", num: true }, "Completeness", "Budget used", { text: "With gaps", num: true }, { text: "Regretted", num: true }, "Hops", "Advice"]}>
+              {targets.map((one) => {
+                const used = one.utilisation_per_mille;
+                const whole = one.completeness_per_mille;
+                const hops = one.hops.map((n, depth) => (n ? `${depth}: ${n}` : "")).filter(Boolean).join(", ");
+                const tone = whole == null ? "idle" : whole < 800 ? "bad" : whole < 950 ? "warn" : "good";
+                const to = typeof one.target === "string" ? one.target
+                  : "agent" in one.target ? `agent:${one.target.agent}` : `capability:${(one.target as { capability: string }).capability}`;
+                const regretted = of(metrics, "handoff_trims_fetched_total", { target: to });
+                return (
+                  <tr key={target(one.target)}>
+                    <td><a href={link(["agents", target(one.target)])}>{target(one.target)}</a></td>
+                    <td class="num">{count(one.offers)}</td>
+                    <td class="tight">{whole == null ? "–" : <><Bar share={whole / 1000} tone={tone} /> {percent(whole)} <Badge word={tone === "bad" ? "alert" : tone === "warn" ? "investigate" : "good"} tone={tone} /></>}</td>
+                    <td class="tight">{used == null ? "–" : <><Bar share={used / 1000} tone={used > 950 ? "warn" : "busy"} /> {percent(used)}</>}</td>
+                    <td class="num">{count(of(metrics, "handoff_offers_with_gaps_total", { target: to }))}</td>
+                    <td class="num">{count(regretted)}</td>
+                    <td>{hops}</td>
+                    <td class="wrap">{advice(used, regretted)}</td>
+                  </tr>
+                );
+              })}
+            </Table>
+            {metrics.length ? (
+              <>
+                <h2>What assemblies by this broker passed less of</h2>
+                <Facts rows={[
+                  ["As a summary", count(of(metrics, "tasuki_items_trimmed_total", { to: "summary" }))],
+                  ["As one line", count(of(metrics, "tasuki_items_trimmed_total", { to: "stub" }))],
+                  ["In the receipt only", count(of(metrics, "tasuki_items_trimmed_total", { to: "listed" }))],
+                  ["Constraints that did not arrive", count(of(metrics, "handoff_constraint_violations_total", {}))],
+                ]} />
+                <p class="faint">Regretted is what a receiver fetched because its envelope had passed less of it.</p>
+              </>
+            ) : null}
+          </>
         )}
       </Asked>
     </>
   );
+}
+
+function advice(used: number | null | undefined, regretted: number): string {
+  if (used == null) return "";
+  if (used > 950) return regretted ? "is trimmed hard, and what was left out is fetched: raise its budget" : "is trimmed hard: a higher budget would pass more";
+  if (regretted) return "fetches what was left out: raise its budget, or pin what it needs";
+  return used < 300 ? "uses little of its budget: it could be lower" : "fits";
 }
 
 interface Watched {
@@ -226,7 +275,90 @@ export function AuditPage() {
           <p><a href={address("/v1/audit/export")} download="log.jsonl">Export the whole log</a></p>
         </>
       ) : <Empty>Whoever looks after the whole broker may check its log.</Empty>}
+      <Search />
     </>
+  );
+}
+
+/** How many entries are read at a time, and how many are shown. */
+const WINDOW = 2000;
+const SHOWN_MAX = 200;
+
+/** Looks through the log, the newest first. Nothing is kept for it: the log is read as far as needed. */
+function Search() {
+  const [found, setFound] = useState<LogEvent[]>([]);
+  const [said, setSaid] = useState("");
+  const [failed, setFailed] = useState<Failed | undefined>(undefined);
+  const stop = useRef<AbortController | null>(null);
+  const [busy, setBusy] = useState(false);
+  useEffect(() => () => stop.current?.abort(), []);
+  const look = async (event: Event) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget as HTMLFormElement);
+    const word = (name: string) => String(form.get(name) ?? "").trim().toLowerCase();
+    const [kind, actor, words] = [word("kind").replaceAll(" ", "_"), word("actor"), word("text")];
+    stop.current?.abort();
+    const abort = new AbortController();
+    stop.current = abort;
+    setBusy(true);
+    setFailed(undefined);
+    setFound([]);
+    const hits: LogEvent[] = [];
+    try {
+      const { head } = await get<{ head: string }>("/v1/stats", {}, abort.signal);
+      const [epoch, last] = head.split("-");
+      let end = Number(last);
+      while (end > 0 && hits.length < SHOWN_MAX && !abort.signal.aborted) {
+        const begin = Math.max(0, end - WINDOW);
+        const some = await events(begin === 0 ? "0" : `${epoch}-${begin}`, WINDOW, abort.signal);
+        const fits = (one: LogEvent) =>
+          (kind === "" || one.record.kind.includes(kind))
+          && (actor === "" || one.record.actor.toLowerCase().includes(actor))
+          && (words === "" || JSON.stringify(one).toLowerCase().includes(words));
+        hits.push(...some.filter((one) => Number(one.position.split("-").at(-1)) <= end && fits(one)).reverse());
+        end = begin;
+        setFound(hits.slice(0, SHOWN_MAX));
+        setSaid(`${count(Math.min(hits.length, SHOWN_MAX))} found among ${count(Number(last) - end)} of ${count(Number(last))} entries`);
+      }
+      if (Number(last) === 0) setSaid("The log is empty.");
+    } catch (error) {
+      if (error instanceof Failed) setFailed(error);
+      else if (!abort.signal.aborted) throw error;
+    } finally {
+      if (stop.current === abort) setBusy(false);
+    }
+  };
+  return (
+    <section aria-label="Search of the log">
+      <h2>Search</h2>
+      <form class="filters" onSubmit={(event) => void look(event)}>
+        <label>What happened<input name="kind" size={18} placeholder="dead_lettered" /></label>
+        <label>By whom<input name="actor" size={18} placeholder="agent:coder" /></label>
+        <label>Any text<input name="text" size={24} /></label>
+        <button type="submit" class="main">Search the log</button>
+        {busy ? <button type="button" onClick={() => stop.current?.abort()}>Stop</button> : null}
+      </form>
+      <p class="faint" role="status">{said}</p>
+      <Fault failed={failed} />
+      {found.length ? (
+        <Table label="Entries" head={["Position", "When", "Event", "By", "Task", "Hash", "Details"]}>
+          {found.map((one) => {
+            const { at, actor, kind, task_id, v: _v, ...rest } = one.record;
+            return (
+              <tr key={one.position}>
+                <td>{one.position}</td>
+                <td><When at={at} /></td>
+                <td>{kind.replaceAll("_", " ")}</td>
+                <td>{actor}</td>
+                <td>{rest.handoff_id ? <Id id={task_id} to={link(["tasks", task_id], { tab: "Audit" })} /> : <Id id={task_id} />}</td>
+                <td><span class="id" title={one.hash}>{short(one.hash)}</span></td>
+                <td><details><summary>Show</summary><pre tabIndex={0}>{pretty(rest)}</pre></details></td>
+              </tr>
+            );
+          })}
+        </Table>
+      ) : null}
+    </section>
   );
 }
 

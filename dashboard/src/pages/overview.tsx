@@ -5,39 +5,41 @@ import { useLive } from "../live.ts";
 import { useMay } from "../me.ts";
 import { Asked, Badge, Empty, Id, Table, When } from "../parts.tsx";
 import { link, task } from "../route.ts";
-import type { Alerts, Handoffs, Stats, TargetsHealth } from "../wire.ts";
+import type { Alerts, Handoffs, Overview as Seeds, Stats, TargetsHealth } from "../wire.ts";
 import { bytes, count, heardTime, span, target } from "../words.ts";
 
 interface Seen {
   stats: Stats;
+  seeds: Seeds;
   targets: TargetsHealth;
   handoffs: Handoffs;
   alerts: Alerts | null;
 }
 
 /** Thresholds of what is worth a look, and of what needs one. */
-const COMPLETENESS = { warn: 950, bad: 800 };
+const COMPLETENESS = { warn: 0.95, bad: 0.8 };
 const FAILING = { warn: 0.005, bad: 0.02 };
 
 export function Overview() {
   const may = useMay();
   const live = useLive<Seen>("overview", async (signal) => {
-    const [stats, targets, handoffs, alerts] = await Promise.all([
+    const [stats, seeds, targets, handoffs, alerts] = await Promise.all([
       get<Stats>("/v1/stats", {}, signal),
+      get<Seeds>("/v1/overview", {}, signal),
       get<TargetsHealth>("/v1/health/targets", {}, signal),
       get<Handoffs>("/v1/handoffs", { limit: 25 }, signal),
       may("alert_list") ? get<Alerts>("/v1/alerts", {}, signal) : null,
     ]);
     heardTime(stats.now);
-    return { stats, targets, handoffs, alerts };
+    return { stats, seeds, targets, handoffs, alerts };
   });
   return (
     <>
       <h1>Overview</h1>
       <Asked live={live}>
-        {({ stats, targets, handoffs, alerts }) => (
+        {({ stats, seeds, targets, handoffs, alerts }) => (
           <>
-            <Figures stats={stats} targets={targets} />
+            <Figures stats={stats} seeds={seeds} />
             <Alarms targets={targets} alerts={alerts} stats={stats} />
             <div class="two">
               <div>
@@ -46,7 +48,7 @@ export function Overview() {
               </div>
               <div>
                 <h2>Who takes work</h2>
-                <Targets targets={targets} />
+                <Targets targets={targets} seeds={seeds} />
               </div>
             </div>
             <p class="faint">
@@ -76,42 +78,42 @@ function Card({ name, value, more, tone, to }: {
   );
 }
 
-function Figures({ stats, targets }: { stats: Stats; targets: TargetsHealth }) {
+function Figures({ stats, seeds }: { stats: Stats; seeds: Seeds }) {
   const of = (states: string[]) => (stats.handoffs ?? []).filter((one) => states.includes(one.state));
   const sum = (states: string[]) => of(states).reduce((total, one) => total + one.count, 0);
   const oldest = (states: string[]) => Math.max(0, ...of(states).map((one) => one.oldest_age_ms ?? 0));
   const letters = sum(["dead_lettered"]);
   const waiting = ["pending", "scheduled", "awaiting_approval"];
-  const known = targets.targets.filter((one) => one.completeness_per_mille != null);
-  const weigh = (pick: (one: TargetsHealth["targets"][number]) => number | null | undefined) => {
-    const some = targets.targets.filter((one) => pick(one) != null && one.offers > 0);
-    const offers = some.reduce((total, one) => total + one.offers, 0);
-    return offers === 0 ? null : some.reduce((total, one) => total + (pick(one) ?? 0) * one.offers, 0) / offers;
-  };
-  const complete = known.length ? weigh((one) => one.completeness_per_mille) : null;
-  const used = weigh((one) => one.utilisation_per_mille);
-  const hops = targets.targets.flatMap((one) => one.hops.map((n, depth) => ({ n, depth })));
-  const offers = hops.reduce((total, one) => total + one.n, 0);
-  const deep = offers ? hops.reduce((total, one) => total + one.n * one.depth, 0) / offers : 0;
-  const share = offers ? letters / offers : 0;
-  const tone = (value: number | null, limits: { warn: number; bad: number }) =>
-    value === null ? "" : value < limits.bad ? "bad" : value < limits.warn ? "warn" : "good";
+  const seconds = (value: number | null | undefined) => (value == null ? "–" : span(value * 1000));
+  const percent = (value: number | null | undefined, digits = 1) => (value == null ? "–" : `${(value * 100).toFixed(digits)} %`);
+  const { completeness, failure_rate: failed, token_utilisation: used, delivery } = seeds;
+  const whole = completeness == null ? "" : completeness < COMPLETENESS.bad ? "bad" : completeness < COMPLETENESS.warn ? "warn" : "good";
+  const failing = failed == null ? "" : failed > FAILING.bad ? "bad" : failed > FAILING.warn ? "warn" : "good";
   return (
-    <section class="cards" aria-label="Figures">
-      <Card name="Waiting" value={count(sum(waiting))} to={link(["tasks"], { state: "open" })}
-        more={oldest(waiting) ? `oldest ${span(oldest(waiting))}` : "nothing waits"} />
-      <Card name="Being worked on" value={count(sum(["claimed", "in_progress", "input_required"]))}
-        more={`${count(sum(["input_required"]))} wait for an answer`} />
-      <Card name="Dead letters" value={count(letters)} tone={letters ? "bad" : "good"} to={link(["letters"])}
-        more={letters ? `oldest ${span(oldest(["dead_lettered"]))}` : "nothing to decide"} />
-      <Card name="Share that failed" value={`${(share * 100).toFixed(1)} %`}
-        tone={share > FAILING.bad ? "bad" : share > FAILING.warn ? "warn" : "good"} more="undecided dead letters to offers" />
-      <Card name="Completeness" value={complete === null ? "–" : `${(complete / 10).toFixed(1)} %`}
-        tone={tone(complete, COMPLETENESS)} to={link(["fidelity"])} more="of what senders referred to" />
-      <Card name="Budget used" value={used === null ? "–" : `${(used / 10).toFixed(0)} %`}
-        tone={used !== null && used > 950 ? "warn" : ""} to={link(["fidelity"])} more="of the tokens allowed" />
-      <Card name="Hops" value={deep.toFixed(1)} more="on average" />
-    </section>
+    <>
+      <section class="cards now" aria-label="Now">
+        <Card name="Waiting" value={count(sum(waiting))} to={link(["tasks"], { state: "open" })}
+          more={oldest(waiting) ? `oldest ${span(oldest(waiting))}` : "nothing waits"} />
+        <Card name="Being worked on" value={count(sum(["claimed", "in_progress", "input_required"]))}
+          more={`${count(sum(["input_required"]))} wait for an answer`} />
+        <Card name="Dead letters" value={count(letters)} tone={letters ? "bad" : "good"} to={link(["letters"])}
+          more={letters ? `oldest ${span(oldest(["dead_lettered"]))}` : "nothing to decide"} />
+        <Card name="Alerts" value={count(seeds.firing)} tone={seeds.firing ? "bad" : "good"} to={link(["alerts"])}
+          more={seeds.firing ? "are on" : "none is on"} />
+      </section>
+      <section class="cards" aria-label="Figures">
+        <Card name="Delivery, p50" value={seconds(delivery.p50)}
+          more={delivery.count ? `p95 ${seconds(delivery.p95)} · p99 ${seconds(delivery.p99)}` : "from offer to first claim"} />
+        <Card name="Completeness" value={percent(completeness)} tone={whole} to={link(["fidelity"])}
+          more="of what senders referred to; investigate below 95 %, alert below 80 %" />
+        <Card name="Share that failed" value={percent(failed)} tone={failing}
+          more={`${count(seeds.dead_lettered)} of ${count(seeds.ended)} became dead letters; healthy below 0.5 %`} />
+        <Card name="Hops" value={seeds.hop_depth == null ? "–" : seeds.hop_depth.toFixed(1)}
+          more="on average when a task was completed" />
+        <Card name="Budget used" value={percent(used, 0)} tone={used != null && used > 0.95 ? "warn" : ""} to={link(["fidelity"])}
+          more="of the tokens allowed" />
+      </section>
+    </>
   );
 }
 
@@ -147,12 +149,11 @@ function Alarms({ targets, alerts, stats }: { targets: TargetsHealth; alerts: Al
 export function Latest({ handoffs }: { handoffs: Handoffs }) {
   if (handoffs.handoffs.length === 0) return <Empty>Nothing has been handed over yet.</Empty>;
   return (
-    <Table label="Latest handoffs" head={["Handoff", "From", "To", "State", "Offered"]}>
+    <Table label="Latest handoffs" head={["Handoff", "From and to", "State", "Offered"]}>
       {handoffs.handoffs.map((one) => (
         <tr key={one.handoff_id}>
           <td><Id id={one.handoff_id} to={task(one.task_id)} /></td>
-          <td>{one.from_agent}</td>
-          <td>{target(one.to)}</td>
+          <td class="wrap">{one.from_agent} → {target(one.to)}</td>
           <td><Badge word={one.state} /></td>
           <td><When at={one.offered_at} /></td>
         </tr>
@@ -161,23 +162,36 @@ export function Latest({ handoffs }: { handoffs: Handoffs }) {
   );
 }
 
-function Targets({ targets }: { targets: TargetsHealth }) {
-  const unheard = targets.targets.filter((one) => !one.live && one.offers > 0);
-  if (targets.targets.length === 0) return <Empty>Nobody has been offered anything yet.</Empty>;
+function Targets({ targets, seeds }: { targets: TargetsHealth; seeds: Seeds }) {
+  const name = (one: { target: unknown }) => target(one.target);
+  const busy = new Map(seeds.targets.map((one) => [name(one), one]));
+  const order = [...targets.targets].sort((one, other) => {
+    const rank = (it: typeof one) => seeds.targets.findIndex((seed) => name(seed) === name(it));
+    const [a, b] = [rank(one), rank(other)];
+    return (a < 0 ? 1e6 : a) - (b < 0 ? 1e6 : b);
+  });
+  const unheard = order.filter((one) => !one.live && (busy.get(name(one))?.queue ?? 0) > 0);
+  if (order.length === 0) return <Empty>Nobody has been offered anything yet.</Empty>;
   return (
     <>
-      {unheard.map((one) => (
-        <div class="note warn" key={target(one.target)}>
-          Nobody takes work for <strong>{target(one.target)}</strong> right now.
+      {unheard.length ? (
+        <div class="note warn">
+          {unheard.map((one) => (
+            <p key={name(one)}>
+              Nobody takes work for <strong>{name(one)}</strong> right now; {count(busy.get(name(one))?.queue ?? 0)} waiting,
+              the oldest for {span(busy.get(name(one))?.oldest_ms ?? 0)}.
+            </p>
+          ))}
         </div>
-      ))}
-      <Table label="Targets" head={["Target", "Listens", "Breaker", { text: "Offers", num: true }, { text: "Failures in a row", num: true }]}>
-        {targets.targets.map((one) => (
-          <tr key={target(one.target)}>
-            <td>{target(one.target)}</td>
+      ) : null}
+      <Table label="Targets" head={["Target", "Listens", "Breaker", { text: "Waiting", num: true }, { text: "Held", num: true }, { text: "Failures in a row", num: true }]}>
+        {order.map((one) => (
+          <tr key={name(one)}>
+            <td><a href={link(["agents", name(one)])}>{name(one)}</a></td>
             <td>{one.live ? <Badge word="live" /> : <Badge word="nobody" tone="warn" />}</td>
             <td><Badge word={one.breaker} tone={one.breaker === "closed" ? "good" : "bad"} /></td>
-            <td class="num">{count(one.offers)}</td>
+            <td class="num">{count(busy.get(name(one))?.queue ?? 0)}</td>
+            <td class="num">{count(busy.get(name(one))?.inflight ?? 0)}</td>
             <td class="num">{one.failures_in_row}</td>
           </tr>
         ))}

@@ -2,7 +2,7 @@
 // One task: who owns it now, what happened, what was passed on, and what can be done about it.
 import { useState } from "preact/hooks";
 import { address, get, part, post } from "../api.ts";
-import { Graph, Waterfall } from "../charts.tsx";
+import { Bar, Graph, Waterfall } from "../charts.tsx";
 import { between, type Change } from "../diff.ts";
 import { useLive } from "../live.ts";
 import { useMay, useSeat } from "../me.ts";
@@ -333,10 +333,45 @@ function Read({ task }: { task: TaskWithParts }) {
             ]} />
             <h3>As the receiver reads it</h3>
             <pre tabIndex={0}>{prompt.prompt}</pre>
+            <Parts id={id} prompt={prompt} />
           </>
         )}
       </Asked>
     </>
+  );
+}
+
+/** What of the context is in it, in which form, and how many tokens all of it is. */
+function Parts({ id, prompt }: { id: string; prompt: Prompt }) {
+  const live = useLive<Envelope>(`parts ${id}`, (signal) => get(`/v1/handoffs/${part(id)}/envelope`, {}, signal));
+  return (
+    <Asked live={live}>
+      {(envelope) => {
+        const items = envelope.context ?? [];
+        if (items.length === 0) return null;
+        const most = Math.max(1, ...items.map((one) => one.tokens ?? 0));
+        return (
+          <>
+            <h3>Its parts</h3>
+            <Table label="Parts of the context" head={["Part", "Kind", "Passed as", { text: "Tokens of all of it", num: true }, ""]}>
+              {items.map((one) => (
+                <tr key={one.id}>
+                  <td class="wrap">{one.title ?? one.about ?? one.id}{one.pinned ? <> <Badge word="pinned" /></> : null}</td>
+                  <td>{one.kind ?? ""}</td>
+                  <td>
+                    <Badge word={String(one.form)} tone={one.form === "full" ? "good" : "warn"} />
+                    {prompt.missing?.includes(one.id) ? <> <Badge word="not in the text" tone="bad" /></> : null}
+                  </td>
+                  <td class="num">{one.tokens == null ? "" : count(one.tokens)}</td>
+                  <td>{one.tokens == null ? null : <Bar share={one.tokens / most} tone="busy" />}</td>
+                </tr>
+              ))}
+            </Table>
+            {prompt.fetch?.length ? <p class="faint">The rest is fetched from: {prompt.fetch.join(", ")}</p> : null}
+          </>
+        );
+      }}
+    </Asked>
   );
 }
 

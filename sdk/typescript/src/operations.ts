@@ -48,7 +48,7 @@ export const ROUTES = {
   dead_letter_reroute: {"name":"dead_letter_reroute","method":"POST","path":"/v1/dead-letters/{id}/reroute","at":["deadLetters","reroute"],"members":["by","expires_in_ms","to"],"own":["by"],"needs":["by"],"key":null} as Route<m.OfferReply>,
   dead_letter_show: {"name":"dead_letter_show","method":"GET","path":"/v1/dead-letters/{id}","at":["deadLetters","show"],"members":[],"own":[],"needs":[],"key":null} as Route<m.DeadLetter>,
   dead_letter_take: {"name":"dead_letter_take","method":"POST","path":"/v1/dead-letters/{id}/take","at":["deadLetters","take"],"members":["by","for_ms"],"own":["by"],"needs":["by"],"key":null} as Route<m.Handoff>,
-  event_stream: {"name":"event_stream","method":"GET","path":"/v1/events","at":null,"members":["after","handoff","task"],"own":[],"needs":[],"key":null} as Route<undefined>,
+  event_stream: {"name":"event_stream","method":"GET","path":"/v1/events","at":null,"members":["after","follow","handoff","task"],"own":[],"needs":[],"key":null} as Route<undefined>,
   handoff_abort: {"name":"handoff_abort","method":"POST","path":"/v1/handoffs/{id}/abort","at":["handoffs","abort"],"members":["by","reason"],"own":["by"],"needs":["by"],"key":null} as Route<m.Moved>,
   handoff_approve: {"name":"handoff_approve","method":"POST","path":"/v1/handoffs/{id}/approve","at":["handoffs","approve"],"members":["by"],"own":["by"],"needs":["by"],"key":null} as Route<m.Moved>,
   handoff_artifacts: {"name":"handoff_artifacts","method":"GET","path":"/v1/handoffs/{id}/artifacts","at":["handoffs","artifacts"],"members":["name"],"own":[],"needs":[],"key":null} as Route<m.Artifacts>,
