@@ -189,6 +189,9 @@ pub enum Event {
         under: Option<HandoffId>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline: Option<Timestamp>,
+        /// When the hop ends that it goes on below: nothing of it ends later.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
     },
     /// Ownership of the task was offered; the body is the envelope.
     TransferOffered(Box<Offered>),

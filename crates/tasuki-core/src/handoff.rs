@@ -220,9 +220,12 @@ impl Handoff {
             Event::Approved => {
                 self.needs_approval = false;
                 self.blocked = false;
-                // Nobody does what it approved itself.
-                if let (Actor::Agent(by), Target::Capability(_)) =
-                    (&sealed.record.actor, &self.facts.to)
+                // Nobody does what it approved itself, nor when others are asked next.
+                let mut asked =
+                    std::iter::once(&self.facts.to).chain(&self.facts.contract.routing.fallbacks);
+                let open_to_many = asked.any(|to| matches!(to, Target::Capability(_)));
+                if let Actor::Agent(by) = &sealed.record.actor
+                    && open_to_many
                     && !self.declined_by.contains(by)
                 {
                     self.declined_by.push(by.clone());
@@ -362,7 +365,10 @@ impl Handoff {
             }
             Event::RetryScheduled { due } => self.wait(State::Scheduled { due: *due }),
             Event::TaskHeld { .. } => self.hold(),
-            Event::TaskResumed { .. } => self.resume(sealed),
+            Event::TaskResumed { until, .. } => {
+                self.end_by(*until);
+                self.resume(sealed);
+            }
             Event::DeadLettered { reason, .. } => {
                 self.state =
                     State::DeadLettered { reason: *reason, at, reviewer: None, review: None };
@@ -484,6 +490,32 @@ impl Handoff {
         self.on_hold = Some(OnHold { due });
         if let State::Pending { .. } | State::Scheduled { .. } = self.state {
             self.state = State::Scheduled { due: self.expires_at };
+        }
+    }
+
+    /// Ends no later than what it hangs from, if that ends earlier by now.
+    fn end_by(&mut self, until: Option<Timestamp>) {
+        let Some(until) = until.filter(|until| *until < self.expires_at) else { return };
+        Arc::make_mut(&mut self.facts).expires_at = until;
+        match &mut self.state {
+            State::Claimed(claim) | State::InProgress(claim) => {
+                claim.hard_until = claim.hard_until.min(until);
+            }
+            State::InputRequired(asking) => {
+                asking.claim.hard_until = asking.claim.hard_until.min(until);
+            }
+            State::Answered(kept) => {
+                kept.hard_until = kept.hard_until.min(until);
+                kept.until = kept.until.min(until);
+            }
+            State::AwaitingApproval
+            | State::Scheduled { .. }
+            | State::Pending { .. }
+            | State::Failed { .. }
+            | State::Completed { .. }
+            | State::Aborted { .. }
+            | State::Cancelled { .. }
+            | State::DeadLettered { .. } => {}
         }
     }
 

@@ -105,7 +105,7 @@ impl Member {
             CameTo::Failed => "it failed",
             CameTo::Cancelled => "it was cancelled",
             CameTo::DeadLettered => "it could not be done",
-            CameTo::Open => "it was not done in time",
+            CameTo::Open => "it was not done when the work went on",
         };
         Some((self.task_id.to_string(), format!("the work waited for this task, and {reason}")))
     }
@@ -133,6 +133,16 @@ impl Task {
         let ended_well = self.state == TaskState::Completed;
         ended_well && self.parent_task_id == Some(other.id)
             || self.tree.passed_to.contains(&other.id)
+    }
+
+    /// Whether it was opened below another when that was built on this result already. What it came to
+    /// counts for the one above it, whatever it is built on.
+    #[must_use]
+    pub fn is_opened_on(&self, parent: &Task, source: &Handoff) -> bool {
+        let since = source.state.result_pos();
+        self.parent_task_id == Some(parent.id)
+            && !self.state.is_terminal()
+            && since.is_some_and(|since| since < self.intent_pos)
     }
 
     /// By which of these it is not said to be tainted yet, nor was found to be fine in spite of.

@@ -248,8 +248,10 @@ impl Task {
             }
             Event::Spent(spent) => self.tree.spent = self.tree.spent.and(spent.used),
             Event::PassedTo { task } => self.tree.pass_to(*task),
-            Event::TaskHeld { letter } => self.tree.on_hold = Some(*letter),
-            Event::TaskResumed { under, deadline } => self.tree.resume(*under, *deadline),
+            Event::TaskHeld { letter } => self.tree.hold(*letter),
+            Event::TaskResumed { under, deadline, until } => {
+                self.tree.resume(*under, *deadline, *until);
+            }
             Event::TaskOpened(_)
             | Event::Countered(_)
             | Event::CounterAccepted { .. }

@@ -148,11 +148,30 @@ impl Tree {
         self.budget = Some(left.after(self.spent));
     }
 
-    /// The one who decided on the letter sent it on: the task goes on below what took its place.
-    pub(crate) fn resume(&mut self, under: Option<HandoffId>, deadline: Option<Timestamp>) {
+    /// Waits for a dead letter above it. If that took the place of the one that it waited for before,
+    /// it is what the task hangs from by now.
+    pub(crate) fn hold(&mut self, letter: HandoffId) {
+        let before = self.on_hold.replace(letter);
+        if let Some(hangs) = &mut self.hangs
+            && before.is_some()
+            && hangs.under == before
+        {
+            Arc::make_mut(hangs).under = Some(letter);
+        }
+    }
+
+    /// The one who decided on the letter sent it on: the task goes on below what took its place, and
+    /// ends no later than that.
+    pub(crate) fn resume(
+        &mut self,
+        under: Option<HandoffId>,
+        deadline: Option<Timestamp>,
+        until: Option<Timestamp>,
+    ) {
         self.on_hold = None;
         // A task that had no bound gets none by this: a hop of it may be under way for longer.
-        self.deadline = self.deadline.map(|before| deadline.map_or(before, |new| before.max(new)));
+        let anew = |before: Timestamp| deadline.map_or(before, |new| before.max(new));
+        self.deadline = self.deadline.map(|before| until.unwrap_or_else(|| anew(before)));
         if let (Some(hangs), Some(_)) = (&mut self.hangs, under) {
             Arc::make_mut(hangs).under = under;
         }
@@ -160,10 +179,12 @@ impl Tree {
 }
 
 impl Hangs {
-    /// What a task hangs from that is opened below another, for the hop that is under way there.
+    /// What a task hangs from that is opened below another. `live` is the handoff of that one which
+    /// is not at its end: the task is opened for it if its owner works on it, and ends no later in
+    /// any case.
     pub(crate) fn below(
         parent: &Task,
-        hop: Option<&Handoff>,
+        live: Option<&Handoff>,
         on_parent_end: OnParentEnd,
     ) -> Result<Self, Refusal> {
         let mut above = vec![parent.id];
@@ -171,7 +192,9 @@ impl Hangs {
         if above.len() > DEPTH_MAX {
             return Err(Refusal::TreeTooDeep { task: parent.id, max: DEPTH_MAX });
         }
-        let deadline = hop.map(|hop| hop.expires_at).or(parent.tree.deadline);
+        // Whoever asked something works on it, too.
+        let hop = live.filter(|live| live.state.worker().is_some());
+        let deadline = live.map(|live| live.expires_at).or(parent.tree.deadline);
         let (under, on_hold) = (hop.map(|hop| hop.id), parent.holds_back());
         Ok(Self { above, under, on_parent_end, deadline, on_hold })
     }
@@ -210,6 +233,23 @@ impl Task {
     }
 }
 
+/// When a dead letter of a task that is sent again must be finished. Whoever sends on what ran out of
+/// time gives it time anew, but no more than what is above it has. `above` are the tasks above, the
+/// nearest first.
+#[must_use]
+pub fn time_again<'t>(
+    task: &Task,
+    above: impl IntoIterator<Item = Above<'t>>,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let ends = |it: Above<'t>| match it.task.state.is_terminal() {
+        true => None,
+        false => it.live.map(|live| live.expires_at).or(it.task.tree.deadline),
+    };
+    let above = above.into_iter().filter_map(ends);
+    task.tree.deadline.into_iter().chain(above).find(|limit| *limit > now)
+}
+
 /// What follows for a task from how the one above it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
@@ -223,6 +263,8 @@ pub enum Fate {
     Resume {
         under: Option<HandoffId>,
         deadline: Option<Timestamp>,
+        /// When the hop ends below which it goes on: nothing of it may end later.
+        until: Option<Timestamp>,
     },
 }
 
@@ -261,7 +303,9 @@ pub fn fate(above: Above<'_>, hop: Option<&Handoff>, child: &Task) -> Fate {
         (None, letter) => {
             let adopted = above.live.filter(|_| child.under().is_some() && child.under() == letter);
             let under = adopted.map(|live| live.id);
-            Fate::Resume { under, deadline: above.live.map(|live| live.expires_at) }
+            let hop = above.live.filter(|live| under.or(child.under()) == Some(live.id));
+            let until = hop.map(|live| live.expires_at);
+            Fate::Resume { under, deadline: above.live.map(|live| live.expires_at), until }
         }
     }
 }

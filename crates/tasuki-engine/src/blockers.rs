@@ -5,17 +5,21 @@ use std::sync::Arc;
 
 use tasuki_core::breaker::BreakerState;
 use tasuki_core::handoff::StateName;
-use tasuki_core::{Handoff, State, Target};
+use tasuki_core::{Handoff, HandoffId, Position, State, Target};
 use tasuki_protocol::WaitsFor;
-use tasuki_store::{HandoffFilter, Needs};
+use tasuki_store::{HandoffFilter, Needs, PAGE_MAX};
 
 use crate::desk::Desk;
 use crate::error::Error;
+use crate::folds::follower::UNDER_WAY;
 use crate::requests::Offered;
 
 /// The states in which work is not begun.
 const WAITING: [StateName; 3] =
     [StateName::Pending, StateName::Scheduled, StateName::AwaitingApproval];
+
+/// How much of a queue is looked at for the work that is first in a line.
+const LINE_PAGES_MAX: usize = 10;
 
 /// Work, and what each waits for.
 pub type Waiting = Vec<(Arc<Handoff>, Vec<WaitsFor>)>;
@@ -38,7 +42,7 @@ impl Desk {
                     taints: taints.collect(),
                 }]
             }
-            State::Scheduled { .. } if handoff.on_hold.is_some() => {
+            State::Scheduled { .. } | State::Answered(_) if handoff.on_hold.is_some() => {
                 let sight = self.engine.look(Needs::task(handoff.task_id)).await?;
                 let letter = sight.task(handoff.task_id).and_then(|task| task.tree.on_hold);
                 letter.map(|handoff_id| WaitsFor::Letter { handoff_id }).into_iter().collect()
@@ -61,7 +65,10 @@ impl Desk {
                     .collect()
                 }
             },
-            State::Pending { .. } => vec![self.claim_or_breaker(handoff)],
+            State::Pending { .. } => match self.first_in_line(handoff).await? {
+                Some(first) => vec![WaitsFor::Turn { first }],
+                None => vec![self.claim_or_breaker(handoff)],
+            },
             State::Claimed(claim) | State::InProgress(claim) => {
                 vec![WaitsFor::Holder { agent: claim.agent.clone() }]
             }
@@ -78,6 +85,29 @@ impl Desk {
             | State::Aborted { .. }
             | State::Cancelled { .. } => Vec::new(),
         })
+    }
+
+    /// The work that has to end first because it was offered before with the same ordering key.
+    async fn first_in_line(&self, handoff: &Handoff) -> Result<Option<HandoffId>, Error> {
+        let Some(key) = &handoff.ordering_key else { return Ok(None) };
+        let mut first: Option<(Position, HandoffId)> = None;
+        for state in UNDER_WAY {
+            let to = Some(handoff.to.clone());
+            let mut filter =
+                HandoffFilter { state: Some(state), to, max: PAGE_MAX, ..Default::default() };
+            for _ in 0..LINE_PAGES_MAX {
+                let page = self.engine.list_handoffs(filter.clone()).await?;
+                let line = page.iter().filter(|other| other.ordering_key.as_ref() == Some(key));
+                let before = line.filter(|other| other.offered_pos < handoff.offered_pos);
+                let before = before.map(|other| (other.offered_pos, other.id));
+                first = first.into_iter().chain(before).min();
+                match page.last() {
+                    Some(last) if page.len() == PAGE_MAX => filter.before = Some(last.id),
+                    Some(_) | None => break,
+                }
+            }
+        }
+        Ok(first.map(|(_, id)| id))
     }
 
     fn claim_or_breaker(&self, handoff: &Handoff) -> WaitsFor {

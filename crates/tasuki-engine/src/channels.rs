@@ -299,6 +299,7 @@ impl Desk {
         let mut publication = asked::publication(channel, new, self.terms());
         publication.message.key = key;
         publication.message.hop.instructs = self.instructs_all();
+        self.may_await([&publication.message.hop]).await?;
         self.engine.publish_or_repeat(publication).await
     }
 

@@ -30,8 +30,8 @@ use crate::keys;
 use crate::lobby::Lobby;
 use crate::operations::asked;
 use crate::requests::{
-    ClaimOneRequest, CompleteRequest, CounterRequest, FailRequest, Granted, Holder, NewOffer,
-    NewTask, Offered, Proof,
+    ClaimOneRequest, CompleteRequest, CounterRequest, FailRequest, FollowUp as Hop, Granted,
+    Holder, NewOffer, NewTask, Offered, Proof,
 };
 use crate::sight::handoff_in;
 
@@ -204,14 +204,36 @@ impl Desk {
     pub async fn offer(&self, new: Offer) -> Result<Offered, Error> {
         let sight = self.engine.look_for(new.task_id).await?;
         let new = self.offer_of(&sight, new)?;
+        self.may_await([&new.hop]).await?;
         let offered = self.engine.offer_in(sight, new.clone()).await?;
         Ok(self.advised(&new, offered).await)
+    }
+
+    /// Whoever names tasks that work waits for passes on what they come to, so it must see them.
+    pub(crate) async fn may_await(
+        &self,
+        hops: impl IntoIterator<Item = &Hop>,
+    ) -> Result<(), Error> {
+        if self.caller.agent().is_none() {
+            return Ok(());
+        }
+        let after = hops.into_iter().filter_map(|hop| hop.after.as_ref());
+        let named: Vec<_> = after.flat_map(|after| &after.tasks).copied().collect();
+        if named.is_empty() {
+            return Ok(());
+        }
+        let sight = self.engine.look(Needs::default().and_tasks(named.iter().copied())).await?;
+        for id in named {
+            self.task_in(&sight, id).await?;
+        }
+        Ok(())
     }
 
     /// Offers work that must be claimed within some time, unless its terms say otherwise.
     pub async fn offer_within(&self, new: Offer, patience_ms: u64) -> Result<Offered, Error> {
         let sight = self.engine.look_for(new.task_id).await?;
         let mut new = self.offer_of(&sight, new)?;
+        self.may_await([&new.hop]).await?;
         let terms = new.hop.terms.unwrap_or(self.terms());
         let ack_ms = terms.ack_ms.or(Some(patience_ms.max(LEASE_MS_MIN)));
         new.hop.terms = Some(Terms { ack_ms, ..terms });
@@ -222,7 +244,13 @@ impl Desk {
     /// Offers many, each on its own.
     pub async fn offer_many(&self, many: Vec<Offer>) -> Result<Vec<Result<Offered, Error>>, Error> {
         let sight = self.engine.look_for(many.iter().filter_map(|new| new.task_id)).await?;
-        let checked = many.into_iter().map(|new| self.offer_of(&sight, new)).collect();
+        let mut checked = Vec::with_capacity(many.len());
+        for new in many {
+            checked.push(match self.offer_of(&sight, new) {
+                Ok(new) => self.may_await([&new.hop]).await.map(|()| new),
+                Err(error) => Err(error),
+            });
+        }
         let (good, slots) = part(checked);
         let mut answers = self.engine.offer_many_in(&sight, good).await?.into_iter();
         Ok(slots.into_iter().map(|slot| fill(slot, &mut answers)).collect())
@@ -387,8 +415,14 @@ impl Desk {
     ) -> Result<Vec<Result<Arc<Handoff>, Error>>, Error> {
         let each = many.iter().map(|(id, asked)| (*id, !asked.follow_ups.is_empty()));
         let sight = self.engine.look(completed(each)).await?;
-        let checked = many.into_iter().map(|(id, asked)| self.completion(&sight, id, asked));
-        let (good, slots) = part(checked.collect());
+        let mut checked = Vec::with_capacity(many.len());
+        for (id, asked) in many {
+            checked.push(match self.completion(&sight, id, asked) {
+                Ok(new) => self.may_await(&new.follow_ups).await.map(|()| new),
+                Err(error) => Err(error),
+            });
+        }
+        let (good, slots) = part(checked);
         let mut answers = self.engine.complete_in(&sight, good).await?.into_iter();
         Ok(slots.into_iter().map(|slot| fill(slot, &mut answers)).collect())
     }

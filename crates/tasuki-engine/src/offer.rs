@@ -298,7 +298,6 @@ impl Engine {
         };
         let before = self.last_envelope(sight, task).await?;
         let intent = self.intent_before(task, before.as_ref()).await?;
-        let under_way = sight.under_way(task).filter(|live| live.state.claim().is_some());
         let place = Place {
             task: OfferTask::Existing(id),
             from: new.from.clone(),
@@ -319,7 +318,8 @@ impl Engine {
         Ok(match new.hop.control {
             Control::Passed => place,
             Control::Awaited => {
-                let limit = under_way.map(|live| live.expires_at).or(task.tree.deadline);
+                let live = sight.under_way(task);
+                let limit = live.map(|live| live.expires_at).or(task.tree.deadline);
                 self.below(task, Place { limit, ..place }, new.hop.on_parent_end)
             }
         })
@@ -514,9 +514,9 @@ impl Engine {
             signed: hop.signed,
             more: carried(place.before.as_ref(), hop.more),
         };
-        let one_at_a_time = match (&settled.to, hop.control) {
-            (Target::Agent(to), Control::Awaited) => self.works_on_one(to).await?,
-            (Target::Agent(_) | Target::Capability(_), _) => false,
+        let answered_by = match hop.control {
+            Control::Awaited => self.answered_by(&settled.to).await?,
+            Control::Passed => Vec::new(),
         };
         Ok(Offer {
             handoff,
@@ -542,7 +542,30 @@ impl Engine {
             ordering_key: hop.ordering_key,
             above: place.above,
             dead_end,
-            one_at_a_time,
+            answered_by,
+        })
+    }
+
+    /// Those who could answer a call, if each of them does one thing at a time. Nobody where somebody
+    /// else might: one of them that does more, or one that asks for such work at this moment.
+    async fn answered_by(&self, to: &Target) -> Result<Vec<AgentId>, Error> {
+        let capability = match to {
+            Target::Agent(agent) => {
+                let one = self.works_on_one(agent).await?;
+                return Ok(one.then(|| agent.clone()).into_iter().collect());
+            }
+            Target::Capability(capability) => capability,
+        };
+        if self.presence.is_waiting(to) {
+            return Ok(Vec::new());
+        }
+        let listing = self.listing().await?;
+        let able = listing.able(capability).iter();
+        let able: Vec<_> = able.filter(|it| it.agent.standing == Standing::Active).collect();
+        let one = |listed: &&Arc<Listed>| listed.manifest.concurrency.is_none_or(|most| most <= 1);
+        Ok(match able.iter().all(one) {
+            true => able.iter().map(|listed| listed.agent.id.clone()).collect(),
+            false => Vec::new(),
         })
     }
 

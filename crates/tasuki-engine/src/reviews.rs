@@ -235,7 +235,7 @@ impl Engine {
             author: Some(by.clone()),
             above: task.above().to_vec(),
             left: self.left_for(&task, hop.budget).await?,
-            limit: task.tree.deadline.filter(|limit| *limit > self.now()),
+            limit: self.time_again(&task).await?,
             taints: task.taints.clone(),
             project: self.rules_of(letter.from.tenant(), task.project.as_ref()).await?,
         };

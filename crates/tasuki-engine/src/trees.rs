@@ -12,8 +12,8 @@ use tasuki_core::commands::{Command, SPREAD_MAX, SettleBelow, SpreadTaint};
 use tasuki_core::event::Actor;
 use tasuki_core::handoff::AttemptEnd;
 use tasuki_core::report::Note;
-use tasuki_core::tree::{Above, BELOW_MAX, Fate, fate};
-use tasuki_core::{Event, Handoff, HandoffId, Refusal, Task, TaskId, TaskState};
+use tasuki_core::tree::{self, Above, BELOW_MAX, Fate, fate};
+use tasuki_core::{Event, Handoff, HandoffId, Refusal, Task, TaskId, TaskState, Timestamp};
 use tasuki_store::{Needs, Sight, TaskFilter};
 
 use crate::engine::Engine;
@@ -104,7 +104,9 @@ impl Engine {
             true => self.why_it_ended(above.task).await?,
             false => None,
         };
-        let hops = hops.into_keys().collect();
+        let dead = |task: &&&Arc<Task>| task.state == TaskState::DeadLettered;
+        let letters = open.iter().filter(dead).filter_map(|task| task.last);
+        let hops = hops.into_keys().chain(letters).collect();
         let settle = SettleBelow { parent: above.task.id, below: below.clone(), hops, reason };
         self.one(Command::of_broker(settle)).await?;
         Ok(below)
@@ -173,14 +175,24 @@ impl Engine {
         Ok(left.reduce(Budget::within))
     }
 
+    /// When a dead letter of a task that is sent again must be finished.
+    pub(crate) async fn time_again(&self, task: &Task) -> Result<Option<Timestamp>, Error> {
+        let sight = self.look(Needs::default().and_tasks(task.above().iter().copied())).await?;
+        let above = task.above().iter().filter_map(|id| sight.task(*id)).map(|task| {
+            let live = sight.under_way(task).map(|live| &**live);
+            Above { task, live }
+        });
+        Ok(tree::time_again(task, above, self.now()))
+    }
+
     /// Tells those that are built on what a task came to what taints it. Says whom that was news to.
     pub(crate) async fn spread_taints(&self, id: TaskId) -> Result<Vec<TaskId>, Error> {
         let sight = self.look(Needs::task(id)).await?;
         let Some(task) = sight.task(id).filter(|task| !task.taints.is_empty()) else {
             return Ok(Vec::new());
         };
-        let built: Vec<_> =
-            task.parent_task_id.into_iter().chain(task.tree.passed_to.iter().copied()).collect();
+        let above = task.parent_task_id.into_iter();
+        let built: Vec<_> = above.chain(task.tree.passed_to.iter().copied()).collect();
         let mut told = Vec::new();
         for some in built.chunks(SPREAD_MAX) {
             let those = self.look(Needs::default().and_tasks(some.iter().copied())).await?;
@@ -193,9 +205,43 @@ impl Engine {
                 continue;
             }
             told.extend(&to);
-            self.one(Command::of_broker(SpreadTaint { from: id, to })).await?;
+            let spread = SpreadTaint { from: id, to, sources: Vec::new() };
+            self.one(Command::of_broker(spread)).await?;
         }
+        told.extend(self.spread_below(task).await?);
         Ok(told)
+    }
+
+    /// The same for those that were opened below it when it was built on that already.
+    async fn spread_below(&self, task: &Task) -> Result<Vec<TaskId>, Error> {
+        let mut told = Vec::new();
+        let mut filter =
+            TaskFilter { parent: Some(task.id), max: SPREAD_MAX, ..TaskFilter::default() };
+        loop {
+            let page = self.store.list_tasks(filter.clone()).await?;
+            let open: Vec<_> = page.iter().filter(|below| !below.state.is_terminal()).collect();
+            for some in task.taints.chunks(SPREAD_MAX).filter(|_| !open.is_empty()) {
+                let sources: Vec<_> = some.iter().map(|(source, _)| *source).collect();
+                let known = self.look(Needs::handoffs(sources.iter().copied())).await?;
+                let news = |below: &&&Arc<Task>| {
+                    let built = |source: &HandoffId| {
+                        known.handoff(*source).is_some_and(|it| below.is_opened_on(task, it))
+                    };
+                    let by = some.iter().copied().filter(|(source, _)| built(source));
+                    !below.not_tainted_by(by).is_empty()
+                };
+                let to: Vec<_> = open.iter().filter(news).map(|below| below.id).collect();
+                if !to.is_empty() {
+                    told.extend(&to);
+                    let spread = SpreadTaint { from: task.id, to, sources };
+                    self.one(Command::of_broker(spread)).await?;
+                }
+            }
+            match page.last() {
+                Some(last) if page.len() == SPREAD_MAX => filter.before = Some(last.id),
+                Some(_) | None => return Ok(told),
+            }
+        }
     }
 
     /// The same, and on to what is built on those, as far as that can be waited for.

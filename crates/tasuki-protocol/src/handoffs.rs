@@ -230,6 +230,8 @@ pub enum WaitsFor {
     },
     /// A task above it is a dead letter that somebody has to decide on.
     Letter { handoff_id: HandoffId },
+    /// Work with the same ordering key that was offered before it has to end.
+    Turn { first: HandoffId },
     /// Somebody has to claim it.
     Claim {
         target: Target,

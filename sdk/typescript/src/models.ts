@@ -3267,6 +3267,8 @@ export type Record = (Opened & {
   deadline?: Timestamp | null;
   kind: "task_resumed";
   under?: HandoffId | null;
+  /** When the hop ends that it goes on below: nothing of it ends later. */
+  until?: Timestamp | null;
 } | Offered & {
   kind: "transfer_offered";
 } | Offered & {
@@ -4679,6 +4681,9 @@ export type WaitsFor = {
 } | {
   handoff_id: HandoffId;
   kind: "letter";
+} | {
+  first: HandoffId;
+  kind: "turn";
 } | {
   kind: "claim";
   /** Whether anybody is there who takes work for it. */

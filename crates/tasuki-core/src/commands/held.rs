@@ -450,6 +450,10 @@ fn completed(
         }
         match (&offer.task, offer.control) {
             (OfferTask::Existing(task), Control::Passed) if *task == handoff.task_id => {
+                if let Some(task) = case.view.task(*task) {
+                    let above = offer.above.iter().filter_map(|id| case.view.task(*id));
+                    offer::waits_for_none_above(offer, task.on_parent_end(), above)?;
+                }
                 if next.replace(offer.handoff).is_some() {
                     return Err(Refusal::InvalidFollowUps(
                         "a task has one owner, so a completion can transfer it only once",

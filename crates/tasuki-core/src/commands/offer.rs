@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Opening tasks and offering them to a receiver.
 
+use std::collections::BTreeSet;
+
 use super::escalate::{self, Admitted};
 use super::{Case, Changes, Footprint, Stated, lifts, review};
 use crate::canonical::Body;
@@ -60,9 +62,9 @@ pub struct Offer {
     pub above: Vec<TaskId>,
     /// Why it cannot go on from here, if it cannot: it is kept as a dead letter.
     pub dead_end: Option<DeadReason>,
-    /// Of a call: whether its receiver works on one thing at a time, so that it cannot answer while it
-    /// waits for an answer itself.
-    pub one_at_a_time: bool,
+    /// Of a call: those who could answer it, if each of them works on one thing at a time, so that
+    /// none can answer while it waits for an answer itself. Nobody where others might.
+    pub answered_by: Vec<AgentId>,
 }
 
 /// Which task an offer moves.
@@ -225,6 +227,8 @@ impl Stated for Offer {
                 may_spend(&self.above, Some(task), case)?;
                 setting.blocked = task.is_blocked();
                 setting.limit = task.tree.deadline;
+                let above = self.above.iter().filter_map(|id| case.view.task(*id));
+                waits_for_none_above(self, task.on_parent_end(), above)?;
                 closed = review::closed(self.after, task, Closed::TaskOfferedAnew, case);
             }
             OfferTask::New { parent: Some(parent), on_parent_end, .. } => {
@@ -233,6 +237,8 @@ impl Stated for Offer {
                 follows(self, parent)?;
                 may_spend(&self.above, Some(parent), case)?;
                 no_circle(self, parent, case)?;
+                let above = self.above.iter().filter_map(|id| case.view.task(*id));
+                waits_for_none_above(self, *on_parent_end, std::iter::once(parent).chain(above))?;
                 let hangs = Hangs::below(parent, under_way(parent, case), *on_parent_end)?;
                 setting.blocked = parent.is_blocked();
                 setting.limit = hangs.deadline;
@@ -262,10 +268,9 @@ pub(super) struct Setting {
     pub(super) hangs: Option<Hangs>,
 }
 
-/// The hop of a task that its owner works on, if it does.
+/// The handoff of a task that is not at its end.
 pub(super) fn under_way<'v>(task: &Task, case: &Case<'v>) -> Option<&'v Handoff> {
-    let live = task.live.and_then(|live| case.view.handoff(live));
-    live.filter(|live| live.state.claim().is_some())
+    task.live.and_then(|live| case.view.handoff(live))
 }
 
 /// Refuses another hop where a task, or one above it, has nothing left to spend.
@@ -283,32 +288,66 @@ pub(super) fn may_spend(
     Ok(())
 }
 
-/// Refuses a call to an agent that waits, over calls above this one, for the caller's own answer.
+/// Refuses a call that nobody can answer: each of those who could waits, over calls above this one, for
+/// the caller's own answer.
 pub(super) fn no_circle(offer: &Offer, parent: &Task, case: &Case<'_>) -> Result<(), Refusal> {
-    let Target::Agent(to) = &offer.to else { return Ok(()) };
     // Who asks itself knows whether it takes its own work while it waits.
-    if !offer.one_at_a_time || *to == offer.from {
+    if offer.answered_by.is_empty() || offer.answered_by.contains(&offer.from) {
         return Ok(());
     }
     let above = offer.above.iter().filter_map(|id| case.view.task(*id));
+    let mut free: BTreeSet<_> = offer.answered_by.iter().collect();
     // Each owner from the top down waits for the one after it.
-    let mut path = vec![to.clone(), offer.from.clone()];
-    let mut below = parent;
-    for task in above {
-        let waits = below.on_parent_end() == OnParentEnd::Cancel
-            && task.channel.is_none()
-            && !task.state.is_terminal();
-        if !waits {
-            return Ok(());
-        }
+    let mut path = vec![offer.from.clone()];
+    for task in waiting(parent.on_parent_end(), above) {
         path.push(task.owner.clone());
-        if task.owner == *to {
+        free.remove(&task.owner);
+        if free.is_empty() {
             path.reverse();
+            path.push(task.owner.clone());
             return Err(Refusal::Deadlock { path, task: task.id });
         }
-        below = task;
     }
     Ok(())
+}
+
+/// Refuses work that waits for a task above it whose owner waits for this very work. `first` says
+/// what becomes of the lowest task when the first of `above` ends.
+pub(super) fn waits_for_none_above<'v>(
+    offer: &Offer,
+    first: OnParentEnd,
+    above: impl Iterator<Item = &'v Task>,
+) -> Result<(), Refusal> {
+    let after = offer.contract.after.as_ref();
+    let Some(after) = after.filter(|after| after.need as usize == after.tasks.len()) else {
+        return Ok(());
+    };
+    let mut path = vec![offer.from.clone()];
+    for task in waiting(first, above) {
+        if path.last() != Some(&task.owner) {
+            path.push(task.owner.clone());
+        }
+        if after.tasks.contains(&task.id) {
+            path.reverse();
+            if let Target::Agent(to) = &offer.to {
+                path.push(to.clone());
+            }
+            path.push(task.owner.clone());
+            return Err(Refusal::Deadlock { path, task: task.id });
+        }
+    }
+    Ok(())
+}
+
+/// The tasks above something, the nearest first, as long as the owner of each waits for what is below.
+fn waiting<'v>(
+    mut below: OnParentEnd,
+    above: impl Iterator<Item = &'v Task>,
+) -> impl Iterator<Item = &'v Task> {
+    above.take_while(move |task| {
+        let waits = std::mem::replace(&mut below, task.on_parent_end()) == OnParentEnd::Cancel;
+        waits && task.channel.is_none() && !task.state.is_terminal()
+    })
 }
 
 /// The tasks that offers wait for.
@@ -446,6 +485,11 @@ pub(super) fn check_terms(
                  need at least one and not more than there are"
             );
             return Err(Refusal::InvalidTerms(text));
+        }
+        let mut each = BTreeSet::new();
+        if let Some(twice) = after.tasks.iter().find(|task| !each.insert(**task)) {
+            // One result would count as two.
+            return Err(Refusal::InvalidTerms(format!("after names {twice} twice")));
         }
     }
     offer.terms.check().map_err(Refusal::InvalidTerms)?;

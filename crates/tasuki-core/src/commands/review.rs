@@ -7,11 +7,12 @@ use crate::canonical::Body;
 use crate::contract::Contract;
 use crate::decide::{Decision, NewEvent, Outcome};
 use crate::envelope::{Control, Target};
-use crate::event::{Closed, DeadReason, Event, Offered, Redrive as RedriveOf};
+use crate::event::{Actor, Closed, DeadReason, Event, Offered, Redrive as RedriveOf};
 use crate::handoff::{Handoff, Review, State};
 use crate::ids::{HandoffId, Hash, TaskId, Timestamp};
 use crate::refusal::Refusal;
 use crate::task::Task;
+use crate::tree::{Above, time_again};
 
 #[derive(Debug, Clone)]
 pub struct Approve {
@@ -258,7 +259,8 @@ impl Stated for Redrive {
         offer::may_spend(&self.above, Some(task), case)?;
         let span_ms = span(handoff, self.expires_in_ms, case)?;
         let anew = case.now.plus_ms(span_ms);
-        let expires_at = in_time(task, case.now).map_or(anew, |limit| limit.min(anew));
+        let limit = in_time(task, &self.above, case);
+        let expires_at = limit.map_or(anew, |limit| limit.min(anew));
         let offered = Box::new(Offered {
             opens: None,
             from: handoff.from.clone(),
@@ -348,7 +350,8 @@ pub(super) fn closed(
 ) -> Option<NewEvent> {
     let letter = case.view.handoff(letter?).filter(|letter| letter.task_id == task.id)?;
     let State::DeadLettered { review: None, .. } = letter.state else { return None };
-    Some(NewEvent::on(letter, case.actor(), Event::LetterClosed { because }))
+    let by = case.by.agent().map_or(Actor::Broker, |agent| Actor::Agent(agent.clone()));
+    Some(NewEvent::on(letter, by, Event::LetterClosed { because }))
 }
 
 /// Whether a dead letter may be sent again, or was.
@@ -385,10 +388,13 @@ fn again<'v>(
     Ok(Again::May(task))
 }
 
-/// When what a reviewer sends on must be finished, as long as there is time at all: whoever sends on
-/// what ran out of time gives it time anew.
-fn in_time(task: &Task, now: Timestamp) -> Option<Timestamp> {
-    task.tree.deadline.filter(|limit| *limit > now)
+/// When what a reviewer sends on must be finished.
+fn in_time(task: &Task, above: &[TaskId], case: &Case<'_>) -> Option<Timestamp> {
+    let above = above.iter().filter_map(|id| case.view.task(*id)).map(|task| {
+        let live = task.live.and_then(|live| case.view.handoff(live));
+        Above { task, live }
+    });
+    time_again(task, above, case.now)
 }
 
 /// Somebody else may be deciding just now.
@@ -426,7 +432,7 @@ impl Stated for Amend {
             Again::Was(before) => return Ok(Decision::unchanged(Outcome::repeated(before))),
             Again::May(task) => task,
         };
-        let limit = in_time(task, case.now);
+        let limit = in_time(task, &offer.above, case);
         offer::check_terms(offer, limit, case.now)?;
         offer::waits_for_known(offer, &[], case)?;
         offer::follows(offer, task)?;

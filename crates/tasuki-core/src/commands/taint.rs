@@ -26,8 +26,11 @@ pub struct Retract {
 #[derive(Debug, Clone)]
 pub struct SpreadTaint {
     pub from: TaskId,
-    /// The task above it, and those that waited for it: as many as are told in one step.
+    /// The task above it, those that waited for it, and those that were opened below it: as many as
+    /// are told in one step.
     pub to: Vec<TaskId>,
+    /// What it is tainted by, as far as those below it may be built on that.
+    pub sources: Vec<HandoffId>,
 }
 
 /// How many tasks are told in one step that what they are built on no longer holds.
@@ -82,6 +85,7 @@ impl Stated for SpreadTaint {
         Footprint {
             tasks: std::slice::from_ref(&self.from),
             others: self.to.clone(),
+            handoffs: &self.sources,
             ..Footprint::default()
         }
     }
@@ -89,9 +93,15 @@ impl Stated for SpreadTaint {
     fn decide(&self, case: &Case<'_>) -> Result<Decision, Refusal> {
         let from = case.task(self.from)?;
         let to = self.to.iter().filter_map(|id| case.view.task(*id));
-        let to = to.filter(|to| from.is_part_of(to));
+        let known = |source: &HandoffId| {
+            case.view.handoff(*source).filter(|_| self.sources.contains(source))
+        };
         let each = |to: &Task| {
-            let by = from.taints.iter().copied();
+            let reaches = |source: &HandoffId| {
+                from.is_part_of(to)
+                    || known(source).is_some_and(|source| to.is_opened_on(from, source))
+            };
+            let by = from.taints.iter().copied().filter(|(source, _)| reaches(source));
             let event = |(source, policy)| tainted(to, Actor::Broker, source, policy);
             to.not_tainted_by(by).into_iter().filter_map(event).collect::<Vec<_>>()
         };

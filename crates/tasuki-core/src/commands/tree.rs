@@ -3,12 +3,13 @@
 //! follows from what both say of themselves, so it may be asked for as often as anybody likes, and
 //! after a crash it goes on where it stopped.
 
-use super::{Case, Changes, Footprint, Returns, Stated};
+use super::{Case, Changes, Footprint, Returns, Stated, review};
 use crate::canonical::Body;
 use crate::decide::{Decision, NewEvent, Outcome};
-use crate::event::{Actor, Event};
+use crate::event::{Actor, Closed, Event};
 use crate::ids::{HandoffId, TaskId};
 use crate::refusal::Refusal;
+use crate::task::{Task, TaskState};
 use crate::tree::{Above, Fate, fate};
 
 /// Lets tasks have what follows for them from the task above.
@@ -17,7 +18,7 @@ pub struct SettleBelow {
     pub parent: TaskId,
     /// Tasks below it: right below, or below others that have ended well.
     pub below: Vec<TaskId>,
-    /// The hops that these were opened for.
+    /// The hops that these were opened for, and the dead letters that their own last hops became.
     pub hops: Vec<HandoffId>,
     /// Why, for those who hold what ends by this.
     pub reason: Option<Body>,
@@ -53,10 +54,12 @@ impl Stated for SettleBelow {
             match fate(above, hop, child) {
                 Fate::Stays => {}
                 Fate::Hold(letter) => events.push(on_both(Event::TaskHeld { letter })),
-                Fate::Resume { under, deadline } => {
-                    events.push(on_both(Event::TaskResumed { under, deadline }));
+                Fate::Resume { under, deadline, until } => {
+                    events.push(on_both(Event::TaskResumed { under, deadline, until }));
                 }
                 Fate::Cancel => {
+                    let letter = self.letter_of(child)?;
+                    events.extend(review::closed(letter, child, Closed::TaskCancelled, case));
                     let reason = self.reason.as_ref().map(|body| body.hash);
                     events.extend(live.map(|handoff| {
                         let event = Event::Cancelled { reason };
@@ -72,5 +75,17 @@ impl Stated for SettleBelow {
             }
         }
         Ok(Decision::of(events, Outcome::of_task(self.parent)))
+    }
+}
+
+impl SettleBelow {
+    /// The dead letter of a task, on which nobody has to decide any more once the task is cancelled.
+    fn letter_of(&self, task: &Task) -> Result<Option<HandoffId>, Refusal> {
+        let letter = task.last.filter(|_| task.state == TaskState::DeadLettered);
+        match letter.is_none_or(|letter| self.hops.contains(&letter)) {
+            true => Ok(letter),
+            // It became one after somebody looked.
+            false => Err(Refusal::TaskMoved(task.id)),
+        }
     }
 }

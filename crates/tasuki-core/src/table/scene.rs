@@ -183,7 +183,7 @@ pub(super) fn offer(handoff: HandoffId) -> Offer {
         lifted: Vec::new(),
         above: Vec::new(),
         dead_end: None,
-        one_at_a_time: false,
+        answered_by: Vec::new(),
         expires_at: START.plus_ms(24 * HOUR_MS),
         not_before: None,
         needs_approval: false,

@@ -502,6 +502,7 @@ fn later() -> Vec<Event> {
         Event::TaskResumed {
             under: Some(HandoffId(4)),
             deadline: Some(Timestamp(1_800_000_600_000)),
+            until: None,
         },
         Event::Spent(SpentBy { by: HANDOFF, used: Spent { tokens: 1200, cost: Cost(250_000) } }),
         Event::dead_letter(DeadReason::BudgetExhausted),

@@ -82,6 +82,11 @@ fn trees(world: &World) {
         let over = matches!(parent.state, TaskState::Cancelled | TaskState::Failed);
         let cancel = task.on_parent_end() == OnParentEnd::Cancel;
         assert!(!(over && cancel) || task.state.is_terminal(), "{task:?} under {parent:?}");
+        let letter = task.last.filter(|_| task.state.is_terminal()).map(|id| &world.handoffs[&id]);
+        let open = letter
+            .filter(|letter| letter.task_id == task.id)
+            .is_some_and(|letter| matches!(letter.state, State::DeadLettered { review: None, .. }));
+        assert!(!open, "{letter:?} waits for a decision, and its task is at its end");
         assert!(parent.tree.spent.tokens >= task.tree.spent.tokens, "what a child used counts");
         if let (Some(live), Some(hop)) = (live, parent.live)
             && task.under() == Some(hop)
@@ -159,6 +164,12 @@ fn taints(world: &World) {
             let news = to.not_tainted_by(from.taints.iter().copied());
             assert!(news.is_empty() || comes_to_nothing(to), "{from:?} does not taint {to:?}");
         }
+        for below in world.tasks.values() {
+            let built = |source: &HandoffId| below.is_opened_on(from, &world.handoffs[source]);
+            let taints = from.taints.iter().copied().filter(|(source, _)| built(source));
+            let news = below.not_tainted_by(taints);
+            assert!(news.is_empty(), "{from:?} does not taint {below:?}, which was opened on it");
+        }
         for (source, _) in &from.taints {
             let leads = reached(world, *source, from.id);
             assert!(leads, "nothing leads from {source} to {from:?}");
@@ -166,7 +177,7 @@ fn taints(world: &World) {
     }
 }
 
-/// Whether work leads to a task: its own, what is above, and what waited for it or for them.
+/// Whether work leads to a task: its own, what is above or below, and what waited for it or for them.
 fn reached(world: &World, source: HandoffId, task: TaskId) -> bool {
     let mut seen = BTreeSet::new();
     let mut open = vec![world.handoffs[&source].task_id];
@@ -178,6 +189,8 @@ fn reached(world: &World, source: HandoffId, task: TaskId) -> bool {
             continue;
         }
         open.extend(world.tasks[&id].parent_task_id);
+        let below = world.tasks.values().filter(|task| task.parent_task_id == Some(id));
+        open.extend(below.map(|task| task.id));
         let waited = |it: &&Arc<Handoff>| it.joined().iter().any(|member| member.task_id == id);
         open.extend(world.handoffs.values().filter(waited).map(|it| it.task_id));
     }

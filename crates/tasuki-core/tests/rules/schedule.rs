@@ -107,7 +107,13 @@ fn joined_and_blocked(stage: &mut Stage) -> (HandoffId, HandoffId) {
         above: None,
     };
     stage.run(Command::by(agent("coder"), retract)).unwrap();
-    stage.run(Command::of_broker(commands::SpreadTaint { from, to: vec![task] })).unwrap();
+    stage
+        .run(Command::of_broker(commands::SpreadTaint {
+            from,
+            to: vec![task],
+            sources: Vec::new(),
+        }))
+        .unwrap();
     assert_eq!(stage.state(last), StateName::AwaitingApproval);
     (first, last)
 }

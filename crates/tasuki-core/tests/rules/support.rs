@@ -130,7 +130,7 @@ impl Stage {
             lifted: Vec::new(),
             above,
             dead_end: None,
-            one_at_a_time: false,
+            answered_by: Vec::new(),
             expires_at: self.now.plus_ms(DAY),
             not_before: None,
             needs_approval: false,

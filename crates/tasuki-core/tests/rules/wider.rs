@@ -259,7 +259,13 @@ pub(crate) fn below(stage: &Stage, parent: TaskId) -> commands::SettleBelow {
     commands::SettleBelow {
         parent,
         below: children.iter().map(|task| task.id).collect(),
-        hops: children.iter().filter_map(|task| task.under()).collect(),
+        hops: {
+            let letter = |task: &&&std::sync::Arc<tasuki_core::Task>| {
+                task.last.filter(|_| task.state == TaskState::DeadLettered)
+            };
+            let hops = children.iter().filter_map(|task| task.under());
+            hops.chain(children.iter().filter_map(|task| letter(&task))).collect()
+        },
         reason: Some(body("the task above it ended")),
     }
 }
@@ -282,8 +288,11 @@ pub(crate) fn all_below(stage: &Stage, parent: TaskId) -> commands::SettleBelow 
 /// What the engine finds to be built on a task.
 pub(crate) fn spread(stage: &Stage, from: TaskId) -> commands::SpreadTaint {
     let task = &stage.world.tasks[&from];
-    let to = task.parent_task_id.into_iter().chain(task.tree.passed_to.iter().copied()).collect();
-    commands::SpreadTaint { from, to }
+    let below = stage.world.tasks.values().filter(|it| it.parent_task_id == Some(from));
+    let built = task.parent_task_id.into_iter().chain(task.tree.passed_to.iter().copied());
+    let to = built.chain(below.map(|it| it.id)).collect();
+    let sources = task.taints.iter().map(|(source, _)| *source).collect();
+    commands::SpreadTaint { from, to, sources }
 }
 
 /// What the engine finds of the tasks that a handoff waits for.

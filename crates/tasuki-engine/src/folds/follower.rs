@@ -31,7 +31,7 @@ use crate::requests::{FollowUp, NewOffer};
 const LEFT_MAX: usize = 10_000;
 
 /// The states in which somebody may wait for an answer.
-const UNDER_WAY: [StateName; 8] = [
+pub(crate) const UNDER_WAY: [StateName; 8] = [
     StateName::AwaitingApproval,
     StateName::Scheduled,
     StateName::Pending,

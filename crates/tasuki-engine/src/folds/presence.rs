@@ -73,6 +73,12 @@ impl Presence {
         all.get(target).is_some_and(live)
     }
 
+    /// Whether somebody asks for work for it at this moment.
+    pub(crate) fn is_waiting(&self, target: &Target) -> bool {
+        let all = self.seen.lock().expect("no holder of this lock panics");
+        all.get(target).is_some_and(|seen| seen.waiting > 0)
+    }
+
     /// Everybody who is there.
     pub(crate) fn live(&self, now: Timestamp) -> Vec<Target> {
         let all = self.seen.lock().expect("no holder of this lock panics");

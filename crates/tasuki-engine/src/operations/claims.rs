@@ -183,7 +183,7 @@ impl Operation for Complete {
         HELD_ERRORS,
         ENVELOPE_ERRORS,
         &[Code::ReadBackNeeded, Code::AlreadyCompleted, Code::InvalidFollowUps, Code::TaskMoved],
-        &[Code::TaskNotFound, Code::TreeTooDeep],
+        &[Code::TaskNotFound, Code::TreeTooDeep, Code::Deadlock],
     ]);
     type On = HandoffId;
     type In = wire::Complete;

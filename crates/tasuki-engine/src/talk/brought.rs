@@ -48,13 +48,28 @@ fn positions(handoff: &Handoff) -> Vec<Position> {
             at.push(*answer_pos);
         }
     }
-    at.extend(handoff.talk.unacknowledged().map(|message| message.message_pos));
+    at.extend(heard_of(handoff).map(|message| message.message_pos));
     at.extend(earlier(handoff).filter_map(failure_pos));
     at.extend(handoff.talk.notes().iter().rev().take(NOTES_MAX).map(|noted| noted.note_pos));
     let artifacts = handoff.talk.artifacts().iter().filter(|it| it.bytes <= BYTES_MAX as u64);
     at.extend(artifacts.map(|artifact| artifact.artifact_pos));
     at.extend(handoff.joined().iter().filter_map(|member| member.result_pos));
     at
+}
+
+/// The messages that this attempt has to know of: those that nobody took note of, and those that only
+/// the attempts before it did.
+fn heard_of(handoff: &Handoff) -> impl Iterator<Item = &Message> {
+    let now = handoff.attempts.last();
+    let of_it =
+        handoff.attempts.iter().filter(move |it| now.is_some_and(|now| now.number == it.number));
+    let began = of_it.map(|it| it.claimed_at).min();
+    handoff.talk.messages().iter().filter(move |message| {
+        let known = message.acknowledged.as_ref();
+        !known.is_some_and(|(by, at)| {
+            now.is_some_and(|now| now.agent == *by) && began.is_some_and(|began| *at > began)
+        })
+    })
 }
 
 /// The attempts before the one that is under way, the last one first.
@@ -176,7 +191,7 @@ impl Brought {
         let questions = handoff.talk.questions().iter().rev();
         let mut questions: Vec<_> = questions.map(|it| question(handoff, it, &mut room)).collect();
         questions.reverse();
-        let messages = handoff.talk.unacknowledged().map(|it| message(it, &mut room)).collect();
+        let messages = heard_of(handoff).map(|it| message(it, &mut room)).collect();
         let mut attempts: Vec<_> = earlier(handoff).map(|it| attempt(it, &mut room)).collect();
         let mut notes = handoff.talk.notes().iter().rev();
         for noted in notes.by_ref().take(NOTES_MAX) {

@@ -30,6 +30,7 @@ mod events;
 mod fuzz;
 mod gate;
 mod handoffs;
+mod hangs;
 mod hostile;
 mod identity;
 mod impostors;

@@ -363,11 +363,13 @@ async fn a_word_to_the_holder_comes_with_its_heartbeat_until_it_is_acknowledged(
     let said = stage.get(&path).await.done();
     assert_eq!(said["messages"][0]["acknowledged_by"], "coder");
     assert!(said["messages"][1].get("acknowledged_by").is_none());
-    // Whoever comes next is told what nobody took note of.
+    // Whoever comes next is told all of it: what an attempt before took note of is gone with that.
     stage.act(&held, "release", json!({})).await.done();
     let claim = next(&stage, "coder").await;
-    assert_eq!(claim["messages"][0]["text"], "stop after this file");
-    assert_eq!(claim["messages"].as_array().unwrap().len(), 1);
+    assert_eq!(claim["messages"][0]["text"], "change of plan");
+    assert_eq!(claim["messages"][0]["acknowledged_by"], "coder");
+    assert_eq!(claim["messages"][1]["text"], "stop after this file");
+    assert_eq!(claim["messages"].as_array().unwrap().len(), 2);
     let held = Held::of(&claim);
     stage.act(&held, "heartbeat", json!({ "acknowledge": 2 })).await.done();
     let beat = stage.act(&held, "heartbeat", json!({})).await.done();

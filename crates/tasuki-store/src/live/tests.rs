@@ -40,7 +40,7 @@ fn offer(id: u128, change: impl FnOnce(&mut Offer)) -> Command {
         lifted: Vec::new(),
         above: Vec::new(),
         dead_end: None,
-        one_at_a_time: false,
+        answered_by: Vec::new(),
         expires_at: NOW.plus_ms(100_000),
         not_before: None,
         needs_approval: false,

@@ -67,7 +67,7 @@ impl Broker {
             lifted: Vec::new(),
             above: Vec::new(),
             dead_end: None,
-            one_at_a_time: false,
+            answered_by: Vec::new(),
             expires_at: self.clock.now().plus_ms(DAY),
             not_before: None,
             needs_approval: false,

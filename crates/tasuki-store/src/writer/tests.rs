@@ -174,7 +174,7 @@ pub(crate) fn offer(id: u128, key: Option<&str>) -> Command {
         lifted: Vec::new(),
         above: Vec::new(),
         dead_end: None,
-        one_at_a_time: false,
+        answered_by: Vec::new(),
         expires_at: Timestamp(1_000_000),
         not_before: None,
         needs_approval: false,

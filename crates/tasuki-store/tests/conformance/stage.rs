@@ -150,7 +150,7 @@ impl Stage {
             lifted: Vec::new(),
             above: Vec::new(),
             dead_end: None,
-            one_at_a_time: false,
+            answered_by: Vec::new(),
             expires_at: self.now().plus_ms(DAY),
             not_before: None,
             needs_approval: false,

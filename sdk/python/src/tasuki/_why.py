@@ -66,6 +66,8 @@ def words(
             return f"it waits for the task {one.task_id}, which is {one.state}{need}"
         case "letter":
             return f"a task above it waits for a decision on the dead letter {one.handoff_id}"
+        case "turn":
+            return f"it comes after {one.first}, which has the same ordering key"
         case "approval":
             who = " or ".join(one.approvers)
             because = f", because {one.taints[0]} no longer holds" if one.taints else ""

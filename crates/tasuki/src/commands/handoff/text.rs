@@ -40,6 +40,7 @@ impl Shown {
             | wire::WaitsFor::Time { .. }
             | wire::WaitsFor::Paused { .. }
             | wire::WaitsFor::Letter { .. }
+            | wire::WaitsFor::Turn { .. }
             | wire::WaitsFor::Breaker { .. } => true,
             wire::WaitsFor::Claim { .. }
             | wire::WaitsFor::Holder { .. }
@@ -186,6 +187,9 @@ pub(in crate::commands) fn waits(one: &wire::WaitsFor) -> String {
         }
         wire::WaitsFor::Letter { handoff_id } => {
             format!("a decision on dead letter {handoff_id} above it")
+        }
+        wire::WaitsFor::Turn { first } => {
+            format!("{first}, which was offered before it with the same ordering key")
         }
         wire::WaitsFor::Claim { target: to, listening } => {
             let there = if *listening { "" } else { "; nobody is there yet" };
