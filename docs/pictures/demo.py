@@ -23,12 +23,15 @@ SECONDS_PER_LINE, SECONDS_AT_THE_END = 0.55, 6.0
 INDENT = " " * 21
 STYLE = """
 .back { fill: #0d1117 } .bar { fill: #161b22 } .dot { fill: #30363d }
-text { font: 13px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill: #c9d1d9; white-space: pre }
-.head { fill: #79c0ff; font-weight: 600 } .kept { fill: #56d364 } .time { fill: #8b949e }
+text { font: 13px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace }
+text { fill: #c9d1d9; white-space: pre } .time { fill: #8b949e }
+.head text { fill: #79c0ff; font-weight: 600 } .kept text { fill: #56d364 }
+@media (prefers-reduced-motion: reduce) { g { animation: none !important } }
 """
 
 
 def recorded(binary: str) -> list[str]:
+    """What the demo prints, without the part of `tasuki explain`."""
     ran = subprocess.run([binary, "demo"], check=True, capture_output=True, text=True, timeout=120)
     lines = ran.stdout.splitlines()
     explained = next(i for i, line in enumerate(lines) if line.startswith("What `tasuki explain`"))
@@ -42,21 +45,25 @@ def wrapped(lines: list[str]) -> list[list[str]]:
 
 
 def kind(line: str) -> str:
+    """The class that colours a line."""
     if "promises kept" in line or line[9:].lstrip().startswith("kept"):
         return "kept"
     return "" if line.startswith(" ") else "head"
 
 
 def drawn(lines: list[list[str]]) -> str:
+    """The picture: a window in which one line after the other appears, and old ones move out."""
     total = len(lines) * SECONDS_PER_LINE + SECONDS_AT_THE_END
     rules, texts, scrolls = [], [], []
     row = 0
     for number, rows in enumerate(lines):
         at = 100 * number * SECONDS_PER_LINE / total
         # Opaque from the moment at which it comes; the step before it is as close as can be.
-        rules.append(
-            f"@keyframes l{number} {{ 0%, {at:.3f}% {{ opacity: 0 }} {at + 0.001:.3f}%, 100% {{ opacity: 1 }} }}"
+        hidden, shown = (
+            f"0%, {at:.3f}% {{ opacity: 0 }}",
+            f"{at + 0.001:.3f}%, 100% {{ opacity: 1 }}",
         )
+        rules.append(f"@keyframes l{number} {{ {hidden} {shown} }}")
         spans = []
         for piece in rows:
             spans.append(f'<text x="{EDGE}" y="{(row + 1) * LINE}">{escape(piece)}</text>')
@@ -70,21 +77,22 @@ def drawn(lines: list[list[str]]) -> str:
     last = scrolls[-1][1]
     rules.append(f"@keyframes scroll {{ {steps} 100% {{ transform: translateY(-{last}px) }} }}")
     rules.append(f".all {{ animation: scroll {total:.2f}s step-end infinite }}")
-    still = "@media (prefers-reduced-motion: reduce) { g { animation: none !important } }"
     width = round(COLUMNS * WIDTH_OF_A_CHARACTER + 2 * EDGE)
     height = ROWS * LINE + 3 * EDGE + 14
-    colours = ".head text { fill: #79c0ff; font-weight: 600 } .kept text { fill: #56d364 }"
+    size = f'width="{width}" height="{height}"'
     dots = "".join(
         f'<circle class="dot" cx="{EDGE + 4 + 18 * i}" cy="15" r="5"/>' for i in range(3)
     )
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" aria-label="The output of tasuki demo">',
-            f"<style>{STYLE}{colours}\n" + "\n".join(rules) + f"\n{still}</style>",
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" {size}'
+            ' role="img" aria-label="The output of tasuki demo">',
+            "<style>" + STYLE + "\n".join(rules) + "</style>",
             f'<rect class="back" width="{width}" height="{height}" rx="8"/>',
             f'<path class="bar" d="M0 30V8a8 8 0 0 1 8-8H{width - 8}a8 8 0 0 1 8 8V30z"/>{dots}',
             f'<text class="time" x="{EDGE + 64}" y="20">tasuki demo</text>',
-            f'<svg x="0" y="{EDGE + 22}" width="{width}" height="{ROWS * LINE + 8}"><g class="all">',
+            f'<svg x="0" y="{EDGE + 22}" width="{width}" height="{ROWS * LINE + 8}">',
+            '<g class="all">',
             *texts,
             "</g></svg>",
             "</svg>",
