@@ -2,6 +2,7 @@
 //! What looks like a secret in one text. All beginnings are looked for in one pass: a search for
 //! each was a seventh of what the broker did.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
@@ -17,15 +18,34 @@ pub(super) const KEY: &str = "BEGIN";
 const WEB_TOKEN: &str = "eyJ";
 pub(super) const URL: &str = "://";
 
-/// Where something may begin that is looked for. None of these hides another one that begins within
-/// it, so one match at each place is enough; a test says so.
-static BEGINNINGS: LazyLock<AhoCorasick> = LazyLock::new(|| {
-    let built = AhoCorasick::builder()
-        .match_kind(MatchKind::LeftmostFirst)
-        .kind(Some(AhoCorasickKind::DFA))
-        .build(beginnings());
-    built.expect("a few short words make a small automaton")
-});
+/// Where something may begin that is looked for, and what each beginning may turn out to be.
+static BEGINNINGS: LazyLock<Beginnings> = LazyLock::new(Beginnings::new);
+
+struct Beginnings {
+    /// None of these hides another one that begins within it, so one match at each place is enough; a
+    /// test says so.
+    automaton: AhoCorasick,
+    /// By the number of the beginning: the shapes with it. A text rarely has even one beginning in it, so
+    /// what a text costs must not grow with the number of shapes.
+    shapes: Vec<Vec<usize>>,
+}
+
+impl Beginnings {
+    fn new() -> Self {
+        let words = beginnings();
+        let with = |word: &&str| {
+            let shapes = SHAPES.iter().enumerate();
+            shapes.filter(|(_, shape)| shape.prefix.starts_with(*word)).map(|(at, _)| at).collect()
+        };
+        let shapes = words.iter().map(with).collect();
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostFirst)
+            .kind(Some(AhoCorasickKind::DFA))
+            .build(words)
+            .expect("a few short words make a small automaton");
+        Self { automaton, shapes }
+    }
+}
 
 pub(super) fn beginnings() -> Vec<&'static str> {
     let shapes = SHAPES.iter().map(|shape| shape.prefix);
@@ -35,9 +55,10 @@ pub(super) fn beginnings() -> Vec<&'static str> {
 }
 
 pub(super) fn in_text(text: &str) -> Vec<SecretKind> {
-    let mut shapes = [false; SHAPES.len()];
+    let mut shapes = BTreeSet::new();
     let (mut key, mut web_token, mut url) = (false, false, false);
-    for found in BEGINNINGS.find_iter(text) {
+    let beginnings = &*BEGINNINGS;
+    for found in beginnings.automaton.find_iter(text) {
         let at = found.start();
         let rest = &text[at..];
         if let Some(authority) = rest.strip_prefix(URL) {
@@ -46,17 +67,15 @@ pub(super) fn in_text(text: &str) -> Vec<SecretKind> {
             key = key || text[..at].ends_with("-----");
         } else if begins_word(text, at) {
             web_token = web_token || (rest.starts_with(WEB_TOKEN) && is_web_token(rest));
-            for (known, shape) in shapes.iter_mut().zip(SHAPES) {
-                *known = *known || fits(rest, shape);
-            }
+            let candidates = beginnings.shapes[found.pattern().as_usize()].iter().copied();
+            shapes.extend(candidates.filter(|shape| fits(rest, &SHAPES[*shape])));
         }
     }
     let mut kinds = Vec::new();
     if key && text.contains("PRIVATE KEY-----") {
         kinds.push(SecretKind::PrivateKey);
     }
-    let shapes = shapes.iter().zip(SHAPES).filter(|(known, _)| **known);
-    kinds.extend(shapes.map(|(_, shape)| shape.kind));
+    kinds.extend(shapes.into_iter().map(|shape| SHAPES[shape].kind));
     if web_token {
         kinds.push(SecretKind::WebToken);
     }
