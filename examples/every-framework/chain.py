@@ -19,7 +19,7 @@ prepares their environments and plays it. Prints
     the customer gets: They say: They say: They say: They say: They say: They say: PostgreSQL
     seven envelopes, one intent, one constraint in each
     attempts: planner 1, researcher 1, critic 1, coder 1, analyst 2, reviewer 1, archivist 2
-    explain names all of them
+    explain: each of them completed its part, the constraint intact
     the log is whole
 """
 
@@ -99,6 +99,7 @@ def main() -> int:
         broker = Broker(data=data)
         broker.start()
         ends.callback(lambda: broker.stop())
+        print(f"watch it: {broker.url}/ui/", file=sys.stderr, flush=True)
         person = ends.enter_context(tasuki.Client(broker.url, agent="person"))
 
         def agent(framework: str, *more: str) -> Process:
@@ -150,26 +151,34 @@ def main() -> int:
         state, _, result = customer.ends().partition(": ")
         assert state == "TASK_STATE_COMPLETED", (state, result)
         print(f"the customer gets: {result}", flush=True)
-        check(person, task_id)
-        explained(broker.url, task_id)
+        explained(broker.url, check(person, task_id))
         assert person.audit.verify().intact
         print("the log is whole", flush=True)
     return 0
 
 
-def explained(url: str, task_id: str) -> None:
-    """What a person asks afterwards names everybody who had a part in it."""
-    command = [find_binary(), "explain", task_id, "--url", url]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+def explained(url: str, tasks: list[str]) -> None:
+    """What a person asks afterwards: of each hop, who did it and whether what binds arrived."""
+    for who, task_id in zip(WHO, tasks, strict=True):
+        told = asked(url, "explain", task_id)
+        assert f"{who} completed it." in told, (who, told)
+        assert "Are all constraints intact?\n   Yes: 1 that bind, word for word" in told, told
+    print("explain: each of them completed its part, the constraint intact", flush=True)
+    tree = asked(url, "task", "tree", tasks[0])
+    missing = [who for who in WHO if who not in tree]
+    assert not missing, (missing, tree)
     if sys.stdout.isatty() or "--explain" in sys.argv:
-        print(told, flush=True)
-    missing = [name for name in WHO if name not in told]
-    assert not missing, (missing, told)
-    print("explain names all of them", flush=True)
+        print(asked(url, "explain", tasks[0]), tree, sep="\n", flush=True)
 
 
-def check(person: tasuki.Client, task_id: str) -> None:
-    """The ledger of constraints is whole, and so is the log."""
+def asked(url: str, *command: str) -> str:
+    """What the command line says."""
+    whole = [find_binary(), *command, "--url", url]
+    return subprocess.run(whole, check=True, capture_output=True, text=True).stdout
+
+
+def check(person: tasuki.Client, task_id: str) -> list[str]:
+    """The ledger of constraints is whole. Returns the tasks, one below the other."""
     found: list[Any] = []
     tasks = [task_id]
     for id in tasks:
@@ -185,6 +194,7 @@ def check(person: tasuki.Client, task_id: str) -> None:
     tries = [person.handoffs.get(one.handoff_id).attempts for one in found]
     told = ", ".join(f"{attempts[-1].agent} {len(attempts)}" for attempts in tries)
     print(f"attempts: {told}", flush=True)
+    return tasks
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 
 import { definePluginEntry, type OpenClawPluginApi } from "openclaw/plugin-sdk/plugin-entry";
 import { Client, type NewHandoff } from "tasuki";
-import { ask, currentRun, type Run, served, within, why } from "tasuki/adapters";
+import { ask, currentRun, type Run, served, why, within } from "tasuki/adapters";
 import { type Gateway, turn } from "./turn.js";
 
 interface Served {
@@ -148,7 +148,9 @@ async function standing(client: Client, id: string): Promise<string> {
   if (shown.output) {
     const payload = shown.output.payload as { text?: unknown };
     const text = typeof payload.text === "string" ? payload.text : JSON.stringify(payload);
-    const gaps = shown.output.gaps?.length ? `\n\nIt has gaps: ${shown.output.gaps.join("; ")}` : "";
+    const gaps = shown.output.gaps?.length
+      ? `\n\nIt has gaps: ${shown.output.gaps.join("; ")}`
+      : "";
     return `${id} is ${shown.state}. The result:\n\n${text}${gaps}`;
   }
   const ended = ["failed", "cancelled", "aborted"].includes(shown.state);

@@ -18,7 +18,10 @@ export interface Gateway {
     status: string;
     error?: string;
   }>;
-  getSessionMessages(given: { sessionKey: string; limit: number }): Promise<{ messages: unknown[] }>;
+  getSessionMessages(given: {
+    sessionKey: string;
+    limit: number;
+  }): Promise<{ messages: unknown[] }>;
   deleteSession(given: { sessionKey: string }): Promise<void>;
 }
 
