@@ -192,7 +192,7 @@ impl Desk {
         let key = keys::of(&new, Some(name));
         let mut new = NewOffer { key, ..asked::pipeline_start(new) };
         new.hop.instructs = self.instructs_all();
-        self.engine.start_pipeline(name, new).await
+        Box::pin(self.engine.start_pipeline(name, new)).await
     }
 
     #[must_use]

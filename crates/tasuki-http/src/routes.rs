@@ -39,7 +39,9 @@ async fn start() -> Response {
         "links": {
             "docs": "/docs",
             "openapi": "/v1/openapi.json",
-            "schemas": ["/v1/schemas/envelope.json", "/v1/schemas/event.json", "/v1/schemas/manifest.json"],
+            "envelope_schema": "/v1/schemas/envelope.json",
+            "event_schema": "/v1/schemas/event.json",
+            "manifest_schema": "/v1/schemas/manifest.json",
             "dashboard": "/",
             "health": "/readyz",
             "tasks": "/v1/tasks",

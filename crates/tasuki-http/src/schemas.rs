@@ -42,6 +42,6 @@ pub(crate) async fn serve(name: Result<Path<String>, PathRejection>) -> Result<R
     let Ok(Path(name)) = name else { return Err(no_such_route().into()) };
     let found = SCHEMAS.iter().find(|(known, _)| *known == name);
     let (_, text) = found.ok_or_else(no_such_route)?;
-    let kind = HeaderValue::from_static("application/schema+json");
+    let kind = HeaderValue::from_static("application/json");
     Ok(([(header::CONTENT_TYPE, kind)], text.as_str()).into_response())
 }

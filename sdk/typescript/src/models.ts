@@ -895,6 +895,7 @@ export interface CompleteTask {
   payload: Payload;
 }
 
+/** A rule that binds every agent of the chain until whoever issued it lifts it. */
 export interface Constraint {
   /** Whether it binds; a preference does not. */
   hard: boolean;
@@ -971,9 +972,14 @@ export interface Contract {
   routed?: Why | null;
   /** Where in a declared route this is. */
   stage?: StageRef | null;
+  /** The trace that it was made in, as its envelope says. */
+  trace?: Traceparent | null;
 }
 
-/** Whether the sender gives the task away or waits for its result. */
+/**
+ * Whether the sender gives the task away (a transfer) or stays its owner and waits for the
+ * result (a call).
+ */
 export type Control = "passed" | "awaited" | (string & {});
 
 /** Who decides about a task: an agent, or one whose manifest names a role. */
@@ -1125,6 +1131,7 @@ export interface DeadLetterReason {
   redriven_to?: HandoffId | null;
 }
 
+/** Why a handoff became a dead letter: work that somebody has to decide about. */
 export type DeadReason = "attempts_exhausted" | "permanent_failure" | "poison" | "declined" | "expired" | "rejected" | "unacknowledged" | "hop_limit" | "cycle" | "budget_exhausted" | "deadlock" | (string & {});
 
 /** Who decides, and why. */
@@ -1165,6 +1172,7 @@ export interface DecidedOne {
   to_handoff?: HandoffId | null;
 }
 
+/** Something that was settled on the way, with the reason. */
 export interface Decision {
   by: AgentId;
   decision: string;
@@ -1694,6 +1702,7 @@ export type Format = "text" | "markdown" | "json" | (string & {});
 /** Which revision a reference means. */
 export type Freshness = "pinned" | "latest" | "both" | (string & {});
 
+/** A reference that could not be resolved; it travels until somebody resolves it. */
 export interface Gap {
   by: AgentId;
   hop: number;
@@ -2116,7 +2125,7 @@ export interface KeptFor {
   left_ms: number;
 }
 
-/** An idempotency key and the request it stands for. */
+/** A name that the sender gives to a request, so that sending it again does not do it again. */
 export interface Key {
   key: IdempotencyKey;
   /** The hash of the request's body: the same key with another body is a conflict. */
@@ -2168,6 +2177,7 @@ export interface LiftConstraint {
   reason: string;
 }
 
+/** A constraint that no longer binds, with who lifted it and why. */
 export interface Lifted {
   by: AgentId;
   /** The hop from which on it no longer binds. */
@@ -2191,6 +2201,7 @@ export interface Limits {
   open_ms: number;
 }
 
+/** A checkpoint: the broker's signature under the hash of the whole log so far. */
 export interface LogCheckpoint {
   at: Timestamp;
   /** In hex. */
@@ -2237,6 +2248,7 @@ export interface Memory {
   written_by: Actor;
 }
 
+/** A memory by its id, instead of a copy of its text. */
 export interface MemoryRef {
   freshness?: Freshness;
   id: string;
@@ -2590,6 +2602,7 @@ export interface Offered {
 /** What becomes of a task when the one above it ends without it. */
 export type OnParentEnd = "cancel" | "let_go" | (string & {});
 
+/** A question that nobody has settled yet; it travels until somebody does. */
 export interface OpenDecision {
   by: AgentId;
   /** The SHA-256 of the question. */
@@ -2780,9 +2793,10 @@ export interface Peeked {
   waiting: Waiting[];
 }
 
-/** Something that a rule is about. */
+/** A kind of action that a rule allows or denies. */
 export type Permission = "write_memory" | "write_shared_context" | (string & {}) | "send" | "claim" | "complete" | "read" | "redrive" | "approve" | "operate" | "administer" | (string & {});
 
+/** Named stages that a task goes through, and what follows each. */
 export interface Pipeline {
   /** The stage that a task begins with. */
   first: string;
@@ -2823,6 +2837,7 @@ export type PipelineRule = {
   when?: PipelineWhen | null;
 };
 
+/** One step of a pipeline: who does it, and where the task goes from there. */
 export interface PipelineStage {
   /** How long it may wait to be claimed. */
   ack_ms?: number | null;
@@ -2856,7 +2871,7 @@ export interface Pipelines {
   pipelines: Pipeline[];
 }
 
-/** How an agent is chosen for a capability. */
+/** How one agent is chosen among those with a capability. */
 export type Policy = "any" | "least_loaded" | "most_reliable" | "round_robin" | "sticky" | (string & {});
 
 /** Where a store keeps an event and the body that came with it. Unique; says nothing else. */
@@ -3204,7 +3219,10 @@ export interface ReadyView {
 /** What decided. */
 export type Reason = "only_choice" | "best" | "turn" | "key" | "no_key" | "last_resort" | (string & {});
 
-/** How a budget was spent. `kept`, `demoted` and `dropped` together are all that was given. */
+/**
+ * What assembly kept, shortened and left out to stay within a token budget. `kept`, `demoted`
+ * and `dropped` together are all that was given.
+ */
 export interface Receipt {
   /** What the receiver can take in all; absent if there is no limit. */
   budget?: number | null;
@@ -3602,6 +3620,7 @@ export interface Retract {
   reason: string;
 }
 
+/** A named set of permissions, such as `worker` or `reviewer`. */
 export type Role = "viewer" | "worker" | "reviewer" | "operator" | "admin" | (string & {});
 
 /** Replaces a key by a new one. */
@@ -4216,6 +4235,7 @@ export interface Stats {
   waiting_handoffs?: number;
 }
 
+/** One step of the history: who did what, and why. */
 export interface Step {
   action: string;
   agent: AgentId;
@@ -4225,7 +4245,10 @@ export interface Step {
   why?: string | null;
 }
 
-/** How items are chosen. */
+/**
+ * How assembly chooses what to pass: everything, summaries, by priority, or stubs to fetch
+ * from.
+ */
 export type Strategy = "full" | "lazy" | "summary_refs" | "priority" | (string & {});
 
 /** Begins or ends hearing what is told on a channel. */
@@ -4247,7 +4270,7 @@ export interface Supersede {
   successor: DocumentId;
 }
 
-/** Something that the task is built on and that no longer holds. */
+/** A mark on a task: something that it was built on no longer holds. */
 export interface Taint {
   policy: TaintPolicy;
   /** The handoff that failed, or whose result was taken back. */
@@ -4272,7 +4295,7 @@ export interface TakeReview {
   for_ms: number;
 }
 
-/** Who is to do the work. */
+/** Who is to do the work: an agent by its name, or any agent with a capability. */
 export type Target = {
   agent: AgentId;
 } | {
@@ -4450,6 +4473,7 @@ export interface Tasks {
   tasks: Task[];
 }
 
+/** A group of agents that sees nothing of other groups and has limits of its own. */
 export interface Tenant {
   id: TenantId;
   quotas: Quotas;
@@ -4468,6 +4492,7 @@ export interface Tenants {
   tenants: TenantInfo[];
 }
 
+/** How long a claim holds, how long the work may take, and how often it is tried. */
 export interface Terms {
   /** How long it may wait to be claimed before it goes to the next one, or to the dead letters. */
   ack_ms?: number | null;
@@ -4502,8 +4527,8 @@ export interface TermsPatch {
 export type Timestamp = string;
 
 /**
- * What somebody may show instead of a signature, or to enroll a key with. The secret itself
- * is known only to whom it was given.
+ * A secret that an agent shows instead of a signature, or enrols its first key with. The
+ * secret itself is known only to whom it was given.
  */
 export interface Token {
   /** For whom it speaks, or who may enroll with it. */
@@ -4567,6 +4592,9 @@ export interface Tombstone {
   by: Actor;
   reason?: string | null;
 }
+
+/** The context in which a handoff was made, as W3C Trace Context writes it. */
+export type Traceparent = string;
 
 /** Why something was not passed whole. */
 export type TrimReason = {
@@ -4726,7 +4754,7 @@ export interface Why {
   reason: Reason;
 }
 
-/** What an attempt used, as its agent says. */
+/** What an attempt used: tokens, cost and the model, as its agent reports them. */
 export interface WorkUsage {
   cost?: Cost | null;
   input_tokens?: number;

@@ -217,7 +217,7 @@ fn trace(errand: &Errand) -> Vec<(String, String)> {
         axum::http::HeaderValue::from_str(value).ok()?;
         Some((name.to_owned(), value.to_owned()))
     };
-    crate::extension::TRACING.iter().filter_map(|name| member(name)).collect()
+    tasuki_core::trace::MEMBERS.iter().filter_map(|name| member(name)).collect()
 }
 
 fn get(url: &str, headers: Vec<(String, String)>) -> Outgoing {

@@ -3,8 +3,8 @@
 //! written when its handoff has probably come to its end, so a short life costs one row; queries
 //! and recovery know how far the rows are and let them catch up.
 
+use super::open::Lock;
 use std::collections::{HashSet, VecDeque};
-use std::fs::File;
 use std::sync::Arc;
 
 use ed25519_dalek::SigningKey;
@@ -54,7 +54,7 @@ pub(crate) struct SqliteJournal {
     pub(crate) checkpointer: Checkpointer,
     pub(crate) workers: Workers,
     /// Held as long as anything may be written, so that no other process opens the directory.
-    pub(crate) _lock: File,
+    pub(crate) _lock: Lock,
 }
 
 /// The log's hash, and how far it is sealed.

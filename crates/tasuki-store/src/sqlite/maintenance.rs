@@ -286,7 +286,7 @@ pub fn accept_loss(
 pub(super) fn rebuild_as_is(
     dir: &Path,
     clock: &dyn Clock,
-    lock: File,
+    lock: open::Lock,
     progress: Progress<'_>,
 ) -> Result<LogHead, OpenError> {
     let path = dir.join(FILE);
@@ -418,7 +418,7 @@ impl LogReader {
 /// Writes a log into a new data directory. The rows follow by [`rebuild`].
 pub(crate) struct LogWriter {
     db: Connection,
-    _lock: File,
+    _lock: open::Lock,
 }
 
 impl LogWriter {

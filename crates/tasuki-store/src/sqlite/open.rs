@@ -158,8 +158,19 @@ impl Sqlite {
     }
 }
 
+/// What keeps other writers from a directory. It is given up by name: a child of this process that was forked
+/// and has not begun its own program yet has the file open too, and would keep the lock for that long.
+pub(crate) struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // What is not given up here is by the end of the process.
+        drop(self.0.unlock());
+    }
+}
+
 /// One process at a time: two writers would each believe their own live state.
-pub(super) fn lock(dir: &Path) -> Result<File, OpenError> {
+pub(super) fn lock(dir: &Path) -> Result<Lock, OpenError> {
     let path = dir.join(LOCK);
     let mut file = OpenOptions::new()
         .read(true)
@@ -179,7 +190,7 @@ pub(super) fn lock(dir: &Path) -> Result<File, OpenError> {
         .and_then(|()| file.seek(SeekFrom::Start(0)))
         .and_then(|_| writeln!(file, "{}", std::process::id()));
     written.map_err(io("write the lock file", dir))?;
-    Ok(file)
+    Ok(Lock(file))
 }
 
 pub(super) fn connect(path: &Path, sync: Sync) -> rusqlite::Result<Connection> {
@@ -377,7 +388,7 @@ pub(super) fn journal(
     dir: &Path,
     log: LogHead,
     sync: Sync,
-    lock: File,
+    lock: Lock,
 ) -> Result<SqliteJournal, OpenError> {
     let checkpoints = connect(path, sync).map_err(sql("open"))?;
     let workers = Workers::default();

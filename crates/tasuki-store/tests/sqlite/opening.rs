@@ -67,7 +67,7 @@ async fn data_of_a_newer_schema_is_refused() {
     stage.store.close().await;
     database(&stage.dir).pragma_update(None, "user_version", 99).unwrap();
     let error = try_open(&stage.dir).await.err().unwrap();
-    assert!(matches!(error, OpenError::TooNew { found: 99, known: 11 }), "{error}");
+    assert!(matches!(error, OpenError::TooNew { found: 99, known } if known < 99), "{error}");
     assert!(error.to_string().contains("newer program"));
 }
 

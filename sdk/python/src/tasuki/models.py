@@ -125,6 +125,7 @@ TenantId: TypeAlias = str
 Timestamp: TypeAlias = datetime
 TokenId: TypeAlias = str
 Tokenizer: TypeAlias = str
+Traceparent: TypeAlias = str
 
 
 class Warning(Model):
@@ -968,6 +969,8 @@ class CompleteTask(Model):
 
 
 class Constraint(Model):
+    """A rule that binds every agent of the chain until whoever issued it lifts it."""
+
     hard: bool
     """Whether it binds; a preference does not."""
     id: Hash
@@ -1039,6 +1042,8 @@ class Contract(Model):
     """How the receiver was chosen, if the broker chose it."""
     stage: StageRef | None = None
     """Where in a declared route this is."""
+    trace: Traceparent | None = None
+    """The trace that it was made in, as its envelope says."""
 
 
 class Coordinator(Model):
@@ -1217,6 +1222,8 @@ class DecidedOne(Model):
 
 
 class Decision(Model):
+    """Something that was settled on the way, with the reason."""
+
     by: AgentId
     decision: str
     hop: int
@@ -1719,6 +1726,8 @@ class Follows(Model):
 
 
 class Gap(Model):
+    """A reference that could not be resolved; it travels until somebody resolves it."""
+
     by: AgentId
     hop: int
     reason: str | None = None
@@ -2140,7 +2149,8 @@ class KeptFor(Model):
 
 
 class Key(Model):
-    """An idempotency key and the request it stands for."""
+    """A name that the sender gives to a request, so that sending it again does not do it
+    again."""
 
     key: IdempotencyKey
     request: Hash
@@ -2191,6 +2201,8 @@ class LiftConstraint(Model):
 
 
 class Lifted(Model):
+    """A constraint that no longer binds, with who lifted it and why."""
+
     by: AgentId
     hop: int
     """The hop from which on it no longer binds."""
@@ -2216,6 +2228,8 @@ class Limits(Model):
 
 
 class LogCheckpoint(Model):
+    """A checkpoint: the broker's signature under the hash of the whole log so far."""
+
     at: Timestamp
     key: str
     """In hex."""
@@ -2260,6 +2274,8 @@ class Memory(Model):
 
 
 class MemoryRef(Model):
+    """A memory by its id, instead of a copy of its text."""
+
     freshness: Freshness | str = "latest"
     id: str
     revision: int | None = None
@@ -2588,6 +2604,8 @@ class Offered(Model):
 
 
 class OpenDecision(Model):
+    """A question that nobody has settled yet; it travels until somebody does."""
+
     by: AgentId
     id: Hash
     """The SHA-256 of the question."""
@@ -2791,6 +2809,8 @@ class Peeked(Model):
 
 
 class Pipeline(Model):
+    """Named stages that a task goes through, and what follows each."""
+
     first: str
     """The stage that a task begins with."""
     name: str
@@ -2831,6 +2851,8 @@ class PipelineRule(Model):
 
 
 class PipelineStage(Model):
+    """One step of a pipeline: who does it, and where the task goes from there."""
+
     ack_ms: int | None = None
     """How long it may wait to be claimed."""
     ask: str | None = None
@@ -3197,7 +3219,8 @@ class ReadyView(Model):
 
 
 class Receipt(Model):
-    """How a budget was spent. `kept`, `demoted` and `dropped` together are all that was given."""
+    """What assembly kept, shortened and left out to stay within a token budget. `kept`,
+    `demoted` and `dropped` together are all that was given."""
 
     budget: int | None = None
     """What the receiver can take in all; absent if there is no limit."""
@@ -3276,6 +3299,8 @@ class Record(Model):
     letter: HandoffId | None = None
     deadline: Timestamp | None = None
     under: HandoffId | None = None
+    until: Timestamp | None = None
+    """When the hop ends that it goes on below: nothing of it ends later."""
     amends: HandoffId | None = None
     """The dead letter that this handoff takes the place of, with an envelope of its own."""
     blocked: bool | None = None
@@ -3343,7 +3368,6 @@ class Record(Model):
     """What it is, such as `text/markdown`."""
     version: int | None = None
     """Which one of its name it is, from 1."""
-    until: Timestamp | None = None
     calls: list[HandoffId] = Field(default_factory=list)
     """Calls that were made in the same step."""
     next: HandoffId | None = None
@@ -4128,6 +4152,8 @@ class Stats(Model):
 
 
 class Step(Model):
+    """One step of the history: who did what, and why."""
+
     action: str
     agent: AgentId
     at: Timestamp
@@ -4158,7 +4184,7 @@ class Supersede(Model):
 
 
 class Taint(Model):
-    """Something that the task is built on and that no longer holds."""
+    """A mark on a task: something that it was built on no longer holds."""
 
     policy: TaintPolicy | str
     source: HandoffId
@@ -4182,7 +4208,7 @@ class TakeReview(Model):
 
 
 class Target(Model):
-    """Who is to do the work."""
+    """Who is to do the work: an agent by its name, or any agent with a capability."""
 
     agent: AgentId | None = None
     capability: Capability | None = None
@@ -4360,6 +4386,8 @@ class Tasks(Model):
 
 
 class Tenant(Model):
+    """A group of agents that sees nothing of other groups and has limits of its own."""
+
     id: TenantId
     quotas: Quotas
 
@@ -4376,6 +4404,8 @@ class Tenants(Model):
 
 
 class Terms(Model):
+    """How long a claim holds, how long the work may take, and how often it is tried."""
+
     ack_ms: int | None = None
     """How long it may wait to be claimed before it goes to the next one, or to the dead
     letters."""
@@ -4411,8 +4441,8 @@ class TermsPatch(Model):
 
 
 class Token(Model):
-    """What somebody may show instead of a signature, or to enroll a key with. The secret
-    itself is known only to whom it was given."""
+    """A secret that an agent shows instead of a signature, or enrols its first key with. The
+    secret itself is known only to whom it was given."""
 
     agent: AgentId
     """For whom it speaks, or who may enroll with it."""
@@ -4559,6 +4589,7 @@ class WaitsFor(Model):
     """`open` or `half_open`."""
     target: Target | None = None
     handoff_id: HandoffId | None = None
+    first: HandoffId | None = None
     listening: bool | None = None
     """Whether anybody is there who takes work for it."""
     agent: AgentId | None = None
@@ -4587,7 +4618,7 @@ class Why(Model):
 
 
 class WorkUsage(Model):
-    """What an attempt used, as its agent says."""
+    """What an attempt used: tokens, cost and the model, as its agent reports them."""
 
     cost: Cost | None = None
     input_tokens: int = 0
