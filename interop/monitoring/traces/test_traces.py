@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A receiver of OpenTelemetry's protocol that reads what the real broker sends with OpenTelemetry's own
-classes. A field that they do not know is a mistake, and so is a request that they cannot read."""
+"""A receiver of OpenTelemetry's protocol that reads what the real broker sends with OpenTelemetry's
+own classes. A field that they do not know is a mistake, and so is a request that they cannot read."""
 
 from __future__ import annotations
 
@@ -101,7 +101,9 @@ class Receiver:
                 request.ParseFromString(body)
                 all_known(request)
                 for of_resource in request.resource_spans:
-                    told = {one.key: one.value.string_value for one in of_resource.resource.attributes}
+                    told = {
+                        one.key: one.value.string_value for one in of_resource.resource.attributes
+                    }
                     self.services.add(told["service.name"])
                     for of_scope in of_resource.scope_spans:
                         self.spans.extend(of_scope.spans)
@@ -142,8 +144,18 @@ class Broker:
 
     def start(self) -> None:
         self.process = subprocess.Popen(
-            [BINARY, "serve", "--listen", f"127.0.0.1:{self.port}", "--data", self.folder.name + "/data"]
-            + ["--until-stdin-closes", "--webhook-allow", "127.0.0.0/8", *self.words],
+            [
+                BINARY,
+                "serve",
+                "--listen",
+                f"127.0.0.1:{self.port}",
+                "--data",
+                self.folder.name + "/data",
+                "--until-stdin-closes",
+                "--webhook-allow",
+                "127.0.0.0/8",
+                *self.words,
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -178,18 +190,29 @@ class Broker:
 
     def publish(self, manifest: Any) -> None:
         words = [BINARY, "agent", "publish", json.dumps(manifest)]
-        done = subprocess.run(words, env={**os.environ, "TASUKI_URL": self.url}, capture_output=True, text=True)
+        done = subprocess.run(
+            words, env={**os.environ, "TASUKI_URL": self.url}, capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stderr
 
     def offer(self, to: str, more: Any = None, **headers: str) -> Any:
-        offer = {"from_agent": "planner", "to": {"agent": to}, "intent": "Ship it", "payload": {"type": "change"}}
+        offer = {
+            "from_agent": "planner",
+            "to": {"agent": to},
+            "intent": "Ship it",
+            "payload": {"type": "change"},
+        }
         return self.ask("POST", "/v1/handoffs", {**offer, **(more or {})}, **headers)
 
     def claim(self, agent: str) -> Any:
         return self.ask("POST", "/v1/claims", {"agent": agent, "wait_ms": 10_000})["claims"][0]
 
     def complete(self, claim: Any, **more: Any) -> None:
-        proof = {"claim_id": claim["claim_id"], "fence": claim["fence"], "payload": {"type": "done"}}
+        proof = {
+            "claim_id": claim["claim_id"],
+            "fence": claim["fence"],
+            "payload": {"type": "done"},
+        }
         self.ask("POST", f"/v1/handoffs/{claim['handoff_id']}/complete", {**proof, **more})
 
 
@@ -219,20 +242,35 @@ class Traces(unittest.TestCase):
         broker = self.broker()
         task = digits(broker.offer("coder")["task_id"])
         claim = broker.claim("coder")
-        broker.complete(claim, follow_ups=[{"to": {"agent": "reviewer"}, "payload": {"type": "change"}}])
+        broker.complete(
+            claim, follow_ups=[{"to": {"agent": "reviewer"}, "payload": {"type": "change"}}]
+        )
         broker.complete(broker.claim("reviewer"))
         root = self.receiver.span(task, "task coder")
         names = sorted(span.name for span in self.receiver.spans)
         steps = ["ack", "process", "queue", "receive", "send"]
-        self.assertEqual(names, sorted(f"{step} {who}" for step in steps for who in ("coder", "reviewer")) + ["task coder"])
+        self.assertEqual(
+            names,
+            [
+                *sorted(f"{step} {who}" for step in steps for who in ("coder", "reviewer")),
+                "task coder",
+            ],
+        )
         self.assertEqual({span.trace_id.hex() for span in self.receiver.spans}, {task})
         self.assertEqual(self.receiver.services, {"tasuki"})
-        first, second = self.receiver.span(task, "send coder"), self.receiver.span(task, "send reviewer")
-        self.assertEqual([root.kind, first.kind], [Span.SPAN_KIND_INTERNAL, Span.SPAN_KIND_PRODUCER])
+        first, second = (
+            self.receiver.span(task, "send coder"),
+            self.receiver.span(task, "send reviewer"),
+        )
+        self.assertEqual(
+            [root.kind, first.kind], [Span.SPAN_KIND_INTERNAL, Span.SPAN_KIND_PRODUCER]
+        )
         self.assertEqual((root.parent_span_id, first.parent_span_id), (b"", root.span_id))
         self.assertEqual([link.span_id for link in second.links], [first.span_id])
         process = self.receiver.span(task, "process reviewer")
-        self.assertEqual((process.kind, process.parent_span_id), (Span.SPAN_KIND_CONSUMER, second.span_id))
+        self.assertEqual(
+            (process.kind, process.parent_span_id), (Span.SPAN_KIND_CONSUMER, second.span_id)
+        )
         attributes = told(process)
         self.assertEqual(attributes["messaging.system"], "tasuki")
         self.assertEqual(attributes["gen_ai.agent.name"], "reviewer")
@@ -240,7 +278,9 @@ class Traces(unittest.TestCase):
         self.assertLessEqual(root.start_time_unix_nano, process.start_time_unix_nano)
         self.assertLessEqual(process.end_time_unix_nano, root.end_time_unix_nano)
         # Whoever worked on it finds the trace in the envelope.
-        self.assertEqual(claim["envelope"]["metadata"]["traceparent"], f"00-{task}-{first.span_id.hex()}-01")
+        self.assertEqual(
+            claim["envelope"]["metadata"]["traceparent"], f"00-{task}-{first.span_id.hex()}-01"
+        )
 
     def test_a_context_is_taken_at_every_door(self) -> None:
         # Of what nobody says anything about, nothing is recorded.
@@ -252,13 +292,23 @@ class Traces(unittest.TestCase):
         for number, door in enumerate(("header", "metadata", "mcp", "a2a")):
             traces[door] = MINE.replace("0e0e4736", f"0e0e473{number}")
         broker.offer("coder", traceparent=traces["header"], tracestate="a=1")
-        broker.offer("coder", {"metadata": {"traceparent": traces["metadata"]}}, traceparent=traces["header"])
+        broker.offer(
+            "coder", {"metadata": {"traceparent": traces["metadata"]}}, traceparent=traces["header"]
+        )
         self.call_mcp(broker, traces["mcp"])
-        broker.ask("POST", "/agents/coder/message:send", {
-            "message": {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "Ship it"}],
-                        "metadata": {"traceparent": traces["a2a"]}},
-            "configuration": {"returnImmediately": True},
-        })
+        broker.ask(
+            "POST",
+            "/agents/coder/message:send",
+            {
+                "message": {
+                    "messageId": "m-1",
+                    "role": "ROLE_USER",
+                    "parts": [{"text": "Ship it"}],
+                    "metadata": {"traceparent": traces["a2a"]},
+                },
+                "configuration": {"returnImmediately": True},
+            },
+        )
         for door, context in traces.items():
             trace, parent = context.split("-")[1:3]
             span = self.receiver.span(trace, "send coder")
@@ -270,25 +320,40 @@ class Traces(unittest.TestCase):
 
     def call_mcp(self, broker: Broker, context: str) -> None:
         request = {
-            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "tools/call",
             "params": {
-                "name": "send", "_meta": {"traceparent": context},
-                "arguments": {"to": {"agent": "coder"}, "intent": "Ship it", "payload": {"type": "change"}},
+                "name": "send",
+                "_meta": {"traceparent": context},
+                "arguments": {
+                    "to": {"agent": "coder"},
+                    "intent": "Ship it",
+                    "payload": {"type": "change"},
+                },
             },
         }
         body = json.dumps(request).encode()
         headers = {
-            "content-type": "application/json", "accept": "application/json, text/event-stream",
+            "content-type": "application/json",
+            "accept": "application/json, text/event-stream",
             "mcp-protocol-version": "2025-06-18",
         }
         url = f"{broker.url}/mcp?agent=planner"
-        with urllib.request.urlopen(urllib.request.Request(url, data=body, headers=headers), timeout=PATIENCE) as reply:
+        with urllib.request.urlopen(
+            urllib.request.Request(url, data=body, headers=headers), timeout=PATIENCE
+        ) as reply:
             answer = reply.read().decode()
         self.assertNotIn('"isError":true', answer)
 
     def test_work_that_is_brought_to_an_agent_brings_its_trace(self) -> None:
         broker = self.broker()
-        broker.publish({"agent_id": "hook", "delivery": {"mode": "webhook", "url": f"{self.receiver.url}/inbox"}})
+        broker.publish(
+            {
+                "agent_id": "hook",
+                "delivery": {"mode": "webhook", "url": f"{self.receiver.url}/inbox"},
+            }
+        )
         broker.offer("hook", traceparent=MINE, tracestate="a=1")
         headers = self.receiver.wait_for("the delivery", lambda: self.receiver.seen)[0]
         self.assertEqual((headers["traceparent"], headers["tracestate"]), (MINE, "a=1"))
@@ -300,7 +365,12 @@ class Traces(unittest.TestCase):
         task = digits(broker.offer("coder")["task_id"])
         claim = broker.claim("coder")
         proof = {"claim_id": claim["claim_id"], "fence": claim["fence"]}
-        failure = {"class": "permanent", "type": "missing", "message": "no such file", "hint": "add it"}
+        failure = {
+            "class": "permanent",
+            "type": "missing",
+            "message": "no such file",
+            "hint": "add it",
+        }
         broker.ask("POST", f"/v1/handoffs/{claim['handoff_id']}/fail", {**proof, **failure})
         self.receiver.wait_for("a try", lambda: self.receiver.failures < 10**9)
         self.assertEqual(self.receiver.spans, [])
@@ -308,7 +378,9 @@ class Traces(unittest.TestCase):
         self.receiver.failures = 0
         broker.start()
         dead = self.receiver.span(task, "dead_letter coder")
-        self.assertEqual((dead.status.code, dead.status.message), (Status.STATUS_CODE_ERROR, "permanent_failure"))
+        self.assertEqual(
+            (dead.status.code, dead.status.message), (Status.STATUS_CODE_ERROR, "permanent_failure")
+        )
         process = self.receiver.span(task, "process coder")
         self.assertEqual(told(process)["error.type"], "failed_permanent")
         send = self.receiver.span(task, "send coder")
