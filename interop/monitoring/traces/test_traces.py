@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A receiver of OpenTelemetry's protocol that reads what the real broker sends with OpenTelemetry's
-own classes. A field that they do not know is a mistake, and so is a request that they cannot read."""
+"""A receiver of OpenTelemetry's protocol that reads what the real broker sends with
+OpenTelemetry's own classes. A field that they do not know is a mistake, and so is a request that
+they cannot read."""
 
 from __future__ import annotations
 
