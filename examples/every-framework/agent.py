@@ -2,7 +2,7 @@
 """One agent of the chain, in the environment of its framework: `agent.py FRAMEWORK [stuck]`.
 
 Its model is scripted (see `interop/frameworks/stage.py`): it has the next agent, whom it knows only
-by a capability, do a part, and passes on what came of it. The last one asks a person.
+by a capability, do a part, and passes on what came of it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from stage import Script
 from suite import load
 
 import tasuki
-from tasuki._adapters import ASK_NAME, current_claim, tool_name
+from tasuki._adapters import current_claim, tool_name
 
 #: Who asks whom for what.
 CHAIN = {
@@ -24,10 +24,10 @@ CHAIN = {
     "crewai": ("researcher", "critique"),
     "autogen": ("critic", "code"),
     "openai_agents": ("coder", "analysis"),
-    "pydantic_ai": ("analyst", ""),
+    "pydantic_ai": ("analyst", "review"),
 }
-OFFERS = {"crewai": "research", "autogen": "critique", "openai_agents": "code"}
-OFFERS["pydantic_ai"] = "analysis"
+OFFERS = {"langgraph": "planning", "crewai": "research", "autogen": "critique"}
+OFFERS |= {"openai_agents": "code", "pydantic_ai": "analysis"}
 SOFTENED = "Avoid the auth module if you can."
 
 
@@ -69,15 +69,12 @@ def main() -> None:
     """Serves until it is stopped."""
     framework, stuck = sys.argv[1], "stuck" in sys.argv[2:]
     name, capability = CHAIN[framework]
-    if capability:
-        calls = [(tool_name(capability), {"task": f"Your part, {capability}, please."})]
-        tools = {capability: "capability"}
-    else:
-        calls = [(ASK_NAME, {"question": "Which database?"})]
-        tools = {"": "question"}
+    calls = [(tool_name(capability), {"task": f"Your part, {capability}, please."})]
     script = Script(calls, before=before(framework, stuck))
-    offers = [OFFERS[framework]] if framework in OFFERS else []
-    worker = load(framework).serve(script, name, tools, capabilities=offers, lease=5)
+    offers = [OFFERS[framework]]
+    worker = load(framework).serve(
+        script, name, {capability: "capability"}, capabilities=offers, lease=5
+    )
     worker.run()
 
 

@@ -11,6 +11,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 DOCUMENT = HERE.parents[1] / "docs" / "interop.md"
 BEGIN, END = "<!-- written by interop/frameworks/render.py -->", "<!-- end -->"
+OPENCLAW = "<!-- OpenClaw, written by interop/frameworks/render.py -->"
 ORDER = (
     *("langgraph", "openai_agents", "pydantic_ai", "autogen", "agent_framework", "adk"),
     *("crewai", "llama_index", "claude"),
@@ -63,11 +64,26 @@ def main() -> None:
             shown.append(f"{became}: `{called}`" if called and became == "tested" else became)
         lines.append(f"| {row} | {' | '.join(shown)} |")
     lines += ["", *(f"{number}. {reason}" for number, reason in enumerate(reasons, 1))]
-    text = DOCUMENT.read_text("utf-8")
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
+    text = written(DOCUMENT.read_text("utf-8"), BEGIN, lines)
+    path = HERE / "results" / "openclaw.json"
+    if path.exists():
+        text = written(text, OPENCLAW, gateway(json.loads(path.read_text("utf-8"))))
+    DOCUMENT.write_text(text, "utf-8")
+
+
+def gateway(found: dict[str, Any]) -> list[str]:
+    """What was found of the plugin in a gateway of OpenClaw."""
+    versions = " in ".join(f"{name} {version}" for name, version in found["versions"].items())
+    lines = [f"| {versions}, {found['on']} | |", "| --- | --- |"]
+    return lines + [f"| {row} | {became} |" for row, became in found["rows"].items()]
+
+
+def written(text: str, begin: str, lines: list[str]) -> str:
+    """The document with something else between two marks."""
+    before, rest = text.split(begin, 1)
+    after = rest.split(END, 1)[1]
     table = "\n".join(lines).rstrip()
-    DOCUMENT.write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{after}", "utf-8")
+    return f"{before}{begin}\n\n{table}\n\n{END}{after}"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A receiver of OpenTelemetry's protocol that reads what the real broker sends with OpenTelemetry's own
-classes. A field that they do not know is a mistake, and so is a request that they cannot read."""
+"""A receiver of OpenTelemetry's protocol that reads what the real broker sends with
+OpenTelemetry's own classes. A field that they do not know is a mistake, and so is a request that
+they cannot read."""
 
 from __future__ import annotations
 
@@ -151,8 +152,11 @@ class Broker:
                 f"127.0.0.1:{self.port}",
                 "--data",
                 self.folder.name + "/data",
-            ]
-            + ["--until-stdin-closes", "--webhook-allow", "127.0.0.0/8", *self.words],
+                "--until-stdin-closes",
+                "--webhook-allow",
+                "127.0.0.0/8",
+                *self.words,
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -248,8 +252,10 @@ class Traces(unittest.TestCase):
         steps = ["ack", "process", "queue", "receive", "send"]
         self.assertEqual(
             names,
-            sorted(f"{step} {who}" for step in steps for who in ("coder", "reviewer"))
-            + ["task coder"],
+            [
+                *sorted(f"{step} {who}" for step in steps for who in ("coder", "reviewer")),
+                "task coder",
+            ],
         )
         self.assertEqual({span.trace_id.hex() for span in self.receiver.spans}, {task})
         self.assertEqual(self.receiver.services, {"tasuki"})

@@ -155,6 +155,9 @@ def test_the_log_is_whole_and_can_be_followed(client: Client, name: Name) -> Non
     # A position is a text that only the broker reads; given back, it is where to go on.
     stream = client.events(after=seen[0].position, task=handoff.task_id)
     assert next(stream).position == seen[1].position
+    # Not followed, it ends where the log ends, also where nothing is there to tell.
+    assert list(client.events(after=0, task=handoff.task_id, follow=False)) == seen
+    assert list(client.events(after=seen[1].position, task=handoff.task_id, follow=False)) == []
     assert client.audit.verify().intact
     assert client.audit.verify(full=True).verified_before is None
     assert sum(1 for _ in client.audit.export()) >= 2
@@ -168,6 +171,8 @@ async def test_the_async_twin_follows_the_log(async_client: AsyncClient, name: N
     async for event in async_client.events(after=0, task=handoff.task_id):
         assert event.record.task_id == handoff.task_id
         break
+    ends = async_client.events(after=0, task=handoff.task_id, follow=False)
+    assert [event.record.kind async for event in ends] == ["transfer_offered"]
     assert (await async_client.stats()).head
 
 

@@ -564,12 +564,15 @@ class AsyncClient:
         after: str | int | None = None,
         task: str | None = None,
         handoff: str | None = None,
+        follow: bool = True,
     ) -> AsyncIterator[m.Event]:
         """What happens, as it happens. A broken stream goes on where it ended. Raises
-        `EventsMissed` where the broker cannot promise that everything was told."""
+        `EventsMissed` where the broker cannot promise that everything was told. Without `follow`
+        it ends where the log ended when it was asked for."""
         attempts = self._wire.core.attempts(routes.EVENT_STREAM, True)
         while True:
             query = {"after": after, "task": task, "handoff": handoff}
+            query |= {} if follow else {"follow": False}
             heard = False
             try:
                 await self._wire.meet()
@@ -603,6 +606,8 @@ class AsyncClient:
             except (httpx.HTTPError, httpx.StreamError) as error:
                 await asyncio.sleep(attempts.fault(error))
             else:
+                if not follow:
+                    return
                 if not heard:
                     ended = httpx.RemoteProtocolError("the stream ended before it began")
                     await asyncio.sleep(attempts.fault(ended))

@@ -561,12 +561,15 @@ class Client:
         after: str | int | None = None,
         task: str | None = None,
         handoff: str | None = None,
+        follow: bool = True,
     ) -> Iterator[m.Event]:
         """What happens, as it happens. A broken stream goes on where it ended. Raises
-        `EventsMissed` where the broker cannot promise that everything was told."""
+        `EventsMissed` where the broker cannot promise that everything was told. Without `follow`
+        it ends where the log ended when it was asked for."""
         attempts = self._wire.core.attempts(routes.EVENT_STREAM, True)
         while True:
             query = {"after": after, "task": task, "handoff": handoff}
+            query |= {} if follow else {"follow": False}
             heard = False
             try:
                 self._wire.meet()
@@ -600,6 +603,8 @@ class Client:
             except (httpx.HTTPError, httpx.StreamError) as error:
                 time.sleep(attempts.fault(error))
             else:
+                if not follow:
+                    return
                 if not heard:
                     ended = httpx.RemoteProtocolError("the stream ended before it began")
                     time.sleep(attempts.fault(ended))

@@ -79,7 +79,7 @@ def _fail(caller: Caller, said: Said) -> Any:
     claim = caller.held(said)
     kind, type_, message = said.take("class", "type", "message")
     after = said.maybe(retry_after_ms="retry_after")
-    if not all(isinstance(span, int) for span in after.values()):
+    if not all(isinstance(span, int) and span >= 0 for span in after.values()):
         raise Unmapped
     spans = {name: span / 1000 for name, span in after.items()}
     rest = said.rest("hint", "attempted", "attempts", "causes", "details")
