@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import queue
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +94,36 @@ class Broker:
         reply.raise_for_status()
 
 
+class Hook:
+    """Whoever wants to be told: a server on loopback that keeps what it hears."""
+
+    def __init__(self) -> None:
+        heard: queue.Queue[tuple[dict[str, str], Any]] = queue.Queue()
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                length = int(self.headers["content-length"])
+                body = json.loads(self.rfile.read(length))
+                heard.put(({name.lower(): value for name, value in self.headers.items()}, body))
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self.heard = heard
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/hook"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    async def hears(self) -> tuple[dict[str, str], Any]:
+        return await asyncio.to_thread(self.heard.get, True, PATIENCE)
+
+    def end(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+
 class Worker:
     """A process that claims one piece of work and does as it is told."""
 
@@ -125,7 +159,7 @@ class Stage(unittest.IsolatedAsyncioTestCase):
     """A broker of its own for each story."""
 
     def setUp(self) -> None:
-        self.broker = Broker()
+        self.broker = Broker("--webhook-allow", "127.0.0.0/8")
         self.broker.register("coder")
 
     def tearDown(self) -> None:

@@ -9,16 +9,19 @@ from typing import Any
 import httpx
 from a2a.client import A2ACardResolver, Client, ClientConfig, ClientFactory
 from a2a.types import (
+    GetTaskPushNotificationConfigParams,
     Message,
     Part,
+    PushNotificationConfig,
     Role,
     Task,
     TaskIdParams,
+    TaskPushNotificationConfig,
     TaskQueryParams,
     TaskState,
     TextPart,
 )
-from stage import EXTENSION, PATIENCE, Broker, Stage
+from stage import EXTENSION, PATIENCE, Broker, Hook, Stage
 
 
 def message(text: str, task: str | None = None) -> Message:
@@ -32,6 +35,7 @@ class Stories:
     binding: str
     broker: Broker
     worker: Any
+    addCleanup: Any
 
     async def asyncSetUp(self) -> None:
         self.http = httpx.AsyncClient(timeout=PATIENCE)
@@ -109,6 +113,28 @@ class Stories:
         await worker.done()
         assert done.status.state == TaskState.completed
         assert done.artifacts and done.artifacts[0].parts[0].root.text == "done /users"
+
+    async def test_a_client_is_told_of_the_end_though_the_broker_is_restarted(self) -> None:
+        client = await self.connect(streaming=False, polling=True)
+        hook = Hook()
+        self.addCleanup(hook.end)
+        sent = await self.send(client, message("Add it."))
+        config = PushNotificationConfig(id="hook", url=hook.url, token="t-1")
+        asked = TaskPushNotificationConfig(task_id=sent.id, push_notification_config=config)
+        kept = await client.set_task_callback(asked)
+        assert kept.push_notification_config.id == "hook"
+        named = GetTaskPushNotificationConfigParams(id=sent.id, push_notification_config_id="hook")
+        assert (await client.get_task_callback(named)).push_notification_config.url == hook.url
+        self.broker.restart()
+        worker = self.worker("complete")
+        await worker.done()
+        states = []
+        while TaskState.completed not in states:
+            headers, body = await hook.hears()
+            assert headers["x-a2a-notification-token"] == "t-1"
+            told = Task.model_validate(body)
+            assert told.id == sent.id
+            states.append(told.status.state)
 
     async def test_cancelling_and_coming_back(self) -> None:
         client = await self.connect(streaming=False, polling=True)

@@ -13,9 +13,10 @@ from a2a.client.errors import A2AClientError
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import A2AError
 from a2a.utils.signing import InvalidSignaturesError, create_signature_verifier
+from google.protobuf.json_format import ParseDict
 from google.protobuf.struct_pb2 import Struct
 from jwt import PyJWK
-from stage import EXTENSION, PATIENCE, Broker, Stage
+from stage import EXTENSION, PATIENCE, Broker, Hook, Stage
 
 
 def message(text: str, task: str = "") -> pb.Message:
@@ -46,6 +47,7 @@ class Stories:
     binding: str
     broker: Broker
     worker: Any
+    addCleanup: Any
     client: Client
 
     async def asyncSetUp(self) -> None:
@@ -150,6 +152,44 @@ class Stories:
             except (A2AError, A2AClientError):
                 continue
             raise AssertionError(id)
+
+    async def test_a_client_is_told_of_the_end_though_the_broker_is_restarted(self) -> None:
+        hook = Hook()
+        self.addCleanup(hook.end)
+        asked = request("Add it.")
+        asked.configuration.task_push_notification_config.CopyFrom(
+            pb.TaskPushNotificationConfig(
+                id="hook",
+                url=hook.url,
+                token="t-1",
+                authentication=pb.AuthenticationInfo(scheme="Bearer", credentials="c-1"),
+            )
+        )
+        sent = await first_task(self.plain.send_message(asked))
+        self.broker.restart()
+        worker = self.worker("complete")
+        await worker.done()
+        states = []
+        while pb.TASK_STATE_COMPLETED not in states:
+            headers, body = await hook.hears()
+            assert headers["x-a2a-notification-token"] == "t-1"
+            assert headers["authorization"] == "Bearer c-1"
+            told = ParseDict(body, pb.StreamResponse())
+            if told.HasField("status_update"):
+                assert told.status_update.task_id == sent.id
+                states.append(told.status_update.status.state)
+        assert states == [pb.TASK_STATE_WORKING, pb.TASK_STATE_COMPLETED], states
+        named = {"task_id": sent.id, "id": "hook"}
+        kept = await self.plain.get_task_push_notification_config(
+            pb.GetTaskPushNotificationConfigRequest(**named)
+        )
+        assert kept.url == hook.url
+        await self.plain.delete_task_push_notification_config(
+            pb.DeleteTaskPushNotificationConfigRequest(**named)
+        )
+        every = pb.ListTaskPushNotificationConfigsRequest(task_id=sent.id)
+        listed = await self.plain.list_task_push_notification_configs(every)
+        assert not listed.configs
 
     async def test_the_extended_card(self) -> None:
         card = await self.plain.get_extended_agent_card(pb.GetExtendedAgentCardRequest())
