@@ -28,6 +28,7 @@ pub mod manifest;
 pub mod meter;
 pub mod observe;
 pub mod pipeline;
+pub mod population;
 pub mod quota;
 pub mod redact;
 pub mod refusal;

@@ -4,6 +4,7 @@
 
 mod bench;
 mod conformance;
+mod population;
 mod reference;
 
 use std::process::ExitCode;
@@ -34,6 +35,8 @@ enum Command {
     Conformance(conformance::Conformance),
     /// Measure offer, claim and complete over HTTP; what it offers stays in the broker's log
     Bench(bench::Bench),
+    /// Measure how often `tasuki analyze` is right about simulated populations
+    Population(population::Population),
     /// Print a page of the reference, made from the code
     #[command(hide = true)]
     Reference(reference::Reference),
@@ -49,6 +52,7 @@ impl Commands for Cli {
         match self.command {
             Command::Conformance(conformance) => conformance.run(output).await,
             Command::Bench(bench) => bench.run(output).await.map(|()| Exit::Done),
+            Command::Population(population) => population.run(output),
             Command::Reference(reference) => reference.run(),
         }
     }

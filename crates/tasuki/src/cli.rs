@@ -5,10 +5,10 @@ use clap::{Parser, Subcommand};
 use tasuki_cli::{COMMON, Commands};
 
 use crate::commands::{
-    agent, alerts, audit, backup, chain, channel, completions, context, dead_letter, demo, doctor,
-    envelope, explain, handoff, health, keys, mcp, memory, migrate, moved, pipeline, profile,
-    question, ready, rebuild, reference, restore, serve, stats, status, target, task, tenant,
-    token,
+    agent, alerts, analyze, audit, backup, chain, channel, completions, context, dead_letter, demo,
+    doctor, envelope, explain, handoff, health, keys, mcp, memory, migrate, moved, pipeline,
+    profile, question, ready, rebuild, reference, restore, serve, stats, status, target, task,
+    tenant, token,
 };
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -78,6 +78,8 @@ enum Command {
     Tenant(tenant::Tenant),
     /// Verify, export and follow the audit log
     Audit(audit::Audit),
+    /// Look for what is unusual in how agents work together, from the log alone
+    Analyze(analyze::Analyze),
     /// Ask whether the broker would take a command now
     Ready(ready::Ready),
     /// Show what the broker holds and how it does
@@ -109,7 +111,10 @@ enum Command {
 const GROUPS: &[(&str, &[&str])] = &[
     ("Start", &["demo", "serve", "status", "doctor", "ready"]),
     ("Hand work over", &["handoff", "task", "question", "dead-letter", "channel", "pipeline"]),
-    ("See what happened", &["explain", "envelope", "chain", "audit", "stats", "health", "alerts"]),
+    (
+        "See what happened",
+        &["explain", "envelope", "chain", "audit", "stats", "health", "alerts", "analyze"],
+    ),
     ("Agents and access", &["agent", "mcp", "profile", "keys", "token", "tenant", "target"]),
     ("What agents share", &["memory", "context"]),
     ("Run a broker", &["backup", "restore", "migrate", "rebuild"]),
@@ -155,6 +160,7 @@ impl Commands for Cli {
             Command::Question(question) => question.run(output).await,
             Command::Tenant(tenant) => tenant.run(output).await,
             Command::Audit(audit) => audit.run(output).await,
+            Command::Analyze(analyze) => analyze.run(output).await,
             Command::Ready(ready) => ready.run(output).await,
             Command::Stats(stats) => stats.run(output).await,
             Command::Backup(backup) => backup.run(output).await,

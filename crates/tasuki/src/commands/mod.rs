@@ -3,6 +3,7 @@
 
 pub(crate) mod agent;
 pub(crate) mod alerts;
+pub(crate) mod analyze;
 pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod chain;

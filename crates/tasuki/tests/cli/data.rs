@@ -158,3 +158,26 @@ fn a_follower_sees_events_as_they_happen_and_learns_how_to_go_on() {
     let next = format!("next:  tasuki audit log --follow --after 1-2 --handoff {handoff}");
     assert!(said.contains(&next) && said.contains(&url), "{said}");
 }
+
+#[test]
+fn a_population_is_the_same_from_a_broker_and_from_its_exported_log() {
+    let stage = Stage::new();
+    let broker = stage.broker("data");
+    let talk = Talk { stage: &stage, broker: &broker };
+    for _ in 0..3 {
+        talk.offer("");
+    }
+    talk.claim();
+    talk.run("audit export --to log.jsonl").ok();
+    let live = talk.json("analyze");
+    assert_eq!((&live["handoffs"], &live["findings"]), (&3.into(), &serde_json::json!([])));
+    let why = live["looked"][1]["unjudged"].as_str().unwrap();
+    assert!(why.contains("100 are needed"), "{why}");
+    let read = stage.run(&["analyze", "--file", "log.jsonl", "--json"]).ok();
+    assert_eq!(live, serde_json::from_str::<serde_json::Value>(&read).unwrap());
+
+    stage.write("no.jsonl", "no log\n");
+    let said = ["line 1 of", "tasuki audit export"];
+    stage.run(&["analyze", "--file", "no.jsonl"]).ends(1, &said);
+    stage.run(&["analyze", "--false-alarms", "0.001"]).ends(2, &["0.025 to 0.5"]);
+}

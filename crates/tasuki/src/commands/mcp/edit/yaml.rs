@@ -166,7 +166,10 @@ mod tests {
             let (one, two) = (by(1), by(2));
             let others = format!("{one}developer:\n{two}enabled: true\n{two}args: [a]\n");
             let ours = format!("{one}tasuki:\n{two}enabled: true\n");
-            assert_eq!(with(&format!("extensions:\n{others}")), format!("extensions:\n{ours}{others}"));
+            assert_eq!(
+                with(&format!("extensions:\n{others}")),
+                format!("extensions:\n{ours}{others}")
+            );
         }
     }
 
@@ -189,7 +192,8 @@ mod tests {
 
     #[test]
     fn texts_over_several_lines_are_no_members() {
-        let text = "note: |\n  extensions:\n    tasuki:\nextensions:\n  a:\n    say: |\n      tasuki:\n";
+        let text =
+            "note: |\n  extensions:\n    tasuki:\nextensions:\n  a:\n    say: |\n      tasuki:\n";
         assert_eq!(
             with(text),
             "note: |\n  extensions:\n    tasuki:\nextensions:\n  tasuki:\n    enabled: true\n  a:\n    say: |\n      tasuki:\n"
