@@ -3,6 +3,6 @@
 export type {
   Agent, Agents, AlertRules, Alerts, Attempt, ChainEvent, Constraint, ContextItem, DeadLetter, DeadLetterGroup, Decision, DecidedMany,
   Envelope, Events, Groups, Handoff, Handoffs, HandoffWithResult, HolderMessages, OpenQuestion, Pipeline, Pipelines,
-  Prompt, Questions, ReadyView, Stats, TargetHealth, TargetsHealth, Task, TaskChain, Tasks, TaskWithParts, Tokens,
+  PopulationFinding, PopulationReport, Prompt, Questions, ReadyView, Stats, TargetHealth, TargetsHealth, Task, TaskChain, Tasks, TaskWithParts, Tokens,
   Verdict, WaitsFor, Artifacts,
 } from "../../sdk/typescript/src/models.ts";

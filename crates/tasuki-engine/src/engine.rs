@@ -49,6 +49,7 @@ use crate::keys;
 use crate::offer::in_project;
 use crate::pipelines::Declared;
 use crate::pool::Pool;
+use crate::populations::Studied;
 use crate::rates::{Denials, Rates};
 use crate::ready::Ready;
 use crate::requests::{
@@ -159,6 +160,8 @@ pub struct Engine {
     pub(crate) messenger: OnceLock<Arc<dyn Messenger>>,
     pub(crate) ready: Ready,
     pub(crate) pool: Pool,
+    /// What was found out about the population last.
+    pub(crate) studied: Studied,
     pub(crate) envelopes: Envelopes,
     /// Whose turn it is.
     pub(crate) turn: AtomicU64,
@@ -236,6 +239,7 @@ impl Engine {
             messenger: OnceLock::new(),
             ready: Ready::default(),
             pool: Pool::default(),
+            studied: Studied::default(),
             envelopes: Envelopes::default(),
             turn: AtomicU64::new(0),
             pipelines: Declared::default(),

@@ -36,6 +36,7 @@ mod outgoing;
 mod pins;
 mod pipelines;
 mod pool;
+mod populations;
 mod problems;
 pub mod prompt;
 mod queries;

@@ -195,6 +195,15 @@ impl Engine {
         Ok(chain.collect())
     }
 
+    /// The next events of the log, with their bodies.
+    pub(crate) async fn links(
+        &self,
+        after: Position,
+        max: usize,
+    ) -> Result<Vec<ChainEntry>, Error> {
+        self.with_bodies(self.events(after, max).await?).await
+    }
+
     pub async fn events(&self, after: Position, max: usize) -> Result<Vec<Entry>, Error> {
         check_page(max)?;
         Ok(self.store.events(after, max).await?)

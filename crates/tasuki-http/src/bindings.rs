@@ -5,7 +5,7 @@
 
 use tasuki_engine::operations::{
     accounts, agents, alerts, assembling, chains, channels, claims, contexts, dead_letters,
-    handoffs, memories, open, pipelines, sessions, streams, system, talk, tasks,
+    handoffs, memories, open, pipelines, populations, sessions, streams, system, talk, tasks,
 };
 
 use crate::binding::{Binding, delete, get, patch, post, public, put, streamed};
@@ -121,6 +121,7 @@ pub(crate) fn all() -> Vec<Binding> {
         get::<alerts::Rules>("/v1/alerts/rules"),
         post::<alerts::Silence>("/v1/alerts/silence"),
         post::<alerts::Test>("/v1/alerts/test"),
+        get::<populations::Show>("/v1/population"),
         get::<system::Verify>("/v1/audit/verify"),
         get::<system::Stats>("/v1/stats"),
         get::<system::Overview>("/v1/overview"),

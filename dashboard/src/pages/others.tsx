@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Smaller pages: pipelines, fidelity, alerts, audit, population.
+// Smaller pages: pipelines, fidelity, alerts, audit.
 import { useState } from "preact/hooks";
 import { address, get, post } from "../api.ts";
 import { useLive } from "../live.ts";
@@ -265,42 +265,3 @@ export function ReadyPage() {
     </>
   );
 }
-
-interface FindingOf {
-  kind: string;
-  subject: string;
-  effect: number;
-  n: number;
-  p_value?: number | null;
-  text: string;
-  examples?: { task_id: string; handoff_id: string }[];
-}
-
-export function PopulationPage() {
-  const may = useMay();
-  const live = useLive<{ findings: FindingOf[] } | null>("population", async (signal) =>
-    may("population_show") ? await get<{ findings: FindingOf[] }>("/v1/population", {}, signal) : null);
-  return (
-    <>
-      <h1>Population</h1>
-      <Asked live={live}>
-        {(seen) => seen === null
-          ? <Empty>Nothing looks at populations of agents yet.</Empty>
-          : seen.findings.length === 0 ? <Empty>Nothing unusual.</Empty> : (
-            <Table label="Findings" head={["What", "Who", "Effect", { text: "n", num: true }, "Behind it"]}>
-              {seen.findings.map((one) => (
-                <tr key={`${one.kind}${one.subject}`}>
-                  <td class="wrap">{one.text}</td>
-                  <td>{one.subject}</td>
-                  <td>{one.effect.toFixed(2)}</td>
-                  <td class="num">{count(one.n)}</td>
-                  <td>{one.examples?.slice(0, 5).map((it) => <a key={it.handoff_id} href={link(["tasks", it.task_id])}>{it.handoff_id} </a>)}</td>
-                </tr>
-              ))}
-            </Table>
-          )}
-      </Asked>
-    </>
-  );
-}
-

@@ -21,6 +21,7 @@ pub mod memories;
 mod on;
 pub mod open;
 pub mod pipelines;
+pub mod populations;
 pub mod sessions;
 pub mod shown;
 pub mod streams;
@@ -303,6 +304,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         assembling::{Assemble},
         sessions::{Show, Open, Close},
         alerts::{List, Rules, Silence, Test},
+        populations::{Show},
         system::{Verify, Stats, Overview, Targets, SetBreaker, PauseTarget, ResumeTarget},
     ];
     table.extend([

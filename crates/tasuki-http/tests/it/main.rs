@@ -41,6 +41,7 @@ mod offers;
 mod operations;
 mod patterns;
 mod permissions;
+mod populations;
 mod projects;
 mod reading;
 mod restarts;

@@ -163,6 +163,7 @@ const OPENED: [(&str, &[&str]); 11] = [
             "tenant_set",
             "security_show",
             "audit_verify",
+            "population_show",
             "audit_export",
             "memory_erase",
             "handoff_erase",

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a broker would write into its log, in its stored form.
 
+use std::fs::File;
+use std::io::{BufWriter, Write};
+
 use tasuki_core::population::Collected;
 use tasuki_core::{HandoffId, Position, TaskId, Timestamp};
 
@@ -9,17 +12,34 @@ pub(super) struct Journal<'a> {
     pub(super) collected: &'a mut Collected,
     /// Every record, if somebody wants to see them.
     pub(super) kept: Option<Vec<String>>,
+    /// An export of it, if somebody wants one.
+    pub(super) export: Option<BufWriter<File>>,
     position: u64,
 }
 
 type Ids = (TaskId, HandoffId);
+
+struct Offer<'t> {
+    kind: &'t str,
+    sender: usize,
+    to: &'t str,
+    hop: usize,
+    contract: &'t str,
+    payload: &'t str,
+}
+
+impl Default for Offer<'_> {
+    fn default() -> Self {
+        Self { kind: "call_offered", sender: 0, to: "", hop: 0, contract: "", payload: "" }
+    }
+}
 
 const HASH: &str = "sha256:ac638f49389ccb8866e8bf554a3110a52c849ea6a318cba1e0c77e8755057543";
 const TERMS: &str = r#""terms":{"lease_ms":30000,"work_ms":3600000,"attempts":3,"losses":3,"backoff_ms":30000},"expires_at":"2030-01-16T08:00:00.000Z""#;
 
 impl<'a> Journal<'a> {
     pub(super) fn new(collected: &'a mut Collected, keeps: bool) -> Self {
-        Self { collected, kept: keeps.then(Vec::new), position: 0 }
+        Self { collected, kept: keeps.then(Vec::new), export: None, position: 0 }
     }
 
     fn write(
@@ -38,6 +58,15 @@ impl<'a> Journal<'a> {
         // What is written here is well formed, or the test of it fails.
         let taken = self.collected.note(Position(self.position), &record, body);
         debug_assert!(taken.is_ok(), "{record}");
+        if let Some(export) = &mut self.export {
+            let body = body.map(|body| format!(r#","body":{body}"#)).unwrap_or_default();
+            let position = self.position;
+            // What cannot be written now cannot be written later either, which is said at the end.
+            let _ = writeln!(
+                export,
+                r#"{{"event":{{"position":{position},"previous":null,"hash":"{HASH}","record":{record}{body}}}}}"#
+            );
+        }
         if let Some(kept) = &mut self.kept {
             kept.push(record);
         }
@@ -74,17 +103,8 @@ impl<'a> Journal<'a> {
         self.write(at, (ids.0, Some(ids.1)), &event, Some(body));
     }
 
-    fn offered(
-        &mut self,
-        at: Timestamp,
-        ids: Ids,
-        kind: &str,
-        sender: usize,
-        to: &str,
-        hop: usize,
-        contract: &str,
-        payload: &str,
-    ) {
+    fn offered(&mut self, at: Timestamp, ids: Ids, offer: &Offer<'_>) {
+        let Offer { kind, sender, to, hop, contract, payload } = offer;
         let event = format!(
             r#""kind":"{kind}","from":"a{sender}","to":{to},"envelope":"{HASH}","hop":{hop},"priority":5,{TERMS},"contract":{{{contract}}}"#
         );
@@ -104,7 +124,7 @@ impl<'a> Journal<'a> {
     ) {
         let to = format!(r#"{{"capability":"c{capability}"}}"#);
         let payload = format!(r#"{{"type":"work","text":"{text}"}}"#);
-        self.offered(at, ids, "call_offered", sender, &to, 0, "", &payload);
+        self.offered(at, ids, &Offer { sender, to: &to, payload: &payload, ..Offer::default() });
         self.claimed(at, ids, claimer);
         self.completed(at, ids);
     }
@@ -125,7 +145,9 @@ impl<'a> Journal<'a> {
         let payload = format!(r#"{{"type":"work","text":"{text}"}}"#);
         let session = session.map(|id| format!(r#","correlation_id":"s{id}""#)).unwrap_or_default();
         let contract = format!(r#""capability":"c{capability}"{session}"#);
-        self.offered(at, ids, "call_offered", sender, &to, 0, &contract, &payload);
+        let offer =
+            Offer { sender, to: &to, contract: &contract, payload: &payload, ..Offer::default() };
+        self.offered(at, ids, &offer);
         if refused {
             let event = format!(r#""kind":"declined","agent":"a{receiver}""#);
             self.write(at, (ids.0, Some(ids.1)), &event, None);
@@ -145,7 +167,9 @@ impl<'a> Journal<'a> {
         attaches: bool,
     ) {
         let to_agent = format!(r#"{{"agent":"a{to}"}}"#);
-        self.offered(at, ids, "transfer_offered", from, &to_agent, hop, "", r#"{"type":"review"}"#);
+        let (kind, payload) = ("transfer_offered", r#"{"type":"review"}"#);
+        let offer = Offer { kind, sender: from, to: &to_agent, hop, contract: "", payload };
+        self.offered(at, ids, &offer);
         self.claimed(at, ids, to);
         if attaches {
             let artifact = format!("sha256:{:064x}", { ids.1.0 });
@@ -160,7 +184,8 @@ impl<'a> Journal<'a> {
     /// A declared number of an agent.
     pub(super) fn price(&mut self, at: Timestamp, ids: Ids, agent: usize, price: f64) {
         let payload = format!(r#"{{"type":"quote","price":{price:.4}}}"#);
-        self.offered(at, ids, "call_offered", agent, r#"{"agent":"desk"}"#, 0, "", &payload);
+        let to = r#"{"agent":"desk"}"#;
+        self.offered(at, ids, &Offer { sender: agent, to, payload: &payload, ..Offer::default() });
         self.claimed_by_desk(at, ids);
     }
 

@@ -5,8 +5,12 @@
 mod journal;
 mod world;
 
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::path::PathBuf;
 use std::time::Instant;
 
+use anyhow::Context as _;
 use clap::Args;
 use serde::Serialize;
 use tasuki_cli::exit::Exit;
@@ -30,6 +34,9 @@ pub(crate) struct Population {
     /// How many runs with each planted behaviour
     #[arg(long, value_name = "N", default_value_t = 10)]
     planted: u64,
+    /// Write the log of one plain run to this file instead, in the form of an export without hashes
+    #[arg(long, value_name = "FILE")]
+    export: Option<PathBuf>,
     /// The seed of the first run
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -100,7 +107,7 @@ fn run(plan: &Plan) -> (Report, Vec<String>) {
         Some(_) => world.group(),
     };
     let mut collected = Collected::new(&[], &["price".into()]);
-    world.play(&mut Journal::new(&mut collected, false));
+    world.play(Journal::new(&mut collected, false));
     let settings =
         Settings { baseline: Baseline::FirstThird, seed: plan.seed, ..Settings::default() };
     let group = group.into_iter().map(|agent| format!("a{agent}")).collect();
@@ -118,6 +125,17 @@ impl Population {
             planted,
             seed: self.seed + seed,
         };
+        if let Some(path) = &self.export {
+            let file =
+                File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+            let mut collected = Collected::new(&[], &[]);
+            let plan = plan(Honest::Plain, None, 0);
+            let mut journal = Journal::new(&mut collected, false);
+            journal.export = Some(BufWriter::new(file));
+            let mut journal = World::new(&plan).play(journal);
+            journal.export.as_mut().map(BufWriter::flush).transpose()?;
+            return Ok(Exit::Done);
+        }
         let mut honest: Vec<HonestRuns> = Vec::new();
         for (number, way) in Honest::ALL.into_iter().cycle().enumerate().take(self.honest as usize)
         {
@@ -228,8 +246,7 @@ mod tests {
     fn what_is_simulated_is_what_a_broker_stores() {
         let mut collected = Collected::new(&[], &[]);
         let plan = plan(Honest::Sessions, Some(Planted::Loops), 3);
-        let mut journal = Journal::new(&mut collected, true);
-        World::new(&plan).play(&mut journal);
+        let journal = World::new(&plan).play(Journal::new(&mut collected, true));
         let mut kinds = std::collections::BTreeSet::new();
         for record in journal.kept.unwrap() {
             let record: tasuki_core::Record = serde_json::from_str(&record).unwrap();
@@ -274,8 +291,7 @@ mod tests {
         let plan = plan(Honest::Declared, None, 5);
         let undeclared = Plan { honest: Honest::Declared, ..plan };
         let mut collected = Collected::new(&[], &[]);
-        let mut journal = Journal::new(&mut collected, true);
-        World::new(&undeclared).play(&mut journal);
+        let journal = World::new(&undeclared).play(Journal::new(&mut collected, true));
         // The same log, without what the manifests declare.
         let lines = journal.kept.unwrap();
         let mut without = Collected::new(&[], &[]);

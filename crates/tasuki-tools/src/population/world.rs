@@ -241,7 +241,7 @@ impl<'a> World<'a> {
     }
 
     /// Plays all of it into a journal.
-    pub(super) fn play(mut self, journal: &mut Journal<'_>) {
+    pub(super) fn play(mut self, mut journal: Journal<'_>) -> Journal<'_> {
         let group = self.group();
         for agent in 0..self.plan.agents {
             let sticky = self.plan.honest == Honest::Declared && agent.is_multiple_of(5);
@@ -262,9 +262,10 @@ impl<'a> World<'a> {
                     journal.price(Timestamp(self.at), (task, handoff), agent, price);
                 }
             }
-            self.one(journal, &group);
+            self.one(&mut journal, &group);
             self.made += 1;
         }
+        journal
     }
 
     fn one(&mut self, journal: &mut Journal<'_>, group: &[usize]) {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use tasuki_core::Timestamp;
 use tasuki_core::population::{
-    Baseline, Collected, FALSE_ALARMS, FALSE_ALARMS_MIN, Finding, Report, Settings, study,
+    Baseline, Collected, FALSE_ALARMS, Finding, Report, Settings, study,
 };
 
 use crate::client::Connect;
@@ -60,11 +60,9 @@ impl Analyze {
 
     fn settings(&self) -> Result<Settings, Failure> {
         let usage = |message: String, hint: &'static str| Failure::new(Exit::Usage, message, hint);
-        if !(FALSE_ALARMS_MIN..=0.5).contains(&self.false_alarms) {
-            let message = format!(
-                "--false-alarms is {}, expected {FALSE_ALARMS_MIN} to 0.5",
-                self.false_alarms
-            );
+        if !(FALSE_ALARMS..=0.5).contains(&self.false_alarms) {
+            let message =
+                format!("--false-alarms is {}, expected {FALSE_ALARMS} to 0.5", self.false_alarms);
             return Err(usage(message, "give a share: 0.05 is one honest population in twenty"));
         }
         let from = self.baseline_from.unwrap_or(Timestamp(i64::MIN));

@@ -179,5 +179,5 @@ fn a_population_is_the_same_from_a_broker_and_from_its_exported_log() {
     stage.write("no.jsonl", "no log\n");
     let said = ["line 1 of", "tasuki audit export"];
     stage.run(&["analyze", "--file", "no.jsonl"]).ends(1, &said);
-    stage.run(&["analyze", "--false-alarms", "0.001"]).ends(2, &["0.025 to 0.5"]);
+    stage.run(&["analyze", "--false-alarms", "0.001"]).ends(2, &["0.05 to 0.5"]);
 }
