@@ -14,6 +14,7 @@ BEGIN, END = "<!-- written by interop/frameworks/render.py -->", "<!-- end -->"
 ORDER = (
     *("langgraph", "openai_agents", "pydantic_ai", "autogen", "agent_framework", "adk"),
     *("crewai", "llama_index", "claude"),
+    *("ai", "langgraph_js", "openai_agents_js"),
 )
 ROWS = {
     "send_a_call": "send a call: the result comes back",

@@ -7,10 +7,17 @@ adapter. Everything else (the broker, who is asked, what is checked) is the same
 
 from __future__ import annotations
 
+import asyncio
+import importlib.metadata
+import sys
 import uuid
+from collections.abc import AsyncGenerator, Generator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any, ClassVar
+from unittest import mock
 
 from tasuki import AsyncClient
 from tasuki._adapters import tool_name
@@ -87,6 +94,28 @@ class Kit:
     #: How each shape is called in its adapter, for the table.
     names: ClassVar[dict[str, str]] = {}
 
+    def version(self) -> str:
+        """Which one was tested."""
+        return importlib.metadata.version(self.package)
+
+    async def hears(self, claim: Any) -> None:
+        """Waits until a message has come to the one who holds a claim: with a heartbeat."""
+        while not claim._heart._heard:
+            await asyncio.sleep(0.02)
+
+    @asynccontextmanager
+    async def guided(self, program: str, script: Script) -> AsyncGenerator[tuple[str, Any]]:
+        """The worker that the program of the guide makes, and its agent's name."""
+        served: list[AsyncWorker] = []
+        with ExitStack() as patches:
+            for name, fake in self.fakes(script).items():
+                patches.enter_context(patched(name, fake))
+            kept = lambda worker: served.append(worker)  # noqa: E731 - a method.
+            patches.enter_context(mock.patch.object(AsyncWorker, "run", kept))
+            exec(compile(program, self.title, "exec"), {"__name__": "__main__"})
+            (worker,) = served
+            yield str(worker._options.agent), worker
+
     def fakes(self, script: Script) -> dict[str, Any]:
         """What the program of the guide gets for its model: by module and name, `package.name`."""
         raise NotImplementedError
@@ -110,3 +139,22 @@ class Kit:
         """An agent as a worker. `tools` says which it has: `{agent: "call" | "transfer"}`,
         `{capability: "capability"}`, `{"": "question"}`."""
         raise NotImplementedError
+
+
+@contextmanager
+def patched(name: str, fake: Any) -> Generator[None]:
+    """Puts a fake where a program imports its model from, whether or not that is installed."""
+    try:
+        with mock.patch(name, fake):
+            yield
+        return
+    except (ImportError, AttributeError):
+        module, attribute = name.rsplit(".", 1)
+    modules: dict[str, Any] = {module: ModuleType(module)}
+    parts = module.split(".")
+    for count in range(1, len(parts)):
+        part = ".".join(parts[:count])
+        modules.setdefault(part, sys.modules.get(part) or ModuleType(part))
+    setattr(modules[module], attribute, fake)
+    with mock.patch.dict(sys.modules, modules):
+        yield

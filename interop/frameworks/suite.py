@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import importlib.metadata
 import json
 import logging
 import os
@@ -14,13 +13,11 @@ import signal
 import sys
 import tempfile
 import unittest
-from collections.abc import AsyncGenerator, Generator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from datetime import datetime, timezone
 from pathlib import Path
-from types import ModuleType
 from typing import Any, ClassVar
-from unittest import mock
 
 from stage import (
     INPUT_TOKENS,
@@ -153,40 +150,13 @@ class Guide(Base):
         program = guide.read_text("utf-8").split("```console\n")[1].split("```")[0]
         code = [line for line in program.splitlines() if line.strip()]
         self.assertLessEqual(len(code), 20)
-        served: list[AsyncWorker] = []
-        script = asks("fact-checker")
-        with ExitStack() as patches:
-            for name, fake in self.kit.fakes(script).items():
-                patches.enter_context(patched(name, fake))
-            kept = lambda worker: served.append(worker)  # noqa: E731 - a method.
-            patches.enter_context(mock.patch.object(AsyncWorker, "run", kept))
-            exec(compile(program, guide.name, "exec"), {"__name__": "__main__"})
-            (worker,) = served
-            handoff = await self.offer(str(worker._options.agent))
+        async with self.kit.guided(program, asks("fact-checker")) as (agent, worker):
+            handoff = await self.offer(agent)
             result, envelope = await self.during(
                 worker, handoff.result(), self.answer("fact-checker", "It is.")
             )
         self.assertIn("They say: It is.", result.payload["text"])
         self.assertEqual(texts(envelope), [CONSTRAINT])
-
-
-@contextmanager
-def patched(name: str, fake: Any) -> Generator[None]:
-    """Puts a fake where a program imports its model from, whether or not that is installed."""
-    try:
-        with mock.patch(name, fake):
-            yield
-        return
-    except (ImportError, AttributeError):
-        module, attribute = name.rsplit(".", 1)
-    modules: dict[str, Any] = {module: ModuleType(module)}
-    parts = module.split(".")
-    for count in range(1, len(parts)):
-        part = ".".join(parts[:count])
-        modules.setdefault(part, sys.modules.get(part) or ModuleType(part))
-    setattr(modules[module], attribute, fake)
-    with mock.patch.dict(sys.modules, modules):
-        yield
 
 
 class Suite(Base):
@@ -369,9 +339,7 @@ class Suite(Base):
         async def speaks() -> None:
             async with self.client.claim(agent=helper, wait=100) as claim:
                 await handoff.message("Mind the migration.")
-                # It comes with a heartbeat.
-                while not held[0]._heart._heard:
-                    await asyncio.sleep(0.02)
+                await self.kit.hears(held[0])
                 await claim.complete("It is.")
 
         await self.during(worker, handoff.result(), speaks())
@@ -429,7 +397,7 @@ def main() -> int:
     if found and not chosen:
         report = {
             "title": Base.kit.title,
-            "version": importlib.metadata.version(Base.kit.package),
+            "version": Base.kit.version(),
             "on": datetime.now(timezone.utc).date().isoformat(),
             "names": Base.kit.names,
             "cells": {n: it for n, it in done.cells.items() if hasattr(Suite, f"test_{n}")},

@@ -84,6 +84,7 @@ export class Claim {
   readonly #steps: Steps;
   #recorded: Recorded;
   #reported = false;
+  #usage: m.WorkUsage | undefined;
 
   constructor(
     readonly client: Client,
@@ -193,6 +194,17 @@ export class Claim {
     this.#heart.hear(tell);
   }
 
+  /** Adds to what this attempt used. Goes along with whatever is reported of it, a failure too. */
+  usage(used: Partial<m.WorkUsage>): void {
+    const before = this.#usage;
+    this.#usage = {
+      ...before,
+      ...JSON.parse(JSON.stringify(used)),
+      input_tokens: (before?.input_tokens ?? 0) + (used.input_tokens ?? 0),
+      output_tokens: (before?.output_tokens ?? 0) + (used.output_tokens ?? 0),
+    };
+  }
+
   /** Leaves a piece of work that is there already, under a name. It outlives this claim. */
   attach(name: string, content: unknown, type?: string): Promise<m.Moved> {
     this.check();
@@ -251,7 +263,7 @@ export class Claim {
       ...more,
       action: more.action === "completed" ? undefined : more.action,
       payload: asPayload(result),
-      usage: used(more.usage),
+      usage: used(more.usage ?? this.#usage),
       follow_ups: more.follow_ups?.map((it) => written(it)),
     };
     body.signed = await this.#signed("completed", () => resultAddress(this.handoffId, body));
@@ -266,13 +278,13 @@ export class Claim {
   /** Says that the work failed: `retryable` will be tried again, `permanent` will not, and must
    * have a `hint` at what would fix it. */
   fail(message: string, said: FailureSaid = {}): Promise<m.Moved> {
-    const usage = used(said.usage ?? undefined);
+    const usage = used(said.usage ?? this.#usage);
     return this.#fail({ class: "unknown", type: "error", ...said, usage, message });
   }
 
   /** Reports an exception as a failure of the class that fits it. */
   async failWith(error: unknown): Promise<void> {
-    const said = failure(error, this.classify);
+    const said = { ...failure(error, this.classify), usage: used(this.#usage) };
     try {
       await this.#fail(said);
     } catch (refused) {
@@ -314,9 +326,13 @@ export class Claim {
   async call(call: Call, how: Waiting = {}): Promise<m.ResultReport> {
     span(how.timeoutMs, "timeoutMs");
     const ends = how.signal ? either(this.signal, how.signal) : this.signal;
-    const started = await this.startCall(call, { signal: ends });
+    return this.cameOf(await this.startCall(call, { signal: ends }), { ...how, signal: ends });
+  }
+
+  /** What came of a call that was started. Ends when this claim is lost. */
+  async cameOf(started: Handoff, how: Waiting = {}): Promise<m.ResultReport> {
     try {
-      return await started.result({ ...how, signal: ends });
+      return await started.result({ ...how, signal: how.signal ?? this.signal });
     } catch (error) {
       // It may have been cancelled because this claim is over, which the next heartbeat tells later.
       if (error instanceof errors.HandoffFailed && error.state === "cancelled") {

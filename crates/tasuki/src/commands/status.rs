@@ -149,22 +149,22 @@ impl Found {
         let waiting = self.waiting.iter().take(NAMED_MAX).map(|one| {
             format!("{} for {}, the oldest for {}", one.handoffs, one.to, span(one.oldest_ms))
         });
-        let waiting = listed(waiting.collect(), self.waiting.len(), "\n");
-        let connected = self.connected.iter().take(NAMED_MAX).cloned().collect();
+        let waiting: Vec<_> = waiting.collect();
+        let waiting = listed(&waiting, self.waiting.len(), "\n");
         let wrong: Vec<_> = self.wrong.iter().map(|wrong| wrong.what.clone()).collect();
-        let count = wrong.len();
+        let connected = &self.connected[..self.connected.len().min(NAMED_MAX)];
         Facts::default()
             .with("broker", format!("{}, tasuki {}, ready", self.url, self.version))
             .with("connected", listed(connected, self.connected.len(), ", "))
             .with("waiting", waiting)
             .with("under way", self.in_flight)
-            .with("wrong", listed(wrong, count, "\n"))
+            .with("wrong", listed(&wrong, wrong.len(), "\n"))
             .with("next", &self.next)
             .text()
     }
 }
 
-fn listed(shown: Vec<String>, all: usize, between: &str) -> String {
+fn listed(shown: &[String], all: usize, between: &str) -> String {
     if shown.is_empty() {
         return "nothing".to_owned();
     }

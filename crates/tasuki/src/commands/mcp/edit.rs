@@ -261,9 +261,8 @@ mod tests {
     fn a_line_of_a_text_is_no_header() {
         let entry = Entry::Toml { header: "[mcp_servers.tasuki]".into(), text: "a = 2\n".into() };
         let before = "note = \"\"\"\n[mcp_servers.tasuki]\nkeep me\n\"\"\"\n";
-        match with_entry(before, &entry) {
-            Ok(after) => assert!(after.contains("keep me"), "{after}"),
-            Err(Unreadable(_)) => {}
+        if let Ok(after) = with_entry(before, &entry) {
+            assert!(after.contains("keep me"), "{after}");
         }
         let env = "[mcp_servers.tasuki]\na = 1\n\n[mcp_servers.tasuki.env]\nX = \"1\"\n";
         let after = with_entry(env, &entry).unwrap();
