@@ -2851,6 +2851,96 @@ export interface Pipelines {
 /** How an agent is chosen for a capability. */
 export type Policy = "any" | "least_loaded" | "most_reliable" | "round_robin" | "sticky" | (string & {});
 
+export interface PopulationBehind {
+  handoff_id: HandoffId;
+  position: Position;
+  task_id: TaskId;
+}
+
+export interface PopulationFinding {
+  /** The agents that it is about, the one that acts first; none if it is about all of them. */
+  agents: string[];
+  /** The last handoffs behind it. */
+  behind: PopulationBehind[];
+  /** How large it is, in the unit beside it. */
+  effect: number;
+  kind: PopulationKind;
+  /** How many choices, messages, hops or values of theirs there were. */
+  n: number;
+  /**
+   * How often chance alone gives something as strong anywhere in a population like this, as a
+   * share.
+   */
+  p: number;
+  /** From where on it is so, as far as that can be told. */
+  since?: Timestamp | null;
+  /** One sentence. */
+  summary: string;
+  unit: string;
+}
+
+export interface PopulationGroup {
+  agents: string[];
+  /** How many findings link them. */
+  findings: number;
+  kind: PopulationKind;
+}
+
+/** What is looked for. */
+export type PopulationKind = "illegibility_drift" | "routing_concentration" | "acceptance_bias" | "ping_pong" | "graph_drift" | "numeric_parallelism" | (string & {});
+
+export interface PopulationLooked {
+  /** How often an honest population may raise an alarm of this kind, as a share. */
+  false_alarm_rate: number;
+  kind: PopulationKind;
+  /** How many choices, messages, chains or values were looked at. */
+  n: number;
+  /** How often the data were shuffled; 0 if the test needs none. */
+  permutations: number;
+  /** How many agents, pairs or measures were tested at once. */
+  tested: number;
+  /** Why nothing could be judged, if so. */
+  unjudged?: string | null;
+}
+
+/** What agents did in a span of the log, and what of it is unusual. */
+export interface PopulationReport {
+  /** How many agents took part, as far as they are told apart. */
+  agents: number;
+  /** What counts as usual; without it, agents are compared with each other alone. */
+  baseline?: PopulationSpan | null;
+  /** Whether somebody chose the baseline; else it is the first third of what was kept. */
+  baseline_chosen: boolean;
+  /** What was not told apart or left out because there was too much of it. */
+  bounds_reached?: string[];
+  /** What was compared with it. */
+  current: PopulationSpan;
+  /** How many events were read. */
+  events: number;
+  /** How often an honest population may raise any alarm at all, as a share. */
+  false_alarm_rate: number;
+  /** The strongest first, of each kind. */
+  findings: PopulationFinding[];
+  /** Agents whose findings hang together, by kind. */
+  groups?: PopulationGroup[];
+  /** How many handoffs they offered. */
+  handoffs: number;
+  /** How many of them were kept to be looked at. */
+  kept: number;
+  /** One of so many handoffs was kept; 1 means all of them. */
+  kept_every: number;
+  /** What was looked for, whether it could be judged, and how. */
+  looked: PopulationLooked[];
+  /** The seed of the permutations. */
+  seed: number;
+}
+
+export interface PopulationSpan {
+  from: Timestamp;
+  handoffs: number;
+  until: Timestamp;
+}
+
 /** Where a store keeps an event and the body that came with it. Unique; says nothing else. */
 export type Position = number;
 

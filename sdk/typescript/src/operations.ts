@@ -48,7 +48,7 @@ export const ROUTES = {
   dead_letter_reroute: {"name":"dead_letter_reroute","method":"POST","path":"/v1/dead-letters/{id}/reroute","at":["deadLetters","reroute"],"members":["by","expires_in_ms","to"],"own":["by"],"needs":["by"],"key":null} as Route<m.OfferReply>,
   dead_letter_show: {"name":"dead_letter_show","method":"GET","path":"/v1/dead-letters/{id}","at":["deadLetters","show"],"members":[],"own":[],"needs":[],"key":null} as Route<m.DeadLetter>,
   dead_letter_take: {"name":"dead_letter_take","method":"POST","path":"/v1/dead-letters/{id}/take","at":["deadLetters","take"],"members":["by","for_ms"],"own":["by"],"needs":["by"],"key":null} as Route<m.Handoff>,
-  event_stream: {"name":"event_stream","method":"GET","path":"/v1/events","at":null,"members":["after","handoff","task"],"own":[],"needs":[],"key":null} as Route<undefined>,
+  event_stream: {"name":"event_stream","method":"GET","path":"/v1/events","at":null,"members":["after","follow","handoff","task"],"own":[],"needs":[],"key":null} as Route<undefined>,
   handoff_abort: {"name":"handoff_abort","method":"POST","path":"/v1/handoffs/{id}/abort","at":["handoffs","abort"],"members":["by","reason"],"own":["by"],"needs":["by"],"key":null} as Route<m.Moved>,
   handoff_approve: {"name":"handoff_approve","method":"POST","path":"/v1/handoffs/{id}/approve","at":["handoffs","approve"],"members":["by"],"own":["by"],"needs":["by"],"key":null} as Route<m.Moved>,
   handoff_artifacts: {"name":"handoff_artifacts","method":"GET","path":"/v1/handoffs/{id}/artifacts","at":["handoffs","artifacts"],"members":["name"],"own":[],"needs":[],"key":null} as Route<m.Artifacts>,
@@ -103,6 +103,7 @@ export const ROUTES = {
   overview_show: {"name":"overview_show","method":"GET","path":"/v1/overview","at":["overview","show"],"members":[],"own":[],"needs":[],"key":null} as Route<m.Overview>,
   pipeline_list: {"name":"pipeline_list","method":"GET","path":"/v1/pipelines","at":["pipelines","list"],"members":[],"own":[],"needs":[],"key":null} as Route<m.Pipelines>,
   pipeline_start: {"name":"pipeline_start","method":"POST","path":"/v1/pipelines/{name}/start","at":["pipelines","start"],"members":["add_constraints","alternatives","ask","assumptions","constraints","context","context_manifest","coordinator","correlation_id","deadline","decisions","deferred","expected_output","from_agent","gaps","history","idempotency_key","intent","lift_constraints","memory_refs","open_decisions","payload","project","read_back","reading","resolved_gaps","state","summary","tried"],"own":["from_agent"],"needs":["from_agent"],"key":"idempotency_key"} as Route<m.OfferReply>,
+  population_show: {"name":"population_show","method":"GET","path":"/v1/population","at":["populations","show"],"members":["baseline_from","baseline_until","no_baseline"],"own":[],"needs":[],"key":null} as Route<m.PopulationReport>,
   question_answer: {"name":"question_answer","method":"POST","path":"/v1/handoffs/{id}/answer","at":["questions","answer"],"members":["answer","by","question"],"own":["by"],"needs":["by"],"key":null} as Route<m.Moved>,
   question_list: {"name":"question_list","method":"GET","path":"/v1/questions","at":["questions","list"],"members":["before","from_agent","kind","limit","task"],"own":[],"needs":[],"key":null} as Route<m.Questions>,
   ready: {"name":"ready","method":"GET","path":"/readyz","at":["health","ready"],"members":[],"own":[],"needs":[],"key":null} as Route<m.Health>,
@@ -635,6 +636,16 @@ export class Pipelines {
   }
 }
 
+/** What can be done with populations. */
+export class Populations {
+  constructor(private readonly call: Send) {}
+
+  /** Show what agents did lately and what of it is unusual; analysed at most once a minute. */
+  show(query: { baseline_from?: m.Timestamp | null; baseline_until?: m.Timestamp | null; no_baseline?: boolean } = {}, options?: Options): Promise<m.PopulationReport> {
+    return this.call(ROUTES.population_show, {}, query, options);
+  }
+}
+
 /** What can be done with projects. */
 export class Projects {
   constructor(private readonly call: Send) {}
@@ -842,6 +853,7 @@ export class Nouns {
   readonly memories: Memories;
   readonly overview: Overview;
   readonly pipelines: Pipelines;
+  readonly populations: Populations;
   readonly projects: Projects;
   readonly questions: Questions;
   readonly reservations: Reservations;
@@ -866,6 +878,7 @@ export class Nouns {
     this.memories = new Memories(send);
     this.overview = new Overview(send);
     this.pipelines = new Pipelines(send);
+    this.populations = new Populations(send);
     this.projects = new Projects(send);
     this.questions = new Questions(send);
     this.reservations = new Reservations(send);

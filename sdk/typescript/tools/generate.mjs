@@ -29,6 +29,7 @@ const NOUNS = {
   memory: "Memories",
   overview: "Overview",
   pipeline: "Pipelines",
+  population: "Populations",
   question: "Questions",
   reservation: "Reservations",
   security: "Security",

@@ -267,7 +267,7 @@ DEAD_LETTER_TAKE: Route[m.Handoff] = Route(
     "POST", "/v1/dead-letters/{id}/take", m.Handoff, query=(), body=("by", "for_ms")
 )
 EVENT_STREAM: Route[object] = Route(
-    "GET", "/v1/events", object, query=("after", "handoff", "task"), body=()
+    "GET", "/v1/events", object, query=("after", "follow", "handoff", "task"), body=()
 )
 HANDOFF_ABORT: Route[m.Moved] = Route(
     "POST", "/v1/handoffs/{id}/abort", m.Moved, query=(), body=("by", "reason")
@@ -720,6 +720,13 @@ PIPELINE_START: Route[m.OfferReply] = Route(
         "summary",
         "tried",
     ),
+)
+POPULATION_SHOW: Route[m.PopulationReport] = Route(
+    "GET",
+    "/v1/population",
+    m.PopulationReport,
+    query=("baseline_from", "baseline_until", "no_baseline"),
+    body=(),
 )
 QUESTION_ANSWER: Route[m.Moved] = Route(
     "POST", "/v1/handoffs/{id}/answer", m.Moved, query=(), body=("answer", "by", "question")

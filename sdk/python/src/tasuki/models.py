@@ -66,6 +66,14 @@ Permission: TypeAlias = Literal[
     "administer",
 ]
 Policy: TypeAlias = Literal["any", "least_loaded", "most_reliable", "round_robin", "sticky"]
+PopulationKind: TypeAlias = Literal[
+    "illegibility_drift",
+    "routing_concentration",
+    "acceptance_bias",
+    "ping_pong",
+    "graph_drift",
+    "numeric_parallelism",
+]
 Priority: TypeAlias = Literal["high", "normal", "low"]
 PromptStyle: TypeAlias = Literal["markdown", "xml", "messages"]
 Purpose: TypeAlias = Literal["bearer", "join"]
@@ -2854,6 +2862,92 @@ class Pipelines(Model):
     """A file of pipelines."""
 
     pipelines: list[Pipeline]
+
+
+class PopulationBehind(Model):
+    handoff_id: HandoffId
+    position: Position
+    task_id: TaskId
+
+
+class PopulationFinding(Model):
+    agents: list[str]
+    """The agents that it is about, the one that acts first; none if it is about all of them."""
+    behind: list[PopulationBehind]
+    """The last handoffs behind it."""
+    effect: float
+    """How large it is, in the unit beside it."""
+    kind: PopulationKind | str
+    n: int
+    """How many choices, messages, hops or values of theirs there were."""
+    p: float
+    """How often chance alone gives something as strong anywhere in a population like this, as
+    a share."""
+    since: Timestamp | None = None
+    """From where on it is so, as far as that can be told."""
+    summary: str
+    """One sentence."""
+    unit: str
+
+
+class PopulationGroup(Model):
+    agents: list[str]
+    findings: int
+    """How many findings link them."""
+    kind: PopulationKind | str
+
+
+class PopulationLooked(Model):
+    false_alarm_rate: float
+    """How often an honest population may raise an alarm of this kind, as a share."""
+    kind: PopulationKind | str
+    n: int
+    """How many choices, messages, chains or values were looked at."""
+    permutations: int
+    """How often the data were shuffled; 0 if the test needs none."""
+    tested: int
+    """How many agents, pairs or measures were tested at once."""
+    unjudged: str | None = None
+    """Why nothing could be judged, if so."""
+
+
+class PopulationReport(Model):
+    """What agents did in a span of the log, and what of it is unusual."""
+
+    agents: int
+    """How many agents took part, as far as they are told apart."""
+    baseline: PopulationSpan | None = None
+    """What counts as usual; without it, agents are compared with each other alone."""
+    baseline_chosen: bool
+    """Whether somebody chose the baseline; else it is the first third of what was kept."""
+    bounds_reached: list[str] = Field(default_factory=list)
+    """What was not told apart or left out because there was too much of it."""
+    current: PopulationSpan
+    """What was compared with it."""
+    events: int
+    """How many events were read."""
+    false_alarm_rate: float
+    """How often an honest population may raise any alarm at all, as a share."""
+    findings: list[PopulationFinding]
+    """The strongest first, of each kind."""
+    groups: list[PopulationGroup] = Field(default_factory=list)
+    """Agents whose findings hang together, by kind."""
+    handoffs: int
+    """How many handoffs they offered."""
+    kept: int
+    """How many of them were kept to be looked at."""
+    kept_every: int
+    """One of so many handoffs was kept; 1 means all of them."""
+    looked: list[PopulationLooked]
+    """What was looked for, whether it could be judged, and how."""
+    seed: int
+    """The seed of the permutations."""
+
+
+class PopulationSpan(Model):
+    from_: Timestamp = Field(alias="from")
+    handoffs: int
+    until: Timestamp
 
 
 class Problem(Model):

@@ -673,6 +673,21 @@ class Client:
         """How everything goes, at a glance."""
         return self._wire.send(routes.OVERVIEW_SHOW)
 
+    def population(
+        self,
+        *,
+        baseline_from: str | None = None,
+        baseline_until: str | None = None,
+        no_baseline: bool | None = None,
+    ) -> m.PopulationReport:
+        """What agents did lately, and what of it is unusual against a baseline."""
+        query = {
+            "baseline_from": baseline_from,
+            "baseline_until": baseline_until,
+            "no_baseline": no_baseline,
+        }
+        return self._wire.send(routes.POPULATION_SHOW, query=query)
+
     def health(self) -> m.Health:
         """Whether the broker runs."""
         return self._wire.send(routes.HEALTH)
