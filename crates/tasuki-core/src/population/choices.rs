@@ -2,7 +2,7 @@
 //! Who chooses whom: senders that name a receiver, receivers that accept or decline, and agents that
 //! claim from a queue.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::collect::{Collected, Handed};
@@ -138,8 +138,18 @@ fn too_few(kind: Kind, n: usize, alpha: f64, of: &str) -> (Looked, Vec<Finding>)
     (looked, Vec::new())
 }
 
+/// Choices are compared between those who want the same done and had the same circle in the baseline: teams that
+/// always kept to themselves raise nothing.
+fn stratum(circles: &BTreeMap<u16, u16>, capability: u16, agent: u16) -> u32 {
+    u32::from(capability) << 16 | u32::from(circles.get(&agent).copied().unwrap_or(NONE))
+}
+
 /// Senders that choose a receiver far more often than others do who want the same done at the same time.
-pub(super) fn routing(asked: &Asked<'_>, random: &mut Random) -> (Looked, Vec<Finding>) {
+pub(super) fn routing(
+    asked: &Asked<'_>,
+    circles: &BTreeMap<u16, u16>,
+    random: &mut Random,
+) -> (Looked, Vec<Finding>) {
     let collected = asked.collected;
     let choice = |of: u32, handed: &Handed| {
         let is_choice = handed.chosen
@@ -147,7 +157,7 @@ pub(super) fn routing(asked: &Asked<'_>, random: &mut Random) -> (Looked, Vec<Fi
             && handed.from != NONE
             && !collected.is_sticky(handed);
         let item = Item { row: handed.from, label: handed.to, of };
-        is_choice.then_some((handed.capability, item))
+        is_choice.then_some((stratum(circles, handed.capability, handed.from), item))
     };
     let agents = asked.agents();
     let items = asked.items(&asked.current, choice);
@@ -274,21 +284,25 @@ fn finding(
 }
 
 /// Agents that accept or decline the work of one sender unlike that of others, or claim it more often.
-pub(super) fn acceptance(asked: &Asked<'_>, random: &mut Random) -> (Looked, Vec<Finding>) {
+pub(super) fn acceptance(
+    asked: &Asked<'_>,
+    circles: &BTreeMap<u16, u16>,
+    random: &mut Random,
+) -> (Looked, Vec<Finding>) {
     let collected = asked.collected;
     // What became of what was offered by name: rows are senders, labels receivers with an outcome.
     let answer = |of: u32, handed: &Handed| {
         let answered = handed.refused || handed.claimed_by == handed.to;
         let named = handed.to != NONE && handed.from != NONE && answered;
         let label = handed.to.saturating_mul(2).saturating_add(u16::from(handed.refused));
-        named.then_some((handed.to, Item { row: handed.from, label, of }))
+        named.then_some((u32::from(handed.to), Item { row: handed.from, label, of }))
     };
     // Who took what was offered to a queue: rows are claimers, labels senders.
     let claim = |of: u32, handed: &Handed| {
         let taken = handed.to == NONE && handed.claimed_by != NONE && handed.from != NONE;
         let is_one = taken && handed.capability != NONE && !collected.is_sticky(handed);
         let item = Item { row: handed.claimed_by, label: handed.from, of };
-        is_one.then_some((handed.capability, item))
+        is_one.then_some((stratum(circles, handed.capability, handed.claimed_by), item))
     };
     let agents = asked.agents();
     let answers = asked.items(&asked.current, answer);

@@ -48,7 +48,7 @@ pub(super) struct Cell {
 
 impl Table {
     /// From items with what has to be the same within a stratum, in the order in which they happened.
-    pub(super) fn new(items: &[(u16, Item)], rows: usize, labels: usize) -> Self {
+    pub(super) fn new(items: &[(u32, Item)], rows: usize, labels: usize) -> Self {
         let cells = rows * labels;
         let mut table = Self {
             items: Vec::with_capacity(items.len()),

@@ -209,25 +209,51 @@ fn mean_unknown(edges: &[Edge], unknown: &Unknown) -> Option<f64> {
     (shares.len() >= BLOCK_MIN / 4).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
 }
 
-/// Groups by label propagation: everybody takes the label that most of its traffic has, until nobody changes.
+/// Who belonged together in the baseline, so that a sender is compared with those of its own circle.
+pub(super) fn circles(asked: &Asked<'_>) -> BTreeMap<Name, Name> {
+    let span = asked.baseline.clone();
+    let handed = asked.collected.handed[span.clone()].iter().zip(span);
+    let edges: Vec<Edge> = handed
+        .map(|(handed, at)| Edge { of: at as u32, from: handed.from, to: handed.receiver() })
+        .filter(|edge| edge.from != NONE && edge.to != NONE)
+        .collect();
+    groups(&edges)
+}
+
+/// Groups by label propagation: everybody joins the group with which it has most traffic beyond what their sizes
+/// alone would give, until nobody moves. Without that part, everybody ends in one group.
 fn groups(edges: &[Edge]) -> BTreeMap<Name, Name> {
-    let mut links: BTreeMap<Name, BTreeMap<Name, u32>> = BTreeMap::new();
+    let mut links: BTreeMap<Name, BTreeMap<Name, f64>> = BTreeMap::new();
     for edge in edges.iter().filter(|edge| edge.from != edge.to) {
-        *links.entry(edge.from).or_default().entry(edge.to).or_default() += 1;
-        *links.entry(edge.to).or_default().entry(edge.from).or_default() += 1;
+        *links.entry(edge.from).or_default().entry(edge.to).or_default() += 1.0;
+        *links.entry(edge.to).or_default().entry(edge.from).or_default() += 1.0;
     }
+    let traffic: BTreeMap<Name, f64> =
+        links.iter().map(|(name, others)| (*name, others.values().sum())).collect();
+    let all: f64 = traffic.values().sum();
     let mut groups: BTreeMap<Name, Name> = links.keys().map(|name| (*name, *name)).collect();
+    let mut sizes = traffic.clone();
     for _ in 0..SETTLES {
         let mut moved = false;
         for (name, others) in &links {
-            let mut weights: BTreeMap<Name, u32> = BTreeMap::new();
+            let (own, here) = (traffic[name], groups[name]);
+            let mut weights: BTreeMap<Name, f64> = BTreeMap::from([(here, 0.0)]);
             for (other, weight) in others {
                 *weights.entry(groups[other]).or_default() += weight;
             }
-            let best =
-                weights.iter().max_by_key(|(group, weight)| (**weight, std::cmp::Reverse(**group)));
-            if let Some((group, _)) = best.filter(|(group, _)| **group != groups[name]) {
-                groups.insert(*name, *group);
+            let beyond = |group: Name, weight: f64| {
+                let size = sizes[&group] - if group == here { own } else { 0.0 };
+                weight - own * size / all
+            };
+            let best = weights
+                .iter()
+                .map(|(group, weight)| (beyond(*group, *weight), *group))
+                .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
+            let stays = beyond(here, weights[&here]);
+            if let Some((_, group)) = best.filter(|(more, group)| *group != here && *more > stays) {
+                *sizes.entry(here).or_default() -= own;
+                *sizes.entry(group).or_default() += own;
+                groups.insert(*name, group);
                 moved = true;
             }
         }

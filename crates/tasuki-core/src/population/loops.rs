@@ -16,6 +16,8 @@ pub const HOPS_MIN: usize = 6;
 const TASKS_MAX: usize = 65_536;
 const ARTIFACTS_MAX: usize = 64;
 const RUNS_MAX: usize = 1_000;
+/// How many pairs are told apart by how many runs they had.
+const PAIRS_MAX: usize = 100_000;
 
 #[derive(Clone)]
 struct Run {
@@ -34,13 +36,21 @@ struct Followed {
     fresh: bool,
 }
 
+/// What is known of runs that are over.
+#[derive(Default, Clone)]
+struct Ended {
+    /// How many had so many hops.
+    counts: Vec<u64>,
+    long: Vec<Run>,
+    /// How many each pair had, of two hops at least.
+    pairs: HashMap<(Name, Name), u32>,
+}
+
 #[derive(Default)]
 pub(super) struct Loops {
     young: HashMap<TaskId, Followed>,
     old: HashMap<TaskId, Followed>,
-    /// How many runs ended with so many hops.
-    ended: Vec<u64>,
-    long: Vec<Run>,
+    ended: Ended,
     pub(super) chains: u64,
 }
 
@@ -51,7 +61,7 @@ impl Loops {
         } else if self.young.len() >= TASKS_MAX && !self.young.contains_key(&task) {
             let forgotten = std::mem::replace(&mut self.old, std::mem::take(&mut self.young));
             for run in forgotten.into_values().filter_map(|it| it.run) {
-                self.end(run);
+                self.ended.take(run);
             }
         }
         self.young.entry(task).or_default()
@@ -96,12 +106,8 @@ impl Loops {
         };
         self.chains += u64::from(is_new);
         if let Some(run) = ended {
-            self.end(run);
+            self.ended.take(run);
         }
-    }
-
-    fn end(&mut self, run: Run) {
-        ended(&mut self.ended, &mut self.long, run);
     }
 
     /// What was found from a time on.
@@ -111,11 +117,12 @@ impl Loops {
         from: Timestamp,
         alpha: f64,
     ) -> (Looked, Vec<Finding>) {
-        let (mut counts, mut long) = (self.ended.clone(), self.long.clone());
+        let mut known = self.ended.clone();
         let under_way = self.young.values().chain(self.old.values());
         for run in under_way.filter_map(|it| it.run.clone()) {
-            ended(&mut counts, &mut long, run);
+            known.take(run);
         }
+        let Ended { counts, long, pairs } = known;
         let at_least = |hops: usize| counts.iter().skip(hops).sum::<u64>();
         let runs = at_least(2);
         let mut looked = Looked {
@@ -138,8 +145,13 @@ impl Loops {
                 went_on += at_least(hops + 1).saturating_sub(own) as f64;
                 could += at_least(hops).saturating_sub(own) as f64;
             }
-            let chance = (went_on / could).powi(run.hops as i32 - 2);
-            let p = (chance * runs as f64).min(1.0);
+            let goes_on: f64 = went_on / could;
+            let one_so_long = goes_on.powi(run.hops as i32 - 2) * runs as f64;
+            // Or so many long ones of one pair: so many are expected of as many runs as it had.
+            let of_pair = pairs.get(&run.pair).copied().unwrap_or(1).max(own as u32);
+            let expected = f64::from(of_pair) * goes_on.powi(HOPS_MIN as i32 - 2);
+            let so_many = above(own, expected) * pairs.len().max(1) as f64;
+            let p = (2.0 * one_so_long.min(so_many)).min(1.0);
             if p > alpha {
                 continue;
             }
@@ -184,21 +196,39 @@ impl Loops {
     }
 }
 
-fn ended(counts: &mut Vec<u64>, long: &mut Vec<Run>, run: Run) {
-    let hops = run.hops.min(10_000);
-    if counts.len() <= hops {
-        counts.resize(hops + 1, 0);
+/// The chance of so many or more where so many are expected (Poisson).
+fn above(count: u64, expected: f64) -> f64 {
+    let mut term = (-expected).exp();
+    let mut below = 0.0;
+    for seen in 0..count {
+        below += term;
+        term *= expected / (seen + 1) as f64;
     }
-    counts[hops] += 1;
-    if run.hops < HOPS_MIN {
-        return;
-    }
-    if long.len() == RUNS_MAX {
-        let shortest = (0..long.len()).min_by_key(|at| long[*at].hops).unwrap_or(0);
-        if long[shortest].hops >= run.hops {
+    // Where the difference is lost to rounding, the next term is what is left.
+    (1.0 - below).max(term)
+}
+
+impl Ended {
+    fn take(&mut self, run: Run) {
+        let hops = run.hops.min(10_000);
+        if self.counts.len() <= hops {
+            self.counts.resize(hops + 1, 0);
+        }
+        self.counts[hops] += 1;
+        if run.hops > 1 && (self.pairs.len() < PAIRS_MAX || self.pairs.contains_key(&run.pair)) {
+            *self.pairs.entry(run.pair).or_default() += 1;
+        }
+        if run.hops < HOPS_MIN {
             return;
         }
-        long.swap_remove(shortest);
+        let long = &mut self.long;
+        if long.len() == RUNS_MAX {
+            let shortest = (0..long.len()).min_by_key(|at| long[*at].hops).unwrap_or(0);
+            if long[shortest].hops >= run.hops {
+                return;
+            }
+            long.swap_remove(shortest);
+        }
+        long.push(run);
     }
-    long.push(run);
 }

@@ -30,10 +30,9 @@ use crate::ids::Timestamp;
 /// How many agents, and capabilities, are told apart.
 pub const AGENTS_MAX: usize = 1_500;
 pub const CAPABILITIES_MAX: usize = 1_000;
-/// How often an honest population may raise any alarm, if nobody says otherwise.
+/// How often an honest population may raise any alarm, if nobody says otherwise. So many permutations cannot tell
+/// what is rarer.
 pub const FALSE_ALARMS: f64 = 0.05;
-/// Rarer than this, permutations cannot tell.
-pub const FALSE_ALARMS_MIN: f64 = 0.025;
 
 /// What is looked at, and against what.
 #[derive(Debug, Clone)]
@@ -76,10 +75,11 @@ pub fn study(collected: &Collected, settings: &Settings) -> Report {
     let mut random = Random::seeded(settings.seed);
     let begins = collected.handed.get(current.start).map_or(Timestamp(0), |handed| handed.at);
     let unknown = legibility::unknown(&asked);
+    let circles = graph::circles(&asked);
     let all = [
         legibility::drift(&asked, &unknown, &mut random),
-        choices::routing(&asked, &mut random),
-        choices::acceptance(&asked, &mut random),
+        choices::routing(&asked, &circles, &mut random),
+        choices::acceptance(&asked, &circles, &mut random),
         collected.loops.findings(&collected.agents, begins, alpha),
         graph::drift(&asked, &unknown, &mut random),
         parallel::moves(&asked, &mut random),
