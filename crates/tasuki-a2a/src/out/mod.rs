@@ -182,7 +182,8 @@ impl Client {
         there.sort_by_key(at);
         let Some(task) = there.pop() else { return Ok(None) };
         self.remember(errand, line, &task).await?;
-        Ok(Some(task))
+        // A list may leave out what the task has produced and what was said.
+        Ok(Some(line.get(&id_of(&task)?).await?))
     }
 
     async fn remember(
