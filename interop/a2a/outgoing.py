@@ -210,14 +210,6 @@ class Outgoing:
         sent = [line["message"] for line in self.remote.all("received")][1:]
         assert sent == [f"{id}-1", f"{id}-2"]
 
-    def test_cancelling_stops_the_work_there(self) -> None:
-        self.begin(Remote(self.binding))
-        id = self.offer("hold it")
-        self.remote.says("asked", streams=True)
-        self.post(f"/v1/handoffs/{id}/cancel", {"by": "planner"})
-        self.remote.says("cancelled")
-        self.until(id, "cancelled")
-
     def credentials(self, origin: str) -> list[str]:
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
