@@ -94,7 +94,7 @@ impl Stage {
         waited["handoffs"][0].clone()
     }
 
-    async fn becomes(&self, id: &str, state: &str) {
+    pub(crate) async fn becomes(&self, id: &str, state: &str) {
         while self.is(id).await.0 != state {
             tokio::task::yield_now().await;
         }

@@ -185,15 +185,15 @@ async fn a_hop_that_ends_without_a_result_takes_its_calls_along(stage: Stage) {
     let cancel = json!({ "by": "planner", "reason": "too slow" });
     stage.post(&format!("/v1/handoffs/{hop}/cancel"), cancel).await.done();
     assert_eq!(state(&stage, &kept).await, "open");
-    assert_eq!(stage.is(&called).await.0, "cancelled", "it was for that hop");
+    stage.becomes(&called, "cancelled").await;
     assert_eq!(stage.is(&own).await.0, "pending", "the planner's own call was not");
     // The same if the one who decides ends it as failed.
     let tree = tree(&stage).await;
     let stage = stage.restarted().await;
     let abort = json!({ "by": "planner", "reason": "hopeless" });
     stage.post(&format!("/v1/handoffs/{}/abort", tree.root), abort).await.done();
-    assert_eq!(stage.is(&tree.first).await.0, "cancelled");
-    assert_eq!(stage.is(&tree.deep).await.0, "cancelled");
+    stage.becomes(&tree.first, "cancelled").await;
+    stage.becomes(&tree.deep, "cancelled").await;
     assert_eq!(stage.is(&tree.free).await.0, "pending");
 }
 
@@ -268,8 +268,8 @@ async fn what_is_below_a_dead_letter_is_on_hold_until_it_is_redriven(stage: Stag
     let _coder = stage.claimed(&again, "coder").await;
     let (late, _) = call(&stage, "coder", &tree.root_task, "late", json!({})).await;
     cancel_task(&stage, &tree.root_task, "enough").await;
-    assert_eq!(stage.is(&late).await.0, "cancelled");
-    assert_eq!(stage.is(&tree.deep).await.0, "cancelled");
+    stage.becomes(&late, "cancelled").await;
+    stage.becomes(&tree.deep, "cancelled").await;
     assert_eq!(stage.is(&tree.free).await.0, "pending");
 }
 
@@ -281,8 +281,8 @@ async fn what_is_below_a_discarded_letter_is_cancelled_unless_it_was_let_go(stag
     let stage = stage.restarted().await;
     let discard = json!({ "by": "person", "reason": "nobody needs it" });
     stage.post(&format!("/v1/dead-letters/{}/discard", tree.root), discard).await.done();
-    assert_eq!(stage.is(&tree.first).await.0, "cancelled");
-    assert_eq!(stage.is(&tree.deep).await.0, "cancelled");
+    stage.becomes(&tree.first, "cancelled").await;
+    stage.becomes(&tree.deep, "cancelled").await;
     let told = stage.act(&tree.tester, "heartbeat", json!({})).await.refused(409, "stale_claim");
     assert!(text(&told["details"]["reason"]).contains("nobody needs it"));
     let stage = stage.restarted().await;
